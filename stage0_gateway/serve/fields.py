@@ -1,0 +1,43 @@
+"""Fields of a request body, each of the type it must have, or a ValueError that names the field.
+
+Knows types and no format. Used by `serve/openai.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def a_mapping(value: Any, where: str) -> Mapping[str, Any]:
+    """The value as a JSON object."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where} must be a JSON object, not {type(value).__name__}.")
+    return value
+
+
+def a_list(value: Any, where: str) -> list[Any]:
+    """The value as a list; null is an empty one."""
+    if not isinstance(value, list | None):
+        raise ValueError(f"{where} must be a list, not {type(value).__name__}.")
+    return value or []
+
+
+def a_text(value: Any, where: str) -> str:
+    """The value as text; null is an empty one."""
+    if not isinstance(value, str | None):
+        raise ValueError(f"{where} must be text, not {type(value).__name__}.")
+    return value or ""
+
+
+def needed_text(plain: Mapping[str, Any], name: str, where: str) -> str:
+    """The text of a field that must not be empty."""
+    value = a_text(plain.get(name), f"{where}.{name}")
+    if not value:
+        raise ValueError(f"{where} needs a {name!r}.")
+    return value
+
+
+def a_number(value: Any, where: str) -> float | None:
+    """The value as a number; null stays None."""
+    if value is not None and type(value) not in (int, float):
+        raise ValueError(f"{where} must be a number, not {type(value).__name__}.")
+    return value  # type: ignore[no-any-return]  # None, int or float: checked above
