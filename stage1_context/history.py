@@ -1,0 +1,84 @@
+"""`MessageHistory`: look at a conversation without changing it.
+
+A frozen view with the questions people ask of a history: by role, the last few, a range. `check_history`
+says whether every tool call has exactly one result, which is what model servers insist on.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from stage0_gateway import Message, Role
+
+
+class MessageHistory:
+    """The messages of a session, oldest first.
+
+    Args:
+        messages: Any messages; they are copied into a tuple.
+    """
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self.messages = tuple(messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
+
+    def by_role(self, role: Role) -> list[Message]:
+        """All messages of one role."""
+        return [message for message in self.messages if message.role == role]
+
+    def recent(self, n: int) -> list[Message]:
+        """The last n messages, oldest first."""
+        return list(self.messages[-n:]) if n > 0 else []
+
+    def recent_by_role(self, role: Role, n: int) -> list[Message]:
+        """The last n messages of one role, oldest first."""
+        return self.by_role(role)[-n:] if n > 0 else []
+
+    def range(self, start: int, end: int) -> list[Message]:
+        """The messages from index start up to, not including, end."""
+        return list(self.messages[start:end])
+
+    def role_range(self, role: Role, start: int, end: int) -> list[Message]:
+        """The same, counted among the messages of one role."""
+        return self.by_role(role)[start:end]
+
+    def count_by_role(self, role: Role) -> int:
+        """How many messages of one role there are."""
+        return sum(message.role == role for message in self.messages)
+
+    def to_json(self) -> str:
+        """The history as JSON text, for `from_json`."""
+        return json.dumps([message.to_dict() for message in self.messages], ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "MessageHistory":
+        """The history that `to_json` wrote.
+
+        Raises:
+            ValueError: The text is not a JSON list of messages.
+        """
+        plain = json.loads(text)
+        if not isinstance(plain, list):
+            raise ValueError(f"A history is a JSON list of messages, not {type(plain).__name__}.")
+        return cls(Message.from_dict(each) for each in plain)
+
+    def check_history(self) -> list[str]:
+        """Every break of "one call, one result", in words; empty if the history is sound."""
+        problems: list[str] = []
+        called: Counter[str] = Counter()
+        answered: Counter[str] = Counter()
+        for message in self.messages:
+            called.update(call.id for call in message.tool_calls)
+            if message.tool_call_id:
+                answered[message.tool_call_id] += 1
+                if not called[message.tool_call_id]:
+                    problems.append(f"result without a call before it: {message.tool_call_id}")
+        problems += [f"duplicate call id: {id}" for id, count in called.items() if count > 1]
+        problems += [f"call without a result: {id}" for id in called if not answered[id]]
+        problems += [f"{count} results for one call: {id}" for id, count in answered.items() if count > 1]
+        return problems
