@@ -1,0 +1,89 @@
+"""Compile a JSON Schema once, and ask about many values.
+
+The `jsonschema` library decides what is valid; `issues.py` puts its findings into words. Schemas are read
+as written, `$ref`s to other places are never fetched, and a schema that is none is refused when it is
+compiled, not when it is used. Used by the controller, and by stage 3 for the arguments of tools.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stage2_output.errors import InvalidSchema
+from stage2_output.issues import Issue, issues_of
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+Schema = Mapping[str, Any] | bool
+
+# Under these keywords stand values, not schemas: a "$ref" in them is data.
+_VALUES = ("const", "enum", "default", "examples")
+
+
+class CompiledSchema:
+    """A schema that was checked once.
+
+    Args:
+        schema: A JSON Schema; draft 2020-12 unless its `$schema` says otherwise.
+
+    Raises:
+        InvalidSchema: The schema breaks the rules of JSON Schema, or refers to something it does not hold.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._validator = _validator(schema)
+
+    def issues(self, value: Any) -> tuple[Issue, ...]:
+        """Everything that is wrong with a value, in the order of places; empty if it is valid."""
+        try:
+            return issues_of(self._validator.iter_errors(value))
+        except RecursionError:
+            return (Issue("", "is nested too deeply to be checked", "depth"),)
+
+
+def _validator(schema: Schema) -> "Validator":
+    import jsonschema  # at first use: it costs as much as everything else here together
+    from jsonschema_specifications import REGISTRY
+    from referencing.exceptions import Unresolvable
+
+    if not isinstance(schema, Mapping | bool):
+        raise InvalidSchema(f"A JSON Schema is a mapping, not {type(schema).__name__}.")
+    kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        for reference, resolver in _references(schema):
+            resolver.lookup(reference)
+        # Named, because the library's own default fetches unknown references from the network.
+        validator: Validator = kind(schema, registry=REGISTRY)
+        return validator
+    except jsonschema.SchemaError as error:
+        raise InvalidSchema(
+            f"The JSON Schema is wrong at {error.json_path}: {error.message[:200]}"
+        ) from error
+    except Unresolvable as error:
+        raise InvalidSchema(f"The JSON Schema refers to {error.ref!r}, which it does not hold.") from error
+    except RecursionError as error:
+        raise InvalidSchema("The JSON Schema is nested too deeply.") from error
+
+
+def _references(schema: Schema) -> Iterator[tuple[str, Any]]:
+    """Every `$ref` in a schema, with the resolver that knows what it is relative to."""
+    from jsonschema_specifications import REGISTRY
+    from referencing import Resource
+    from referencing.jsonschema import DRAFT202012
+
+    def resource(part: Any) -> Any:
+        return Resource.from_contents(part, DRAFT202012)
+
+    todo: list[tuple[Any, Any]] = [(schema, REGISTRY.resolver_with_root(resource(schema)))]
+    while todo:
+        part, resolver = todo.pop()
+        if isinstance(part, Mapping):
+            if "$id" in part and part is not schema:
+                resolver = resolver.in_subresource(resource(part))
+            if isinstance(part.get("$ref"), str):
+                yield part["$ref"], resolver
+            todo += [(value, resolver) for name, value in part.items() if name not in _VALUES]
+        elif isinstance(part, list):
+            todo += [(value, resolver) for value in part]
