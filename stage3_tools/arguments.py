@@ -1,0 +1,51 @@
+"""From the text a model wrote as arguments to a dict that fits the tool's schema, or a ToolError.
+
+Nothing is guessed and nothing is run on arguments that did not parse, not even with `{}`. The error names
+every argument that is wrong, so that the model can mend all of them at once. Knows no registry.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stage2_output import OutputError, extract_json, issue_lines
+from stage3_tools.errors import ToolError
+from stage3_tools.tool import Tool
+
+
+def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
+    """Read and check the JSON text of a call's arguments.
+
+    Raises:
+        ToolError: It is no JSON object, or does not fit ("validation").
+    """
+    try:
+        found = extract_json(text)
+    except OutputError as error:
+        raise _refusal(tool, f"The arguments are not valid JSON. {error}", ()) from None
+    if found.source != "bare":
+        raise _refusal(tool, "The arguments must be one JSON object and nothing else.", ())
+    return check_arguments(tool, found.value)
+
+
+def check_arguments(tool: Tool, arguments: Any) -> dict[str, Any]:
+    """Hold arguments to the tool's schema.
+
+    Raises:
+        ToolError: They are no object, or do not fit ("validation"); `details` hold schema and issues.
+    """
+    if not isinstance(arguments, Mapping):
+        raise _refusal(tool, f"The arguments must be a JSON object, not {_kind(arguments)}.", ())
+    checked = dict(arguments)
+    issues = tool.schema.issues(checked)
+    if issues:
+        raise _refusal(tool, f"The arguments of {tool.name} do not fit:\n{issue_lines(issues)}", issues)
+    return checked
+
+
+def _refusal(tool: Tool, message: str, issues: tuple[Any, ...]) -> ToolError:
+    return ToolError("validation", message, details={"expected_schema": tool.parameters, "issues": issues})
+
+
+def _kind(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null" if value is None else f"a {type(value).__name__}")

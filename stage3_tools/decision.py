@@ -1,0 +1,64 @@
+"""The decision a model writes as JSON text: call a tool, or answer.
+
+    {"tool": "get_weather", "arguments": {"city": "Shanghai"}}
+    {"tool": null, "reply": "It is 22 degrees in Shanghai."}
+
+One reply, one decision. The text is stage 2's to read; a reply that is no decision is answered with
+feedback and never run. Used by the prompt dialect; knows no registry.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stage2_output import OutputController, ParseResult
+
+TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "tool": {"type": ["string", "null"]},
+        "arguments": {"type": ["object", "null"]},
+        "reply": {"type": ["string", "null"]},
+    },
+    "required": ["tool"],
+    "if": {"properties": {"tool": {"type": "null"}}},
+    "then": {"required": ["reply"], "properties": {"reply": {"type": "string"}}},
+}
+"""What a decision must be. Missing arguments mean none; the tool's own schema says whether that will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDecision:
+    """What the model decided.
+
+    Attributes:
+        tool: The tool to call, or None to answer.
+        arguments: The tool's arguments, unchecked.
+        reply: The answer; None if a tool is called.
+    """
+
+    tool: str | None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    reply: str | None = None
+
+
+def parse_tool_decision(
+    controller: OutputController, text: str, *, finish_reason: str | None = None
+) -> ToolDecision | ParseResult:
+    """Read a model's reply as a decision.
+
+    Args:
+        controller: Stage 2's reader.
+        text: The reply.
+        finish_reason: Why the model stopped; after "length" nothing in the reply is used.
+
+    Returns:
+        The decision, or the `ParseResult` that says what is wrong.
+    """
+    result = controller.parse_and_validate(text, TOOL_DECISION_SCHEMA, truncated=finish_reason == "length")
+    if not result.success:
+        return result
+    data = result.data
+    if data["tool"] is None:
+        return ToolDecision(None, reply=data["reply"])
+    return ToolDecision(data["tool"], data.get("arguments") or {})

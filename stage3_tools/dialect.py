@@ -1,0 +1,64 @@
+"""The seam between the one loop and the ways to talk with a model about tools.
+
+A dialect describes the tools, renders the stored history for a request, and reads the reply. What it
+renders is never stored: the history is the same in every dialect, so a session can change from one to
+another, and tools can be added or taken away between two turns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from stage0_gateway import ChatResponse, Message, ToolSpec
+from stage3_tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class RequestParts:
+    """What of a request a dialect decides.
+
+    Attributes:
+        messages: What the model will see.
+        tools: Tools for the provider's own tool calls.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The model asks for tools; they are the `tool_calls` of the message. An empty id is given one later."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class FinalReply:
+    """The model answers the user with the text of the message."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """The reply is neither; `feedback` tells the model why."""
+
+    message: Message
+    feedback: str
+
+
+Reading = Calls | FinalReply | Unusable
+
+
+class Dialect(Protocol):
+    """A way to talk with a model about tools."""
+
+    def describe(self, registry: ToolRegistry) -> str:
+        """The text that will be sent besides the history, for the window to count. May be called every turn."""
+
+    def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
+        """The stored history as this model should see it. An empty registry means: answer without tools."""
+
+    def read(self, response: ChatResponse) -> Reading:
+        """What the model wants."""

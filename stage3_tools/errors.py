@@ -1,0 +1,96 @@
+"""What can go wrong with tools, by who has to act on it.
+
+A `ToolError` is for the *model*: it becomes the result of the call, and the model goes on from there. A
+`RegistrationError` is for the *developer*: a tool that cannot work is refused when it is registered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+ToolErrorKind = Literal[
+    "validation",
+    "not_found",
+    "execution",
+    "timeout",
+    "network",
+    "permission",
+    "rejected",
+    "result_rejected",
+    "interrupted",
+    "unknown",
+]
+
+
+class ToolError(Exception):
+    """A call that did not lead to a result. A tool may raise it itself, with a hint for the model.
+
+    Args:
+        kind: What kind of failure it is.
+        message: What the model is told.
+        retryable: Whether the same call may succeed later.
+        retry_delay: Seconds to wait before that; None leaves it to the kind.
+        max_retries: How often to try again; None leaves it to the kind.
+        hint: What the model might do instead; it is told that, too.
+        details: For people: the expected schema, the issues, a traceback. The model does not see it.
+    """
+
+    def __init__(
+        self,
+        kind: ToolErrorKind,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_delay: float | None = None,
+        max_retries: int | None = None,
+        hint: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.retryable = retryable
+        self.retry_delay = retry_delay
+        self.max_retries = max_retries
+        self.hint = hint
+        self.details = dict(details or {})
+
+    @property
+    def for_model(self) -> str:
+        """The text that goes to the model as the result of the call."""
+        hint = f"\n{self.hint}" if self.hint else ""
+        return f"Error ({self.kind}): {self.message}{hint}"
+
+
+class RegistrationError(ValueError):
+    """A tool that cannot be registered; the text says what is wrong with it."""
+
+
+def error_of(exception: Exception) -> ToolError:
+    """Tell what kind of failure an exception of a tool is, by its type and attributes, never by its words.
+
+    Args:
+        exception: Whatever a tool raised.
+    """
+    if isinstance(exception, ToolError):
+        return exception
+    said = f"{type(exception).__name__}: {exception}".rstrip(": ")
+    return ToolError(_kind_of(exception), said[:2000])
+
+
+def _kind_of(exception: Exception) -> ToolErrorKind:
+    status = getattr(getattr(exception, "response", None), "status_code", None)
+    if isinstance(exception, TimeoutError) or status in (408, 504):
+        return "timeout"
+    if isinstance(exception, PermissionError) or status in (401, 403):
+        return "permission"
+    if isinstance(exception, FileNotFoundError) or status == 404:
+        return "not_found"
+    if isinstance(exception, ConnectionError) or _comes_from_http(exception):
+        return "network"
+    return "execution"
+
+
+def _comes_from_http(exception: Exception) -> bool:
+    import httpx
+
+    return isinstance(exception, httpx.TransportError)

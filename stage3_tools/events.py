@@ -1,0 +1,89 @@
+"""What the loop tells whoever watches: one frozen value for each thing that happened.
+
+For every turn, in this order:
+
+    turn_start ─▶ decision ─▶ tool_call ─▶ tool_result ─▶ … ─▶ turn_end     the model asked for tools
+    turn_start ─▶ decision ─▶ turn_end                                      the model answered
+    turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be used
+
+and `loop_end` once, at the very end. Output is for the model, details are for people. The values know
+nothing of who listens.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from stage0_gateway import Message, ToolCall, Usage
+from stage3_tools.result import ToolResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Event:
+    """What all events have: `turn`, counted from 1 in a run, and the time in seconds since the epoch."""
+
+    turn: int
+    timestamp: float = field(default_factory=time.time, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnStarted(_Event):
+    """A request is about to be made; `messages` are exactly what the model will see."""
+
+    name: ClassVar[str] = "turn_start"
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionMade(_Event):
+    """The model's reply was understood: it asks for `calls`, or answers with `reply`."""
+
+    name: ClassVar[str] = "decision"
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    reply: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedbackGiven(_Event):
+    """The model's reply, `text`, could not be used; `feedback` is what the model is told."""
+
+    name: ClassVar[str] = "feedback"
+    text: str
+    feedback: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCalled(_Event):
+    """A call is about to be looked up, checked and run."""
+
+    name: ClassVar[str] = "tool_call"
+    call: ToolCall
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolAnswered(_Event):
+    """A call has its one result."""
+
+    name: ClassVar[str] = "tool_result"
+    result: ToolResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnEnded(_Event):
+    """The turn is over; all it led to is in the history."""
+
+    name: ClassVar[str] = "turn_end"
+    usage: Usage | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopEnded(_Event):
+    """The run is over, with this status and reply."""
+
+    name: ClassVar[str] = "loop_end"
+    status: str
+    reply: str | None
+
+
+LoopEvent = TurnStarted | DecisionMade | FeedbackGiven | ToolCalled | ToolAnswered | TurnEnded | LoopEnded

@@ -1,0 +1,90 @@
+"""Run one tool call, and make one honest result of whatever happens.
+
+Look up, parse, check, run. Every failure on the way becomes a result the model can read; none goes up the
+stack, except that whoever cancels the task is obeyed. Knows no loop and no dialect.
+"""
+
+import time
+import traceback
+
+from stage0_gateway import ToolCall
+from stage3_tools.arguments import parse_arguments
+from stage3_tools.errors import ToolError, error_of
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ResultStatus, ToolOutput, ToolResult, output_for_model
+from stage3_tools.tool import Tool
+
+
+async def execute_tool_call(registry: ToolRegistry, call: ToolCall) -> ToolResult:
+    """Run a call that a model asked for.
+
+    Args:
+        registry: Where the tool is looked up.
+        call: The call as the model wrote it; nothing of it needs to be right.
+
+    Returns:
+        The result: the tool's output, or what went wrong. It never raises for what a model or a tool did.
+    """
+    started = time.perf_counter()
+    try:
+        tool = registry.get(call.name)
+        arguments = parse_arguments(tool, call.arguments)
+    except ToolError as refusal:
+        refusal.details.setdefault("available_tools", [each.name for each in registry.list()])
+        return failed(call, refusal, duration=time.perf_counter() - started)
+    try:
+        value = await tool.run(arguments)
+        output = value if isinstance(value, ToolOutput) else ToolOutput(value)
+        text = output_for_model(output.output)
+    except Exception as exception:
+        error = _with_traceback(error_of(exception), exception)
+        status = _status_after(tool, error)
+        return failed(call, error, status, duration=time.perf_counter() - started, attempts=1)
+    duration = time.perf_counter() - started
+    return ToolResult(call.id, call.name, text, output.details, duration=duration, attempts=1)
+
+
+def failed(
+    call: ToolCall,
+    error: ToolError,
+    status: ResultStatus = "error",
+    *,
+    duration: float = 0.0,
+    attempts: int = 0,
+) -> ToolResult:
+    """The result of a call that led to none.
+
+    Args:
+        call: The call.
+        error: Why.
+        status: How the failure counts; see `ToolResult`.
+        duration: Seconds the call took.
+        attempts: How often the tool was run.
+    """
+    text = error.for_model
+    if status == "unknown_effect":
+        text += "\nIt was cut off and may have happened. Check before you ask for it again."
+    return ToolResult(call.id, call.name, text, error.details, True, error, duration, attempts, status=status)
+
+
+def interrupted(call: ToolCall, tool: Tool | None) -> ToolResult:
+    """The result of a call that was cancelled while it ran, or before.
+
+    Args:
+        call: The call.
+        tool: The tool that was running, or None if none was.
+    """
+    error = ToolError("interrupted", "The run was stopped before this call had a result.")
+    may_have_happened = tool is not None and tool.effect == "write"
+    return failed(call, error, "unknown_effect" if may_have_happened else "interrupted")
+
+
+def _status_after(tool: Tool, error: ToolError) -> ResultStatus:
+    cut_off = error.kind in ("timeout", "network", "interrupted")
+    return "unknown_effect" if cut_off and tool.effect == "write" else "error"
+
+
+def _with_traceback(error: ToolError, exception: Exception) -> ToolError:
+    if error is not exception:
+        error.details["traceback"] = "".join(traceback.format_exception(exception))
+    return error

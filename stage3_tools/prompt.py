@@ -1,0 +1,126 @@
+"""`PromptDialect`: tools described in the system prompt, decisions as JSON text.
+
+Works with every model that can write, because it needs nothing of the provider: the tools stand in the one
+system message, the model answers with a decision, and results go back as user messages that begin with
+`[Tool result for NAME]`. A line of a user or a tool that imitates such a beginning is escaped.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from stage0_gateway import ChatResponse, Message, Part, TextPart, ToolCall
+from stage2_output import OutputController, feedback
+from stage3_tools.decision import ToolDecision, parse_tool_decision
+from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable
+from stage3_tools.registry import ToolRegistry
+
+_WITH_TOOLS = """\
+You can use tools. Answer with exactly one JSON object and nothing else.
+To call a tool: {"tool": "<name>", "arguments": {<what its parameters ask for>}}
+To answer the user: {"tool": null, "reply": "<your answer>"}
+Call one tool at a time. Its result comes back in a message that begins with [Tool result for <name>]; \
+then call another tool or answer. Do not invent results.
+The tools, one per line, with a JSON Schema of their parameters:
+"""
+_WITHOUT_TOOLS = """\
+No tools can be called. Answer the user now, with what you know and what the tool results say.
+Answer with exactly one JSON object and nothing else: {"tool": null, "reply": "<your answer>"}"""
+
+# Where a line, after any kind of line break, imitates the beginning of a result.
+_FORGED = re.compile(r"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))([^\S\r\n]*)\[(?=\s*tool\s+result)", re.I | re.M)
+
+
+def build_tool_system_prompt(registry: ToolRegistry) -> str:
+    """What the model is told of the tools, and of how to ask for them.
+
+    Args:
+        registry: The tools; if it is empty, the model is told to answer without.
+    """
+    if not len(registry):
+        return _WITHOUT_TOOLS
+    lines = []
+    for tool in registry.list():
+        shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters or {}}
+        lines.append(json.dumps(shown, ensure_ascii=False))
+    return _WITH_TOOLS + "\n".join(lines)
+
+
+class PromptDialect:
+    """Tools by text. Keeps the last description, so that it is built once per change of the registry.
+
+    Args:
+        controller: Stage 2's reader; None makes one.
+    """
+
+    def __init__(self, controller: OutputController | None = None) -> None:
+        self._controller = controller or OutputController()
+        self._described: tuple[ToolRegistry | None, int, str] = (None, 0, "")
+
+    def describe(self, registry: ToolRegistry) -> str:
+        """The tool part of the system prompt."""
+        known, version, text = self._described
+        if known is not registry or version != registry.version:
+            text = build_tool_system_prompt(registry)
+            self._described = (registry, registry.version, text)
+        return text
+
+    def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
+        """One system message with the tools in it, then the history as text."""
+        system = [message.text for message in transcript if message.role == "system"]
+        prompt = Message.system("\n\n".join([*system, self.describe(registry)]))
+        rest = (_rendered(message) for message in transcript if message.role != "system")
+        return RequestParts((prompt, *rest))
+
+    def read(self, response: ChatResponse) -> Reading:
+        """The decision in the reply's text, or feedback."""
+        text = response.content
+        decision = parse_tool_decision(self._controller, text, finish_reason=response.finish_reason)
+        if not isinstance(decision, ToolDecision):
+            cut = response.finish_reason == "length"
+            return Unusable(
+                Message.assistant(text, raw_text=text), _cut_off(response) if cut else feedback(decision)
+            )
+        if decision.tool is None:
+            return FinalReply(Message.assistant(decision.reply or "", raw_text=text))
+        call = ToolCall("", decision.tool, json.dumps(decision.arguments, ensure_ascii=False))
+        return Calls(Message.assistant("", [call], raw_text=text))
+
+
+def _cut_off(response: ChatResponse) -> str:
+    written = response.usage and response.usage.output_tokens
+    after = f" after {written} tokens" if written else ""
+    return (
+        f"Your reply was cut off{after}, so nothing in it was used. Answer again, shorter: one JSON object."
+    )
+
+
+def _rendered(message: Message) -> Message:
+    if message.role == "tool":
+        return Message.user(_with_header(message))
+    if message.role == "assistant":
+        return Message.assistant(_as_decision(message) if message.raw_text is None else message.raw_text)
+    return Message.user(_escaped(message.content))
+
+
+def _with_header(message: Message) -> str | tuple[Part, ...]:
+    name = " ".join(str(message.name).split())[:200].replace("]", ")")
+    header = f"[Tool result for {name}]\n"
+    content = _escaped(message.content)
+    return header + content if isinstance(content, str) else (TextPart(header), *content)
+
+
+def _as_decision(message: Message) -> str:
+    """A message that was not written in this dialect, as if it had been."""
+    if not message.tool_calls:
+        return json.dumps({"tool": None, "reply": message.text}, ensure_ascii=False)
+    return "\n".join(
+        f'{{"tool": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}'
+        for call in message.tool_calls
+    )
+
+
+def _escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
+    if isinstance(content, str):
+        return _FORGED.sub(r"\1\\[", content)
+    return tuple(TextPart(_FORGED.sub(r"\1\\[", p.text)) if isinstance(p, TextPart) else p for p in content)

@@ -1,0 +1,130 @@
+"""From a Python function to what a model is told of it: a description and a JSON Schema.
+
+Types and defaults come from the signature, through pydantic; descriptions come from the docstring (Google,
+NumPy or Sphinx style), through griffe. Knows nothing of tools: `tool.py` puts the pieces together.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NotRequired
+
+from stage3_tools.errors import RegistrationError, ToolError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes.
+
+    Attributes:
+        description: The docstring's text above its sections.
+        schema: JSON Schema of the arguments; nothing beyond them is allowed.
+        types: Turns checked arguments into the types the function wants.
+    """
+
+    description: str
+    schema: dict[str, Any]
+    types: "TypeAdapter[dict[str, Any]]"
+
+    def convert(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Arguments that fit the schema, as the types of the signature: dates, enums, models.
+
+        Raises:
+            ToolError: Something the schema could not say is wrong ("validation"), such as a date that is none.
+        """
+        from pydantic import ValidationError
+
+        try:
+            return self.types.validate_python(arguments)
+        except ValidationError as error:
+            found = error.errors(include_input=False, include_url=False)
+            lines = [f"- /{'/'.join(map(str, each['loc']))} {each['msg']}" for each in found]
+            raise ToolError("validation", "The arguments do not fit:\n" + "\n".join(lines)) from None
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Read a function's signature and docstring.
+
+    Raises:
+        RegistrationError: A parameter cannot be described: it has no name, or a type without a JSON Schema.
+    """
+    from pydantic import ConfigDict, TypeAdapter
+    from pydantic.errors import PydanticUserError
+    from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
+
+    make_type: Any = TypedDict  # from a signature, which type checkers cannot know
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        fields = {each.name: _type_of(each) for each in parameters}
+        # Not a model: fields of a TypedDict may be called `json` or `copy`, and defaults stay the function's.
+        typed_dict = make_type(name, fields)
+        typed_dict.__pydantic_config__ = ConfigDict(extra="forbid")
+        adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed_dict)
+        schema = _without_titles(adapter.json_schema())
+    except (PydanticUserError, NameError, TypeError, ValueError) as error:
+        raise RegistrationError(f"{name}: its parameters have no JSON Schema: {error}") from error
+    description, about = _docstring(function)
+    _describe(schema, parameters, about)
+    return Signature(description, schema, adapter)
+
+
+def _type_of(parameter: inspect.Parameter) -> Any:
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise TypeError(f"{parameter} has no name that JSON could use")
+    kind = Any if parameter.annotation is parameter.empty else parameter.annotation
+    return kind if parameter.default is parameter.empty else NotRequired[kind]
+
+
+def _describe(schema: dict[str, Any], parameters: list[inspect.Parameter], about: dict[str, str]) -> None:
+    """Add what signature and docstring say besides the types: defaults and descriptions."""
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    schema.pop("description", None)  # pydantic's copy of TypedDict's own docstring
+    for each in parameters:
+        field = schema["properties"][each.name]
+        if text := about.get(each.name):
+            field.setdefault("description", text)
+        if each.default is not each.empty:
+            try:
+                field.setdefault("default", to_jsonable_python(each.default))
+            except PydanticSerializationError:
+                continue  # a default that JSON cannot hold is the function's own business
+
+
+def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The text above the sections, and what is said of each parameter."""
+    text = inspect.getdoc(function) or ""
+    if not text:
+        return "", {}
+    from griffe import Docstring, DocstringSectionKind, parse_google, parse_numpy, parse_sphinx
+
+    readings = [
+        parse_google(Docstring(text), warnings=False),
+        parse_numpy(Docstring(text), warnings=False),
+        parse_sphinx(Docstring(text), warnings=False),
+    ]
+    sections = max(
+        readings, key=len
+    )  # the right style is the one that finds the most sections; else the first
+    parameters = (s for s in sections if s.kind is DocstringSectionKind.parameters)
+    about = {each.name: each.description for section in parameters for each in section.value}
+    texts = (str(s.value) for s in sections if s.kind is DocstringSectionKind.text)
+    return next(texts, ""), about
+
+
+def _without_titles(schema: Any, *, names: bool = False) -> Any:
+    """Pydantic titles every field with its own name; a model would pay for each and learn nothing."""
+    if isinstance(schema, list):
+        return [_without_titles(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # Under "properties" and "$defs" the keys are names, and one of them may be "title".
+    return {
+        key: _without_titles(each, names=not names and key in ("properties", "$defs"))
+        for key, each in schema.items()
+        if names or key != "title"
+    }

@@ -1,0 +1,158 @@
+"""`run_turn`: one model call and the tools it asks for. The heart; everything else is built around it.
+
+    window the history ─▶ render ─▶ model ─▶ read ─┬─▶ calls     ─▶ run them, append call and results
+                                                   ├─▶ reply     ─▶ append it; ask again if it is empty
+                                                   └─▶ unusable  ─▶ append it and the feedback
+
+Whatever happens, each call that was appended gets exactly one result: also when the task is cancelled in
+the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from stage0_gateway import ChatResponse, Message, ToolCall
+from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
+from stage3_tools.errors import ToolError
+from stage3_tools.events import DecisionMade, FeedbackGiven, ToolAnswered, ToolCalled, TurnEnded, TurnStarted
+from stage3_tools.executor import execute_tool_call, failed, interrupted
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolCallRecord, ToolResult
+from stage3_tools.run import Run
+
+_EMPTY = "Your reply was empty. Answer the user."
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The provider ended the reply itself: it refused, or paused and wants to be asked to go on."""
+
+    message: Message
+    why: Literal["refusal", "pause"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn led to.
+
+    Attributes:
+        response: The model's reply.
+        reading: What it meant.
+        records: The calls it asked for, each with its result.
+    """
+
+    response: ChatResponse
+    reading: Reading | Stopped
+    records: tuple[ToolCallRecord, ...] = ()
+
+    @property
+    def ran_tools(self) -> bool:
+        """Whether at least one tool was run; calls that were refused do not count."""
+        return any(record.result.attempts for record in self.records)
+
+
+async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
+    """Ask the model once, and do what it says.
+
+    Args:
+        run: The run this turn belongs to.
+        registry: The tools of this turn; if it is empty, the model must answer.
+
+    Returns:
+        What it led to; all of it is in the history.
+
+    Raises:
+        GatewayError: The model could not be asked; the history is as it was.
+        WindowTooSmall: Not even the newest exchange fits.
+    """
+    run.turns += 1
+    reserve = run.options.max_tokens or 0
+    history = await run.transcript.for_request(
+        alongside=run.dialect.describe(registry), reserve_tokens=reserve
+    )
+    parts = run.dialect.render(history, registry)
+    run.emit(TurnStarted(turn=run.turns, messages=parts.messages))
+    response = await run.ask(parts)
+    reading = _read(run, response, registry)
+    records = await _carry_out(run, registry, response, reading)
+    run.records += records
+    run.emit(TurnEnded(turn=run.turns, usage=response.usage))
+    return Turn(response, reading, tuple(records))
+
+
+def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading | Stopped:
+    if response.finish_reason == "refusal" or response.finish_reason == "pause":
+        message = response.message if response.content else Message.assistant(response.refusal or "")
+        return Stopped(message, response.finish_reason)
+    reading = run.dialect.read(response)
+    if len(registry):
+        return reading
+    # Without tools there is nothing to decide: a stray call is dropped, and any text is the answer.
+    match reading:
+        case Calls(message):
+            return FinalReply(Message.assistant(message.content))
+        case Unusable(message) if response.finish_reason != "length":
+            return FinalReply(message)
+    return reading
+
+
+async def _carry_out(
+    run: Run, registry: ToolRegistry, response: ChatResponse, reading: Reading | Stopped
+) -> list[ToolCallRecord]:
+    text = response.content
+    match reading:
+        case Calls(message):
+            message = await _with_ids(run, message)
+            await run.transcript.append(message)
+            run.emit(DecisionMade(turn=run.turns, text=text, calls=message.tool_calls))
+            return await _answer(run, registry, message.tool_calls)
+        case FinalReply(message) if not message.text.strip():
+            await run.transcript.append(Message.user(f"[Feedback]\n{_EMPTY}"))
+            run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
+        case FinalReply(message):
+            await run.transcript.append(message)
+            run.emit(DecisionMade(turn=run.turns, text=text, reply=message.text))
+        case Unusable(message, feedback):
+            said = [message] if message.text else []  # servers refuse an empty message in the history
+            await run.transcript.append(*said, Message.user(f"[Feedback]\n{feedback}"))
+            run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=feedback))
+        case Stopped(message):
+            await run.transcript.append(message)
+    return []
+
+
+async def _with_ids(run: Run, message: Message) -> Message:
+    """Servers leave ids out or repeat them; a history needs one for each call."""
+    calls = [replace(call, id=await run.transcript.unused_call_id(call.id)) for call in message.tool_calls]
+    return replace(message, tool_calls=tuple(calls))
+
+
+async def _answer(run: Run, registry: ToolRegistry, calls: tuple[ToolCall, ...]) -> list[ToolCallRecord]:
+    records: list[ToolCallRecord] = []
+    try:
+        for call in calls:
+            run.emit(ToolCalled(turn=run.turns, call=call))
+            started = time.time()
+            result = await _one_result(run, registry, call)
+            await run.transcript.append(result.as_message())
+            records.append(
+                ToolCallRecord(call.id, call.name, call.arguments, result, run.turns, started, time.time())
+            )
+            run.emit(ToolAnswered(turn=run.turns, result=result))
+    finally:
+        # Cancelled, or a listener raised: the calls that are left get their result all the same.
+        for number, call in enumerate(calls[len(records) :]):
+            was_running = number == 0 and call.name in registry
+            result = interrupted(call, registry.get(call.name) if was_running else None)
+            await run.transcript.append(result.as_message())
+    return records
+
+
+async def _one_result(run: Run, registry: ToolRegistry, call: ToolCall) -> ToolResult:
+    try:
+        note = run.repeats.note(call)
+    except ToolError as error:
+        return failed(call, error)
+    result = await execute_tool_call(registry, call)
+    return replace(result, output=result.output + note) if note and isinstance(result.output, str) else result
