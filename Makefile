@@ -20,6 +20,7 @@ check: .venv/.dev ## format check, lint, types, tests: what must pass before a c
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --explicit-package-bases examples
 	@$(MAKE) --no-print-directory test
 
 format: .venv/.dev ## format the code

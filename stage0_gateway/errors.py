@@ -120,7 +120,7 @@ def _kind_and_advice(status: int, overflow: bool) -> tuple[type[GatewayError], s
     if status == 404:
         return InvalidRequest, "Check the model name and the base URL."
     if status >= 500:
-        return ServerFailed, ""
+        return ServerFailed, "Try again later, or another model."
     if status >= 400:
         return InvalidRequest, ""
     return MalformedResponse, "Check the base URL: this does not look like a model server."

@@ -92,7 +92,7 @@ def why_nothing_found(text: str, broken: list[Broken]) -> str:
     """The sentence that says why a text holds no JSON."""
     if broken:
         return f"The JSON that begins at character {broken[0].start} {broken[0].why}."
-    return "There is no JSON in the reply." if text.strip() else "The reply is empty."
+    return "No JSON was found." if text.strip() else "The text is empty."
 
 
 def _rank(found: Extraction) -> tuple[int, int, int]:

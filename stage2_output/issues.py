@@ -71,7 +71,7 @@ def _issues(error: ValidationError) -> Iterator[Issue]:
     path = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in error.absolute_path)
     rule, expected = str(error.validator), error.validator_value
     match rule:
-        case "required":
+        case "required" if isinstance(expected, list):
             yield _missing(path, error)
         case "additionalProperties" | "unevaluatedProperties" if isinstance(error.instance, dict):
             yield from _unknown(path, error)

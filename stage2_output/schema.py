@@ -82,8 +82,9 @@ def _references(schema: Schema) -> Iterator[tuple[str, Any]]:
         if isinstance(part, Mapping):
             if "$id" in part and part is not schema:
                 resolver = resolver.in_subresource(resource(part))
-            if isinstance(part.get("$ref"), str):
-                yield part["$ref"], resolver
+            for keyword in ("$ref", "$dynamicRef"):
+                if isinstance(part.get(keyword), str):
+                    yield part[keyword], resolver
             todo += [(value, resolver) for name, value in part.items() if name not in _VALUES]
         elif isinstance(part, list):
             todo += [(value, resolver) for value in part]

@@ -12,8 +12,8 @@ from stage3_tools.errors import ToolError
 from stage3_tools.tool import Tool
 
 
-def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
-    """Read and check the JSON text of a call's arguments.
+def parse_arguments(tool: Tool, text: str) -> Any:
+    """Read and check the JSON text of a call's arguments; returns what `tool.execute` is given.
 
     Raises:
         ToolError: It is no JSON object, or does not fit ("validation").
@@ -27,8 +27,8 @@ def parse_arguments(tool: Tool, text: str) -> dict[str, Any]:
     return check_arguments(tool, found.value)
 
 
-def check_arguments(tool: Tool, arguments: Any) -> dict[str, Any]:
-    """Hold arguments to the tool's schema.
+def check_arguments(tool: Tool, arguments: Any) -> Any:
+    """Hold arguments to the tool's schema, then to its own `parse`; returns what `tool.execute` is given.
 
     Raises:
         ToolError: They are no object, or do not fit ("validation"); `details` hold schema and issues.
@@ -39,7 +39,12 @@ def check_arguments(tool: Tool, arguments: Any) -> dict[str, Any]:
     issues = tool.schema.issues(checked)
     if issues:
         raise _refusal(tool, f"The arguments of {tool.name} do not fit:\n{issue_lines(issues)}", issues)
-    return checked
+    if tool.parse is None:
+        return checked
+    try:
+        return tool.parse(checked)
+    except ValueError as error:
+        raise _refusal(tool, f"The arguments of {tool.name} do not fit: {error}", ()) from error
 
 
 def _refusal(tool: Tool, message: str, issues: tuple[Any, ...]) -> ToolError:

@@ -21,6 +21,10 @@ ToolErrorKind = Literal[
 ]
 
 
+MOST_WORDS = 2000
+"""Characters of an exception's text that a model is told."""
+
+
 class ToolError(Exception):
     """A call that did not lead to a result. A tool may raise it itself, with a hint for the model.
 
@@ -73,24 +77,28 @@ def error_of(exception: Exception) -> ToolError:
     """
     if isinstance(exception, ToolError):
         return exception
-    said = f"{type(exception).__name__}: {exception}".rstrip(": ")
-    return ToolError(_kind_of(exception), said[:2000])
+    return ToolError(_kind_of(exception), _said(exception))
+
+
+def _said(exception: Exception) -> str:
+    name = type(exception).__name__
+    try:
+        text = str(exception)
+    except Exception:  # an exception whose text cannot be had must not become a second failure
+        return name
+    return f"{name}: {text}"[:MOST_WORDS] if text else name
 
 
 def _kind_of(exception: Exception) -> ToolErrorKind:
+    import httpx  # at the first failure: tools that use it have imported it long before
+
     status = getattr(getattr(exception, "response", None), "status_code", None)
-    if isinstance(exception, TimeoutError) or status in (408, 504):
+    if isinstance(exception, TimeoutError | httpx.TimeoutException) or status in (408, 504):
         return "timeout"
     if isinstance(exception, PermissionError) or status in (401, 403):
         return "permission"
     if isinstance(exception, FileNotFoundError) or status == 404:
         return "not_found"
-    if isinstance(exception, ConnectionError) or _comes_from_http(exception):
+    if isinstance(exception, ConnectionError | httpx.TransportError):
         return "network"
     return "execution"
-
-
-def _comes_from_http(exception: Exception) -> bool:
-    import httpx
-
-    return isinstance(exception, httpx.TransportError)

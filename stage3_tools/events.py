@@ -6,8 +6,8 @@ For every turn, in this order:
     turn_start ─▶ decision ─▶ turn_end                                      the model answered
     turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be used
 
-and `loop_end` once, at the very end. Output is for the model, details are for people. The values know
-nothing of who listens.
+and `loop_end` once, at the very end, unless the run raises. Output is for the model, details are for
+people. The values know nothing of who listens.
 """
 
 import time

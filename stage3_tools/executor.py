@@ -67,16 +67,17 @@ def failed(
     return ToolResult(call.id, call.name, text, error.details, True, error, duration, attempts, status=status)
 
 
-def interrupted(call: ToolCall, tool: Tool | None) -> ToolResult:
-    """The result of a call that was cancelled while it ran, or before.
+def interrupted(call: ToolCall, begun_in: ToolRegistry | None) -> ToolResult:
+    """The result of a call that was cut off while it ran, or before.
 
     Args:
         call: The call.
-        tool: The tool that was running, or None if none was.
+        begun_in: The registry whose tool was running, or None if it had not begun.
     """
     error = ToolError("interrupted", "The run was stopped before this call had a result.")
-    may_have_happened = tool is not None and tool.effect == "write"
-    return failed(call, error, "unknown_effect" if may_have_happened else "interrupted")
+    if begun_in is not None and call.name in begun_in and begun_in.get(call.name).effect == "write":
+        return failed(call, error, "unknown_effect", attempts=1)
+    return failed(call, error, "interrupted")
 
 
 def _status_after(tool: Tool, error: ToolError) -> ResultStatus:

@@ -4,6 +4,8 @@
 refusal from the fifth on.
 """
 
+import json
+
 from stage0_gateway import ToolCall
 from stage3_tools.errors import ToolError
 
@@ -24,7 +26,7 @@ class Repeats:
         Raises:
             ToolError: It came too often and is not to be run ("rejected").
         """
-        key = (call.name, call.arguments)
+        key = (call.name, _canonical(call.arguments))
         self._count = self._count + 1 if key == self._last else 1
         self._last = key
         if self._count >= BLOCK_AT:
@@ -36,3 +38,11 @@ class Repeats:
         if self._count >= NOTE_AT:
             return f"\nNote: this is call {self._count} in a row with the same arguments."
         return ""
+
+
+def _canonical(arguments: str) -> str:
+    """The same text for the same arguments, however a model spaced and ordered them."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments

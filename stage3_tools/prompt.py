@@ -7,7 +7,9 @@ system message, the model answers with a decision, and results go back as user m
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, Part, TextPart, ToolCall
 from stage2_output import OutputController, feedback
@@ -28,7 +30,8 @@ No tools can be called. Answer the user now, with what you know and what the too
 Answer with exactly one JSON object and nothing else: {"tool": null, "reply": "<your answer>"}"""
 
 # Where a line, after any kind of line break, imitates the beginning of a result.
-_FORGED = re.compile(r"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))([^\S\r\n]*)\[(?=\s*tool\s+result)", re.I | re.M)
+_BREAKS = r"\r\n\v\f\x85\u2028\u2029"
+_FORGED = re.compile(rf"(?:^|(?<=[{_BREAKS}]))([^\S{_BREAKS}]*)\[(?=\s*tool\s+result)", re.IGNORECASE)
 
 
 def build_tool_system_prompt(registry: ToolRegistry) -> str:
@@ -47,7 +50,7 @@ def build_tool_system_prompt(registry: ToolRegistry) -> str:
 
 
 class PromptDialect:
-    """Tools by text. Keeps the last description, so that it is built once per change of the registry.
+    """Tools by text. Keeps the descriptions, so that each is built once per change of its registry.
 
     Args:
         controller: Stage 2's reader; None makes one.
@@ -55,21 +58,22 @@ class PromptDialect:
 
     def __init__(self, controller: OutputController | None = None) -> None:
         self._controller = controller or OutputController()
-        self._described: tuple[ToolRegistry | None, int, str] = (None, 0, "")
+        self._described: WeakKeyDictionary[ToolRegistry, tuple[int, str]] = WeakKeyDictionary()
 
     def describe(self, registry: ToolRegistry) -> str:
         """The tool part of the system prompt."""
-        known, version, text = self._described
-        if known is not registry or version != registry.version:
+        version, text = self._described.get(registry, (None, ""))
+        if version != registry.version:
             text = build_tool_system_prompt(registry)
-            self._described = (registry, registry.version, text)
+            self._described[registry] = (registry.version, text)
         return text
 
     def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
         """One system message with the tools in it, then the history as text."""
         system = [message.text for message in transcript if message.role == "system"]
         prompt = Message.system("\n\n".join([*system, self.describe(registry)]))
-        rest = (_rendered(message) for message in transcript if message.role != "system")
+        names = {call.id: call.name for message in transcript for call in message.tool_calls}
+        rest = (_rendered(message, names) for message in transcript if message.role != "system")
         return RequestParts((prompt, *rest))
 
     def read(self, response: ChatResponse) -> Reading:
@@ -95,18 +99,18 @@ def _cut_off(response: ChatResponse) -> str:
     )
 
 
-def _rendered(message: Message) -> Message:
+def _rendered(message: Message, names: Mapping[str, str]) -> Message:
     if message.role == "tool":
-        return Message.user(_with_header(message))
+        name = message.name or names.get(message.tool_call_id or "", "a tool")
+        return Message.user(_with_header(name, message.content))
     if message.role == "assistant":
         return Message.assistant(_as_decision(message) if message.raw_text is None else message.raw_text)
     return Message.user(_escaped(message.content))
 
 
-def _with_header(message: Message) -> str | tuple[Part, ...]:
-    name = " ".join(str(message.name).split())[:200].replace("]", ")")
-    header = f"[Tool result for {name}]\n"
-    content = _escaped(message.content)
+def _with_header(name: str, content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
+    header = f"[Tool result for {' '.join(name.split())[:200].replace(']', ')')}]\n"
+    content = _escaped(content)
     return header + content if isinstance(content, str) else (TextPart(header), *content)
 
 
@@ -123,4 +127,9 @@ def _as_decision(message: Message) -> str:
 def _escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
     if isinstance(content, str):
         return _FORGED.sub(r"\1\\[", content)
-    return tuple(TextPart(_FORGED.sub(r"\1\\[", p.text)) if isinstance(p, TextPart) else p for p in content)
+    escaped: list[Part] = []
+    # Neighbouring texts are read as one, so they are looked at as one.
+    for are_text, parts in groupby(content, lambda part: isinstance(part, TextPart)):
+        together = tuple(parts)
+        escaped += [TextPart(_FORGED.sub(r"\1\\[", Message.user(together).text))] if are_text else together
+    return tuple(escaped)

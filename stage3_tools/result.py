@@ -5,6 +5,8 @@ else as JSON, pictures and documents as message parts. It is never a Python repr
 that as data. Knows nothing of how a tool is run.
 """
 
+import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -104,14 +106,15 @@ def output_for_model(value: Any) -> Output:
 
 
 def _json(value: Any) -> str:
-    from pydantic_core import (
-        PydanticSerializationError,
-        to_json,
-    )  # knows dates, decimals, dataclasses, models …
+    from pydantic_core import to_json, to_jsonable_python  # they know dates, decimals, dataclasses, models …
 
-    try:
+    with suppress(ValueError, RecursionError):  # pydantic's own errors are ValueErrors
         return to_json(value, inf_nan_mode="strings").decode()
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+    try:  # what is written as UTF-8 cannot hold half a surrogate pair; text can
+        return json.dumps(
+            to_jsonable_python(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
+    except (ValueError, RecursionError) as error:
         raise ToolError(
             "execution",
             f"The tool returned a value of type {type(value).__name__}, which cannot be written as JSON.",

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired
 
-from stage3_tools.errors import RegistrationError, ToolError
+from stage3_tools.errors import RegistrationError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+_VALUES = ("default", "const", "enum", "examples")  # keywords under which stand values, not schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Signature:
         """Arguments that fit the schema, as the types of the signature: dates, enums, models.
 
         Raises:
-            ToolError: Something the schema could not say is wrong ("validation"), such as a date that is none.
+            ValueError: Something is wrong that the schema could not say, such as a date that is none.
         """
         from pydantic import ValidationError
 
@@ -42,7 +44,7 @@ class Signature:
         except ValidationError as error:
             found = error.errors(include_input=False, include_url=False)
             lines = [f"- /{'/'.join(map(str, each['loc']))} {each['msg']}" for each in found]
-            raise ToolError("validation", "The arguments do not fit:\n" + "\n".join(lines)) from None
+            raise ValueError("\n".join(["", *lines])) from None
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
@@ -62,9 +64,11 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         fields = {each.name: _type_of(each) for each in parameters}
         # Not a model: fields of a TypedDict may be called `json` or `copy`, and defaults stay the function's.
         typed_dict = make_type(name, fields)
-        typed_dict.__pydantic_config__ = ConfigDict(extra="forbid")
+        typed_dict.__pydantic_config__ = ConfigDict(
+            extra="forbid", validate_by_name=True, validate_by_alias=False
+        )
         adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed_dict)
-        schema = _without_titles(adapter.json_schema())
+        schema = _without_titles(adapter.json_schema(by_alias=False))
     except (PydanticUserError, NameError, TypeError, ValueError) as error:
         raise RegistrationError(f"{name}: its parameters have no JSON Schema: {error}") from error
     description, about = _docstring(function)
@@ -117,14 +121,20 @@ def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _without_titles(schema: Any, *, names: bool = False) -> Any:
-    """Pydantic titles every field with its own name; a model would pay for each and learn nothing."""
+    """Pydantic titles every field with its own name; a model would pay for each and learn nothing.
+
+    Args:
+        schema: A JSON Schema or a part of one.
+        names: The keys are names of properties or definitions, one of which may be "title".
+    """
     if isinstance(schema, list):
         return [_without_titles(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    # Under "properties" and "$defs" the keys are names, and one of them may be "title".
     return {
-        key: _without_titles(each, names=not names and key in ("properties", "$defs"))
+        key: each
+        if not names and key in _VALUES
+        else _without_titles(each, names=not names and key in ("properties", "$defs"))
         for key, each in schema.items()
         if names or key != "title"
     }

@@ -6,6 +6,7 @@ plain function; `Tool(...)` takes the pieces by hand.
 
 import asyncio
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,7 @@ class Tool:
         description: What the model is told of it.
         parameters: JSON Schema of its arguments, read as it is written; None checks nothing.
         execute: Takes one dict of arguments. Plain functions run in a thread, async ones in the event loop.
+        parse: Turns arguments that fit the schema into what `execute` is given; a ValueError refuses them.
         effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that is cut off
             is reported as "may have happened".
         timeout: Seconds it may take; None is 30.
@@ -42,11 +44,12 @@ class Tool:
     description: str
     parameters: Mapping[str, Any] | None
     execute: Callable[..., Any] = field(repr=False)
+    parse: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False, kw_only=True)
     effect: Effect = field(default="write", kw_only=True)
     timeout: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not self.name or not self.name.strip() or not self.name.isprintable() or len(self.name) > 256:
+        if not isinstance(self.name, str) or not _is_name(self.name):
             raise RegistrationError(f"{self.name!r} cannot be a tool's name: 1 to 256 printable characters.")
         if not callable(self.execute):
             raise RegistrationError(f"{self.name}: execute is {type(self.execute).__name__}, not a function.")
@@ -66,12 +69,16 @@ class Tool:
         """
         parameters = {} if self.parameters is None else self.parameters
         try:
-            return CompiledSchema(parameters)
-        except InvalidSchema as error:
+            compiled = CompiledSchema(parameters)
+            json.dumps(parameters)  # the model will be shown them
+        except (InvalidSchema, TypeError, ValueError, RecursionError) as error:
             raise RegistrationError(f"{self.name}: {error}") from error
+        if not isinstance(parameters, Mapping) or "object" not in _types(parameters):
+            raise RegistrationError(f"{self.name}: parameters must be a JSON Schema of an object, or None.")
+        return compiled
 
-    async def run(self, arguments: dict[str, Any]) -> Any:
-        """Run the function with arguments that were checked before.
+    async def run(self, arguments: Any) -> Any:
+        """Run the function with what `check_arguments` gave.
 
         Raises:
             ToolError: It took too long ("timeout").
@@ -82,12 +89,18 @@ class Tool:
             async with asyncio.timeout(limit) as clock:
                 if _is_async(self.execute):
                     return await self.execute(arguments)
-                value = await asyncio.to_thread(self.execute, arguments)
+                value = await asyncio.to_thread(self._in_thread, arguments)
                 return await value if inspect.isawaitable(value) else value
         except TimeoutError:
             if not clock.expired():
                 raise  # the tool's own
             raise ToolError("timeout", f"{self.name} took longer than {limit:g} s.", retryable=True) from None
+
+    def _in_thread(self, arguments: Any) -> Any:
+        try:
+            return self.execute(arguments)
+        except StopIteration as error:  # a future refuses to carry it, and would never be done
+            raise RuntimeError(f"StopIteration: {error}") from error
 
 
 @overload
@@ -130,21 +143,32 @@ def tool(
         signature = signature_of(function)
 
         def execute(arguments: dict[str, Any]) -> Any:
-            return function(**signature.convert(arguments))
+            return function(**arguments)
 
         async def execute_async(arguments: dict[str, Any]) -> Any:
-            return await function(**signature.convert(arguments))
+            return await function(**arguments)
 
         return Tool(
-            name or function.__name__,
+            name or str(getattr(function, "__name__", "")),
             signature.description if description is None else description,
             signature.schema,
             execute_async if _is_async(function) else execute,
+            parse=signature.convert,
             effect=effect,
             timeout=timeout,
         )
 
     return make if function is None else make(function)
+
+
+def _is_name(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable() and len(text) <= 256
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    """The types a schema allows; one that names none allows an object, too."""
+    types = schema.get("type", "object")
+    return [types] if isinstance(types, str) else types
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -82,9 +82,10 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
 
 
 def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading | Stopped:
-    if response.finish_reason == "refusal" or response.finish_reason == "pause":
-        message = response.message if response.content else Message.assistant(response.refusal or "")
-        return Stopped(message, response.finish_reason)
+    why = response.finish_reason
+    if why == "refusal" or (why == "pause" and not response.tool_calls):
+        said = response.message.content or response.refusal or ""
+        return Stopped(Message.assistant(said, raw_text=response.content), why)
     reading = run.dialect.read(response)
     if len(registry):
         return reading
@@ -92,7 +93,7 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
     match reading:
         case Calls(message):
             return FinalReply(Message.assistant(message.content))
-        case Unusable(message) if response.finish_reason != "length":
+        case Unusable(message) if why != "length":
             return FinalReply(message)
     return reading
 
@@ -105,8 +106,7 @@ async def _carry_out(
         case Calls(message):
             message = await _with_ids(run, message)
             await run.transcript.append(message)
-            run.emit(DecisionMade(turn=run.turns, text=text, calls=message.tool_calls))
-            return await _answer(run, registry, message.tool_calls)
+            return await _answer(run, registry, text, message.tool_calls)
         case FinalReply(message) if not message.text.strip():
             await run.transcript.append(Message.user(f"[Feedback]\n{_EMPTY}"))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
@@ -128,24 +128,29 @@ async def _with_ids(run: Run, message: Message) -> Message:
     return replace(message, tool_calls=tuple(calls))
 
 
-async def _answer(run: Run, registry: ToolRegistry, calls: tuple[ToolCall, ...]) -> list[ToolCallRecord]:
+async def _answer(
+    run: Run, registry: ToolRegistry, text: str, calls: tuple[ToolCall, ...]
+) -> list[ToolCallRecord]:
+    """Run the calls one after the other; each gets its result, also when this is cut off in the middle."""
     records: list[ToolCallRecord] = []
+    begun, result = False, None  # how far the call in hand has come
     try:
+        run.emit(DecisionMade(turn=run.turns, text=text, calls=calls))
         for call in calls:
             run.emit(ToolCalled(turn=run.turns, call=call))
-            started = time.time()
+            started, begun, result = time.time(), True, None
             result = await _one_result(run, registry, call)
             await run.transcript.append(result.as_message())
+            begun = False
             records.append(
                 ToolCallRecord(call.id, call.name, call.arguments, result, run.turns, started, time.time())
             )
             run.emit(ToolAnswered(turn=run.turns, result=result))
     finally:
-        # Cancelled, or a listener raised: the calls that are left get their result all the same.
-        for number, call in enumerate(calls[len(records) :]):
-            was_running = number == 0 and call.name in registry
-            result = interrupted(call, registry.get(call.name) if was_running else None)
-            await run.transcript.append(result.as_message())
+        for call in calls[len(records) :]:
+            left = result if begun and result else interrupted(call, registry if begun else None)
+            await run.transcript.append(left.as_message())
+            begun = False
     return records
 
 

@@ -1,0 +1,149 @@
+"""Every example runs as a person would run it, with no key and no network, and prints its transcript."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from stage0_gateway.serve.tcp import make_server
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+
+
+def run(name, *arguments, **environment):
+    """The finished process of an example; the environment holds nothing but what is given."""
+    inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
+    return subprocess.run(
+        [sys.executable, EXAMPLES / name, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**inherited, "PYTHONUTF8": "1", "PYTHONWARNINGS": "error", **environment},
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_prints_its_transcript(path):
+    done = run(path.name)
+    assert (done.returncode, done.stdout) == (
+        0,
+        (TRANSCRIPTS / f"{path.stem}.txt").read_text(encoding="utf-8"),
+    )
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("stage*.py")), ids=lambda path: path.stem)
+def test_an_example_of_a_stage_is_short_and_names_its_key_points(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 60
+    assert "Key points:\n  1. " in text
+
+
+def test_the_main_job_prints_what_was_promised():
+    printed = run("basic_usage.py").stdout
+    for line in (
+        "Registered tools: ['get_weather', 'get_time']",
+        "Direct tool call get_weather(Beijing): {'city': 'Beijing', 'temp': 22, 'unit': 'celsius'}",
+        "Direct tool call get_time(): 2026-01-01T12:00:00+00:00",
+        "Tool rounds executed: 1",
+    ):
+        assert line in printed.splitlines()
+    assert re.search(r"^Assistant reply: .*Shanghai.*22", printed, re.MULTILINE)
+
+
+def test_the_embedded_model_says_that_it_is_one():
+    assert "rules, not from a language model" in run("basic_usage.py").stderr
+
+
+def test_the_readme_shows_the_transcript_as_it_is():
+    assert run("basic_usage.py").stdout.strip() in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("question", "rounds", "said"),
+    [
+        ("What is the weather in Beijing and in Paris?", 2, ["Beijing", "Paris"]),
+        ("What time is it?", 1, ["2026-01-01T12:00:00"]),
+        ("Tell me a joke.", 0, ["get_weather"]),
+        ("上海的天气怎么样？", 1, ["上海"]),
+    ],
+)
+def test_another_question_gets_another_answer(question, rounds, said):
+    printed = run("basic_usage.py", "--question", question).stdout
+    reply = next(line for line in printed.splitlines() if line.startswith("Assistant reply:"))
+    assert f"Tool rounds executed: {rounds}" in printed
+    assert [word for word in said if word not in reply] == []
+
+
+def test_show_messages_prints_exactly_what_the_model_sees():
+    printed = run("basic_usage.py", "--show-messages").stdout
+    assert '{"tool": null, "reply": "<your answer>"}' in printed
+    assert printed.count("  [system]\n") == 2  # one in each of the two requests
+    assert "  [user]\n    [Tool result for get_weather]\n" in printed
+
+
+def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host():
+    server = make_server("127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        host = f"127.0.0.1:{server.server_port}"
+        over_tcp = run("basic_usage.py", LLM_BASE_URL=f"http://{host}/v1")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert over_tcp.stdout.replace(host, "offline") == run("basic_usage.py").stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "Could not connect to 127.0.0.1"),
+        ({"LLM_BASE_URL": "http://no-such-host.invalid/v1"}, "Could not connect to no-such-host.invalid"),
+        ({"LLM_MODEL": "openai:gpt-5-mini"}, "set OPENAI_API_KEY"),
+        ({"LLM_MODEL": "gpt-5-mini"}, "Write provider:name"),
+    ],
+    ids=["refused connection", "unknown host", "no key", "no provider"],
+)
+def test_what_cannot_work_ends_with_one_clear_sentence_and_status_1(environment, said):
+    done = run("basic_usage.py", **environment)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_bad_key_ends_with_one_clear_sentence_and_status_1():
+    import http.server
+
+    class Refuse(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            body = b'{"error": {"message": "Incorrect API key provided: sk-wrong-key", "code": "invalid_api_key"}}'
+            self.send_response(401)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Refuse) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        done = run("basic_usage.py", LLM_BASE_URL=url, OPENAI_API_KEY="sk-wrong-key")
+        server.shutdown()
+        thread.join()
+    assert done.returncode == 1
+    assert done.stderr.strip() == (
+        "The model could not be asked: Incorrect API key provided: [hidden] (HTTP 401) "
+        "Check the API key, and that it may use this model."
+    )
+    assert "sk-wrong-key" not in done.stdout

@@ -1,0 +1,55 @@
+"""On a machine that has only Python and make, two commands do everything, and the second time nothing is installed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.real
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """A copy of the project without anything that was made in it."""
+    made = shutil.ignore_patterns(".venv", ".git", "*cache*", ".hypothesis", "*.egg-info")
+    return shutil.copytree(ROOT, tmp_path / "project", ignore=made)
+
+
+def make(target, folder):
+    """The finished process of a make target."""
+    outer = ("VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL")
+    environment = {name: value for name, value in os.environ.items() if name not in outer}
+    command = ["make", f"PYTHON={sys.executable}", target]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_demo_sets_itself_up_and_a_second_run_installs_nothing(fresh):
+    first = make("demo", fresh)
+    if first.returncode and "No matching distribution" in first.stdout + first.stderr:
+        pytest.skip("no package index can be reached from here")
+    assert first.returncode == 0, first.stderr
+    assert "Tool rounds executed: 1" in first.stdout
+    stamp = (fresh / ".venv" / ".demo").stat().st_mtime_ns
+    second = make("demo", fresh)
+    assert "pip install" not in second.stdout
+    assert (fresh / ".venv" / ".demo").stat().st_mtime_ns == stamp
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_alone_prints_the_targets(fresh):
+    done = make("help", fresh)
+    assert [line.split()[1] for line in done.stdout.splitlines()] == [
+        "help",
+        "demo",
+        "test",
+        "check",
+        "format",
+        "test-real",
+        "bench",
+        "clean",
+    ]

@@ -1,0 +1,128 @@
+import asyncio
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import httpx
+import pytest
+
+from stage0_gateway import ConfigurationError, ConnectionFailed, Gateway, RequestTimeout, Timeouts
+from stage0_gateway.connection import Connection
+
+ASK = [{"role": "user", "content": "hi"}]
+
+
+def failing(error):
+    def raise_it(request):
+        raise error
+
+    return httpx.MockTransport(raise_it)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (
+            httpx.ConnectError("refused"),
+            ConnectionFailed,
+            "Could not connect to host.test (refused). Check the base URL",
+        ),
+        (httpx.ConnectTimeout("x"), RequestTimeout, "host.test did not take the connection in time"),
+        (httpx.ReadTimeout("x"), RequestTimeout, "host.test stopped sending before the answer was complete"),
+        (
+            httpx.RemoteProtocolError("hung up"),
+            ConnectionFailed,
+            "The connection to host.test broke (hung up).",
+        ),
+        (httpx.UnsupportedProtocol("odd"), ConfigurationError, "The base URL cannot be used: odd."),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+async def test_each_failure_of_the_line_is_an_error_of_ours_that_names_the_host(error, kind, said):
+    with pytest.raises(kind) as caught:
+        await Connection(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
+    assert str(caught.value).startswith(said)
+
+
+async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
+    never = asyncio.Event()
+
+    async def hang(request):
+        await never.wait()
+
+    connection = Connection(httpx.MockTransport(hang), Timeouts(total=0.01))
+    with pytest.raises(RequestTimeout, match=r"No complete answer within 0\.01 s"):
+        await connection.post("http://host.test/v1", {}, b"{}")
+
+
+async def test_a_refused_connection_is_one_clear_sentence():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    gateway = Gateway("openai:m", base_url=f"http://127.0.0.1:{port}/v1", max_retries=0)
+    with pytest.raises(ConnectionFailed, match=r"Could not connect to 127\.0\.0\.1"):
+        await gateway.chat(ASK)
+
+
+class Answer(BaseHTTPRequestHandler):
+    """Answers whatever it is sent with one completion."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        body = b'{"choices": [{"message": {"content": "' + self.path.encode() + b'"}}]}'
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server():
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_proxy_from_the_environment_is_used(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", server)
+    async with Gateway("openai:m", base_url="http://nowhere.test/v1") as gateway:
+        reply = await gateway.chat(ASK)
+    assert reply.content == "http://nowhere.test/v1/chat/completions"  # a proxy is sent the whole address
+
+
+def test_one_gateway_serves_two_event_loops_one_after_the_other(server):
+    gateway = Gateway("openai:m", base_url=f"{server}/v1")
+
+    async def ask():
+        reply = await gateway.chat(ASK)
+        await gateway.aclose()
+        return reply.content
+
+    assert [asyncio.run(ask()), asyncio.run(ask())] == ["/v1/chat/completions"] * 2
+
+
+async def test_cancelling_the_task_cancels_the_request():
+    arrived, never = asyncio.Event(), asyncio.Event()
+    ended = []
+
+    async def hang(request):
+        arrived.set()
+        try:
+            await never.wait()
+        finally:
+            ended.append(True)
+
+    task = asyncio.ensure_future(
+        Connection(httpx.MockTransport(hang), Timeouts()).post("http://h.test", {}, b"")
+    )
+    await arrived.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == [True]

@@ -1,0 +1,45 @@
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from stage0_gateway.__main__ import main
+
+
+def test_serve_says_where_it_listens_answers_and_stops_cleanly_on_ctrl_c() -> None:
+    command = [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        lines = [server.stdout.readline().strip(), server.stdout.readline().strip()]
+        url = lines[1].removeprefix("LLM_BASE_URL=")
+        models = httpx.get(f"{url}/models", trust_env=False).json()["data"]
+        server.send_signal(signal.SIGINT)
+        assert (server.wait(10), server.stdout.read(), server.stderr.read()) == (0, "Stopped.\n", "")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/v1", url)
+    assert lines[0] == (
+        f"Listening on {url} - answers come from rules, not from a language model. Ctrl-C stops it."
+    )
+    assert models == [{"id": "teacher", "object": "model", "created": 0, "owned_by": "llm-stages"}]
+
+
+def test_a_port_in_use_is_one_sentence_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 1
+    said = f"Cannot listen on 127.0.0.1:{port}: Address already in use. Try another --port, or 0.\n"
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "http", "٣"])
+def test_what_is_no_port_is_refused_before_anything_is_opened(
+    port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["serve", f"--port={port}"])
+    assert stopped.value.code == 2
+    assert f"'{port}' is not a port; a port is a number from 0 to 65535" in capsys.readouterr().err

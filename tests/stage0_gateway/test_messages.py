@@ -1,0 +1,110 @@
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage0_gateway import (
+    DocumentPart,
+    ImagePart,
+    JsonPart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    as_message,
+)
+
+texts = st.text(max_size=20)
+names = st.text(min_size=1, max_size=10)
+parts = st.one_of(
+    st.builds(TextPart, texts),
+    st.builds(JsonPart, st.dictionaries(names, st.integers(), max_size=2)),
+    st.builds(ImagePart, texts, st.just("image/png"), st.none() | texts),
+    st.builds(DocumentPart, texts, st.just("application/pdf"), names),
+    st.builds(ThinkingPart, texts),
+)
+contents = texts | st.lists(parts, max_size=3).map(tuple)
+calls = st.lists(st.builds(ToolCall, names, names, texts.filter(bool)), max_size=2).map(tuple)
+messages = st.one_of(
+    st.builds(Message.system, contents),
+    st.builds(Message.user, contents),
+    st.builds(Message.assistant, contents, calls, raw_text=st.none() | names),
+    st.builds(Message.tool, contents, names, is_error=st.booleans(), name=st.none() | names),
+)
+
+
+@given(messages)
+def test_every_message_survives_the_way_through_json(message):
+    back = Message.from_dict(json.loads(json.dumps(message.to_dict())))
+    assert back == message or (message.content == () and back.content == "")
+
+
+def test_a_message_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Message.user("hi").content = "ho"
+
+
+def test_text_is_the_text_parts_and_thinking_is_apart():
+    message = Message.assistant((ThinkingPart("hm"), TextPart("a"), ImagePart("xx"), TextPart("b")))
+    assert (message.text, message.thinking) == ("ab", "hm")
+
+
+def test_a_list_of_parts_becomes_a_tuple():
+    assert Message("user", [TextPart("a")]).content == (TextPart("a"),)
+
+
+def test_the_form_of_openais_documentation_is_read():
+    function = {"name": "f", "arguments": '{"a": 1}'}
+    plain = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "1", "type": "function", "function": function}],
+    }
+    assert Message.from_dict(plain) == Message.assistant("", [ToolCall("1", "f", '{"a": 1}')])
+
+
+@pytest.mark.parametrize(
+    ("plain", "said"),
+    [
+        ({"content": "hi"}, "A message needs a 'role'; this one has ['content']."),
+        (
+            {"role": "boss", "content": "hi"},
+            "Unknown role 'boss'. The roles are system, user, assistant, tool.",
+        ),
+        ({"role": "tool", "content": "x"}, "A tool message needs the tool_call_id of the call it answers."),
+        (
+            {"role": "user", "content": [{"type": "smell"}]},
+            "Unknown part type 'smell'. The types are text, json, image, document, thinking.",
+        ),
+        ({"role": "user", "content": 5}, "Message content is text or parts, not int."),
+        (
+            {"role": "assistant", "tool_calls": [{"id": "1"}]},
+            "A tool call needs 'name'; this one has ['id'].",
+        ),
+    ],
+    ids=[
+        "no role",
+        "unknown role",
+        "result without call",
+        "unknown part",
+        "number as content",
+        "call without name",
+    ],
+)
+def test_what_is_no_message_is_refused_in_words(plain, said):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is compared)
+        Message.from_dict(plain)
+    assert str(caught.value) == said
+
+
+def test_content_of_anything_but_parts_is_refused():
+    with pytest.raises(ValueError, match=r"A message part is one of TextPart, .*, not int"):
+        Message("user", (1, 2))
+
+
+def test_as_message_takes_messages_and_mappings_and_nothing_else():
+    assert as_message(Message.user("a")) == as_message({"role": "user", "content": "a"})
+    with pytest.raises(ValueError, match="not str"):
+        as_message("hi")

@@ -1,0 +1,72 @@
+import pytest
+
+from stage0_gateway import ConfigurationError, Gateway
+from stage0_gateway.models import resolve
+
+
+def test_a_known_provider_has_its_own_address():
+    target = resolve("groq:llama", "k")
+    assert (target.provider, target.model) == ("groq", "llama")
+    assert target.url == "https://api.groq.com/openai/v1/chat/completions"
+    assert target.headers == {"Authorization": "Bearer k"}
+
+
+def test_a_model_name_may_hold_colons_and_slashes():
+    assert resolve("ollama:qwen3:8b").model == "qwen3:8b"
+    assert resolve("openrouter:openai/gpt-5-mini").model == "openai/gpt-5-mini"
+
+
+def test_a_base_url_replaces_the_providers_own():
+    assert (
+        resolve("openai:m", base_url="http://127.0.0.1:8099/v1/").url
+        == "http://127.0.0.1:8099/v1/chat/completions"
+    )
+
+
+@pytest.mark.parametrize("model", ["", "gpt-5-mini", "openai:", ":m"])
+def test_a_model_without_a_provider_is_refused_with_an_example(model):
+    with pytest.raises(ConfigurationError, match="Write provider:name, such as 'offline:teacher'"):
+        resolve(model)
+
+
+def test_an_unknown_provider_is_refused_with_those_there_are():
+    with pytest.raises(ConfigurationError) as caught:
+        resolve("opnai:m")
+    assert "Unknown provider 'opnai'" in str(caught.value)
+    assert "openai, anthropic, gemini" in str(caught.value)
+    assert "openai:m" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "http://", "x"])
+def test_a_base_url_that_is_none_is_refused(url):
+    with pytest.raises(ConfigurationError, match="does not start with http"):
+        resolve("openai:m", base_url=url)
+
+
+def test_a_missing_key_is_told_at_once_with_the_variable_to_set():
+    with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
+        Gateway("openai:m")
+
+
+@pytest.mark.parametrize("model", ["ollama:llama3.2", "offline:teacher", "lmstudio:any"])
+def test_local_models_need_no_key(model):
+    assert Gateway(model).model == model
+
+
+def test_a_target_shows_no_secret():
+    target = resolve("openai:m", "sk-secret", "https://me:sk-secret@host.test/v1")
+    assert target.public_url == "https://host.test/v1/chat/completions"
+    assert "sk-secret" not in repr(
+        Gateway("openai:m", api_key="sk-secret", base_url="https://me:sk-secret@host.test")
+    )
+
+
+def test_a_query_in_the_base_url_stays_behind_the_path_and_is_not_shown():
+    target = resolve("openai:m", base_url="https://host.test/openai/v1?api-version=1")
+    assert target.url == "https://host.test/openai/v1/chat/completions?api-version=1"
+    assert target.public_url == "https://host.test/openai/v1/chat/completions"
+
+
+def test_a_wrong_url_is_told_without_its_password():
+    with pytest.raises(ConfigurationError, match=r"The base URL 'ftp://host.test/v1' does not start"):
+        resolve("openai:m", base_url="ftp://me:sk-secret@host.test/v1?key=sk-secret")

@@ -1,0 +1,13 @@
+from stage0_gateway.models import PROVIDERS
+from stage0_gateway.wire import WireFormat
+
+
+def test_every_provider_speaks_a_whole_wire_format():
+    names = [name for name in vars(WireFormat) if not name.startswith("_")]
+    missing = {
+        (provider, name)
+        for provider, each in PROVIDERS.items()
+        for name in names
+        if not callable(getattr(each.wire, name, None))
+    }
+    assert (len(names), missing) == (5, set())
