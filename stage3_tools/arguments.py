@@ -43,7 +43,9 @@ def check_arguments(tool: Tool, arguments: Any) -> Any:
         return checked
     try:
         return tool.parse(checked)
-    except ValueError as error:
+    except ToolError:
+        raise
+    except Exception as error:  # a parser refuses by raising, and which type it raises is its own choice
         raise _refusal(tool, f"The arguments of {tool.name} do not fit: {error}", ()) from error
 
 

@@ -4,6 +4,7 @@ A `ToolError` is for the *model*: it becomes the result of the call, and the mod
 `RegistrationError` is for the *developer*: a tool that cannot work is refused when it is registered.
 """
 
+import socket
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -99,6 +100,6 @@ def _kind_of(exception: Exception) -> ToolErrorKind:
         return "permission"
     if isinstance(exception, FileNotFoundError) or status == 404:
         return "not_found"
-    if isinstance(exception, ConnectionError | httpx.TransportError):
+    if isinstance(exception, ConnectionError | socket.gaierror | httpx.TransportError):
         return "network"
     return "execution"

@@ -4,6 +4,7 @@ Look up, parse, check, run. Every failure on the way becomes a result the model 
 stack, except that whoever cancels the task is obeyed. Knows no loop and no dialect.
 """
 
+import asyncio
 import time
 import traceback
 
@@ -36,6 +37,13 @@ async def execute_tool_call(registry: ToolRegistry, call: ToolCall) -> ToolResul
         value = await tool.run(arguments)
         output = value if isinstance(value, ToolOutput) else ToolOutput(value)
         text = output_for_model(output.output)
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is None or task.cancelling():
+            raise  # somebody wants this task to end
+        error = ToolError("interrupted", f"{call.name} cancelled itself.")
+        return failed(
+            call, error, _status_after(tool, error), duration=time.perf_counter() - started, attempts=1
+        )
     except Exception as exception:
         error = _with_traceback(error_of(exception), exception)
         status = _status_after(tool, error)

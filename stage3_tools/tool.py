@@ -57,8 +57,12 @@ class Tool:
             raise RegistrationError(
                 f"{self.name}: effect is {self.effect!r}; use 'read', 'idempotent' or 'write'."
             )
-        if self.timeout is not None and self.timeout <= 0:
-            raise RegistrationError(f"{self.name}: timeout is {self.timeout}; it must be above 0 seconds.")
+        if not isinstance(self.description, str):
+            raise RegistrationError(
+                f"{self.name}: description is {type(self.description).__name__}, not text."
+            )
+        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
+            raise RegistrationError(f"{self.name}: timeout is {self.timeout!r}; it must be above 0 seconds.")
 
     @cached_property
     def schema(self) -> CompiledSchema:

@@ -85,7 +85,8 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
     why = response.finish_reason
     if why == "refusal" or (why == "pause" and not response.tool_calls):
         said = response.message.content or response.refusal or ""
-        return Stopped(Message.assistant(said, raw_text=response.content), why)
+        message = Message.assistant(said)
+        return Stopped(replace(message, raw_text=message.text), why)
     reading = run.dialect.read(response)
     if len(registry):
         return reading
@@ -117,7 +118,7 @@ async def _carry_out(
             said = [message] if message.text else []  # servers refuse an empty message in the history
             await run.transcript.append(*said, Message.user(f"[Feedback]\n{feedback}"))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=feedback))
-        case Stopped(message):
+        case Stopped(message) if message.text:
             await run.transcript.append(message)
     return []
 
@@ -158,6 +159,6 @@ async def _one_result(run: Run, registry: ToolRegistry, call: ToolCall) -> ToolR
     try:
         note = run.repeats.note(call)
     except ToolError as error:
-        return failed(call, error)
+        return failed(call, error, "rejected")
     result = await execute_tool_call(registry, call)
     return replace(result, output=result.output + note) if note and isinstance(result.output, str) else result

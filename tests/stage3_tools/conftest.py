@@ -1,0 +1,89 @@
+"""What the tests of stage 3 share: tools that remember, and a conversation with a scripted model."""
+
+import pytest
+
+from stage0_gateway import Gateway, ScriptedModel
+from stage1_context import ContextEngine
+from stage2_output import OutputController
+from stage3_tools import Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+
+
+class Recorder:
+    """A tool that notes what it was run with: `seen`."""
+
+    def __init__(self, name="f", parameters=None, returns="ok", effect="read"):
+        self.seen = []
+        self.returns = returns
+        self.tool = Tool(name, "notes", parameters, self.note, effect=effect)
+
+    async def note(self, arguments):
+        self.seen.append(arguments)
+        return self.returns
+
+
+class Conversation:
+    """One session: `ask` it, then look at `events`, at what the model saw, and at the history."""
+
+    def __init__(self, replies, tools, chat=None, system_prompt=None, **engine):
+        self.model = ScriptedModel(replies)
+        self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
+        self.engine = ContextEngine(**engine)
+        self.registry = ToolRegistry(*tools)
+        self.deps = ToolLoopDeps(chat or self.gateway.chat, self.engine, OutputController(), self.registry)
+        self.events = []
+        self._system_prompt = system_prompt
+        self._session = None
+
+    async def ask(self, question="Go.", **options):
+        if self._session is None:
+            self._session = await self.engine.create_session("s", self._system_prompt)
+        given = {"on_event": self.events.append, **options}
+        return await run_tool_loop(self.deps, "s", question, ToolLoopOptions(**given))
+
+    async def history(self):
+        return list(await self.engine.history("s"))
+
+    async def problems(self):
+        return (await self.engine.history("s")).check_history()
+
+    @property
+    def seen(self):
+        """The messages of each request, as role and text."""
+        return [[(each.role, each.text) for each in request.messages] for request in self.model.requests]
+
+
+@pytest.fixture
+def recorder():
+    return Recorder
+
+
+@pytest.fixture
+async def conversation():
+    """Makes conversations; at the end, each script must have been played to its end."""
+    made = []
+
+    def make(replies=(), *tools, **rest):
+        made.append(Conversation(replies, tools, **rest))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.model.assert_finished()
+        await each.gateway.aclose()
+
+
+@pytest.fixture
+def chat_of():
+    """A `chat` that gives these responses one after the other, for what a scripted server cannot say."""
+
+    def make(*responses):
+        left = iter(responses)
+
+        async def chat(messages, **settings):
+            chat.requests.append([(each.role, each.text) for each in messages])
+            return next(left)
+
+        chat.requests = []
+        return chat
+
+    return make

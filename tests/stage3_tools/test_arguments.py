@@ -1,0 +1,132 @@
+import pytest
+
+from stage2_output import Issue, OutputError, extract_json
+from stage3_tools import Tool, ToolError
+from stage3_tools.arguments import check_arguments, parse_arguments
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+READ = Tool("read", "", PARAMETERS, lambda arguments: None)
+ANYTHING = Tool("anything", "", None, lambda arguments: None)
+ONLY_JSON = "The arguments must be one JSON object and nothing else."
+
+
+def refusal(tool, text):
+    with pytest.raises(ToolError) as caught:
+        parse_arguments(tool, text)
+    assert caught.value.kind == "validation"
+    return caught.value
+
+
+def test_arguments_that_fit_come_as_they_were_written():
+    assert parse_arguments(READ, ' {"path": "ä.txt", "lines": 3}\n') == {"path": "ä.txt", "lines": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "The arguments must be a JSON object, not an array."),
+        ('"path"', "The arguments must be a JSON object, not a string."),
+        ("null", "The arguments must be a JSON object, not null."),
+        ("true", "The arguments must be a JSON object, not a boolean."),
+        ("7", "The arguments must be a JSON object, not a number."),
+        ('{"a": 1} {"a": 2}', ONLY_JSON),
+        ('```json\n{"a": 1}\n```', ONLY_JSON),
+        ('Here: {"a": 1}', ONLY_JSON),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_what_is_not_one_json_object_is_refused_even_by_a_tool_that_checks_nothing(text, message):
+    assert refusal(ANYTHING, text).message == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "path=a.txt",
+        "NaN",
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": 1e999}',
+        '{"a": 1, "a": 2}',
+        '{"a": 1',
+    ],
+)
+def test_what_is_not_json_is_refused_with_the_reason_and_never_taken_for_no_arguments(text):
+    with pytest.raises(OutputError) as reason:
+        extract_json(text)
+    assert refusal(ANYTHING, text).message == f"The arguments are not valid JSON. {reason.value}"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("{}", ["- /path is missing (string)"]),
+        ('{"path": 5}', ["- /path must be string, not integer"]),
+        ('{"path": "a", "lines": "5"}', ["- /lines must be integer, not string"]),
+        (
+            '{"file": "a"}',
+            [
+                "- /file is not a known property; did you mean `path`?",
+                "- /path is missing (string); you sent `file`; did you mean `path`?",
+            ],
+        ),
+        (
+            '{"path": null, "lines": 1.5, "x": 0}',
+            [
+                "- /lines must be integer, not number",
+                "- /path must be string, not null",
+                "- /x is not a known property",
+            ],
+        ),
+    ],
+    ids=["missing", "wrong type", "no conversion", "misnamed", "all at once"],
+)
+def test_every_argument_that_is_wrong_is_named_at_once(text, lines):
+    assert refusal(READ, text).message == "\n".join(["The arguments of read do not fit:", *lines])
+
+
+def test_a_refusal_tells_people_the_schema_and_the_issues():
+    assert refusal(READ, '{"path": 5}').details == {
+        "expected_schema": PARAMETERS,
+        "issues": (Issue("/path", "must be string, not integer", "type", "string"),),
+    }
+
+
+def test_the_words_never_repeat_a_value():
+    assert "s3cret" not in refusal(READ, '{"path": ["s3cret"], "lines": "s3cret"}').for_model
+
+
+@pytest.mark.parametrize("arguments", [["path"], "path", None, 5], ids=repr)
+def test_arguments_given_by_hand_must_be_a_mapping(arguments):
+    with pytest.raises(ToolError, match="The arguments must be a JSON object, not "):
+        check_arguments(READ, arguments)
+
+
+def test_the_callers_mapping_is_copied():
+    given = {"path": "a"}
+    assert check_arguments(READ, given) == given
+    assert check_arguments(READ, given) is not given
+
+
+def test_a_tools_own_parser_turns_checked_arguments_into_what_it_is_given():
+    tool = Tool("f", "", {"type": "object"}, print, parse=lambda arguments: sorted(arguments))
+    assert parse_arguments(tool, '{"b": 1, "a": 2}') == ["a", "b"]
+
+
+def test_a_tools_own_parser_refuses_with_a_value_error():
+    def parse(arguments):
+        raise ValueError("start must be before end")
+
+    tool = Tool("f", "", {"type": "object"}, print, parse=parse)
+    with pytest.raises(ToolError) as caught:
+        parse_arguments(tool, "{}")
+    assert (
+        caught.value.for_model
+        == "Error (validation): The arguments of f do not fit: start must be before end"
+    )

@@ -1,0 +1,65 @@
+import pytest
+
+from stage2_output import OutputController
+from stage3_tools import ToolDecision, parse_tool_decision
+
+READ = OutputController()
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        ('{"tool": "f", "arguments": {"x": 1}}', ToolDecision("f", {"x": 1})),
+        ('{"tool": "f"}', ToolDecision("f", {})),
+        ('{"tool": "f", "arguments": null}', ToolDecision("f", {})),
+        ('{"tool": "f", "arguments": {}, "reply": null}', ToolDecision("f", {})),
+        ('{"tool": "f", "reply": "on my way"}', ToolDecision("f", {})),
+        ('{"tool": "", "arguments": {}}', ToolDecision("", {})),
+        ('{"tool": null, "reply": "hi"}', ToolDecision(None, {}, "hi")),
+        ('{"tool": null, "reply": ""}', ToolDecision(None, {}, "")),
+        ('{"tool": null, "arguments": {"x": 1}, "reply": "hi"}', ToolDecision(None, {}, "hi")),
+        ('{"tool": null, "reply": "hi", "mood": "good"}', ToolDecision(None, {}, "hi")),
+        ('Sure.\n```json\n{"tool": "f"}\n```', ToolDecision("f", {})),
+        ('<think>{"tool": "draft"}</think>{"tool": "f"}', ToolDecision("f", {})),
+        ('{"tool": "draft"} or rather {"tool": "f"}', ToolDecision("f", {})),
+        ('{"tool": "f"} with {"x": 1}', ToolDecision("f", {})),
+    ],
+)
+def test_a_decision_is_read_wherever_it_stands(text, decision):
+    assert parse_tool_decision(READ, text) == decision
+
+
+@pytest.mark.parametrize(
+    ("text", "issues"),
+    [
+        ("", [("", "json")]),
+        ("It is sunny.", [("", "json")]),
+        ("{}", [("/reply", "required"), ("/tool", "required")]),
+        ('{"reply": "hi"}', [("/tool", "required")]),
+        ('{"tool": null}', [("/reply", "required")]),
+        ('{"tool": null, "reply": null}', [("/reply", "type")]),
+        ('{"tool": 5}', [("/tool", "type")]),
+        ('{"tool": ["f"]}', [("/tool", "type")]),
+        ('{"tool": "f", "arguments": []}', [("/arguments", "type")]),
+        ('{"tool": "f", "arguments": "{}"}', [("/arguments", "type")]),
+        ('[{"tool": "f"}]', [("", "type")]),
+        ('"f"', [("", "type")]),
+        ('{"tool": "f", "tool": "g"}', [("", "json")]),
+        ('{"tool": "f", "arguments": {"x": NaN}}', [("", "json")]),
+        ('{"tool": "f", "arguments": {', [("", "json")]),
+    ],
+)
+def test_what_is_no_decision_comes_back_with_everything_that_is_wrong(text, issues):
+    result = parse_tool_decision(READ, text)
+    assert (result.success, result.data, result.raw) == (False, None, text)
+    assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
+
+
+def test_after_a_cut_nothing_in_the_reply_is_used_however_whole_it_looks():
+    result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason="length")
+    assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
+
+
+def test_arguments_of_two_decisions_are_never_shared():
+    first, second = ToolDecision("f"), ToolDecision("f")
+    assert first.arguments is not second.arguments

@@ -1,0 +1,446 @@
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from stage0_gateway import ChatResponse, Message, ScriptError, ServerFailed, ToolCall, Usage
+from stage1_context import SessionNotFound
+from stage2_output import OutputController, feedback
+from stage3_tools import (
+    TOOL_DECISION_SCHEMA,
+    DecisionMade,
+    FeedbackGiven,
+    LoopEnded,
+    LoopStats,
+    Tool,
+    ToolAnswered,
+    ToolCalled,
+    ToolLoopDeps,
+    ToolResult,
+    TurnEnded,
+    TurnStarted,
+    run_tool_loop,
+)
+
+USED = Usage(10, 5)  # what ScriptedModel reports for each reply
+EMPTY = '{"tool": null, "reply": ""}'
+NO_JSON = feedback(OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA))  # stage 2's words
+
+
+def call(tool="f", **arguments):
+    return json.dumps({"tool": tool, "arguments": arguments})
+
+
+def answer(text="done"):
+    return json.dumps({"tool": None, "reply": text})
+
+
+def response(text, finish_reason="stop", **rest):
+    return ChatResponse(Message.assistant(text), finish_reason, **rest)
+
+
+def without_time(event):
+    return (
+        replace(event, result=replace(event.result, duration=0.0)) if event.name == "tool_result" else event
+    )
+
+
+def outputs(result):
+    return [record.result.output for record in result.history]
+
+
+def with_tools(seen):
+    """For each request, whether tools were described in it."""
+    return ["To call a tool" in messages[0][1] for messages in seen]
+
+
+# ---- the way it should go -------------------------------------------------------------------------------
+
+
+async def test_a_question_a_call_and_a_reply(conversation, recorder):
+    noted = recorder("get_weather", returns={"celsius": 22})
+    talk = conversation([call("get_weather", city="Shanghai"), answer("22 degrees.")], noted.tool)
+    result = await talk.ask("Shanghai?")
+    assert noted.seen == [{"city": "Shanghai"}]
+    assert talk.seen[1][1:] == [
+        ("user", "Shanghai?"),
+        ("assistant", call("get_weather", city="Shanghai")),
+        ("user", '[Tool result for get_weather]\n{"celsius":22}'),
+    ]
+    asked = ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')
+    first, second = (request.messages for request in talk.model.requests)
+    told = ToolResult("call_1", "get_weather", '{"celsius":22}', attempts=1)
+    assert [without_time(event) for event in talk.events] == [
+        TurnStarted(turn=1, messages=first),
+        DecisionMade(turn=1, text=call("get_weather", city="Shanghai"), calls=(asked,)),
+        ToolCalled(turn=1, call=asked),
+        ToolAnswered(turn=1, result=told),
+        TurnEnded(turn=1, usage=USED),
+        TurnStarted(turn=2, messages=second),
+        DecisionMade(turn=2, text=answer("22 degrees."), reply="22 degrees."),
+        TurnEnded(turn=2, usage=USED),
+        LoopEnded(turn=2, status="completed", reply="22 degrees."),
+    ]
+    (record,) = result.history
+    assert (record.id, record.arguments, record.round) == ("call_1", '{"city": "Shanghai"}', 1)
+    assert replace(result, history=(), stats=replace(result.stats, duration=0.0)) == replace(
+        result,
+        reply="22 degrees.",
+        status="completed",
+        status_reason=None,
+        tool_rounds=1,
+        last_raw_content=answer("22 degrees."),
+        usage=Usage(20, 10),
+        cost=None,
+        history=(),
+        messages=second,
+        stats=LoopStats(turns=2, tool_calls=1, duration=0.0),
+    )
+    assert not result.max_rounds_reached
+    assert await talk.problems() == []
+
+
+async def test_the_question_may_be_a_message(conversation):
+    talk = conversation([answer()])
+    await talk.ask(Message.user("hi"))
+    assert (await talk.history())[0] == Message.user("hi")
+
+
+async def test_without_any_tools_plain_words_are_an_answer(conversation):
+    result = await conversation(["Hello!"]).ask()
+    assert (result.status, result.reply, result.tool_rounds) == ("completed", "Hello!", 0)
+
+
+async def test_a_session_that_is_not_there_is_an_error(conversation):
+    talk = conversation()
+    with pytest.raises(SessionNotFound):
+        await run_tool_loop(talk.deps, "nowhere", "hi")
+
+
+# ---- replies that cannot be used ------------------------------------------------------------------------
+
+
+async def test_a_reply_that_is_no_decision_is_answered_with_feedback(conversation, recorder):
+    talk = conversation(["sun", answer()], recorder().tool)
+    result = await talk.ask()
+    assert (result.status, result.reply) == ("completed", "done")
+    assert talk.events[1] == FeedbackGiven(turn=1, text="sun", feedback=NO_JSON)
+    assert talk.seen[1][2:] == [("assistant", "sun"), ("user", f"[Feedback]\n{NO_JSON}")]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2])
+async def test_after_the_last_retry_the_run_ends_without_a_reply(conversation, recorder, retries):
+    replies = [f"word {number}" for number in range(retries + 1)]
+    talk = conversation(replies, recorder().tool)
+    result = await talk.ask(max_parse_retries=retries)
+    assert (result.status, result.reply, result.status_reason) == ("parse_failed", None, NO_JSON)
+    assert result.last_raw_content == replies[-1]
+    assert talk.events[-1] == LoopEnded(turn=retries + 1, status="parse_failed", reply=None)
+    assert await talk.problems() == []
+
+
+async def test_a_good_decision_makes_the_retries_whole_again(conversation, recorder):
+    replies = ["?", "?", call(n=1), "?", "?", call(n=2), "?", "?", answer()]
+    result = await conversation(replies, recorder().tool).ask(max_parse_retries=2)
+    assert (result.status, result.tool_rounds) == ("completed", 2)
+
+
+async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(conversation, recorder):
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    noted = recorder("get_weather", schema)
+    replies = [
+        call("get_wether", city="Oslo"),
+        call("get_weather", citty="Oslo"),
+        call("get_weather", city="Oslo"),
+        answer(),
+    ]
+    talk = conversation(replies, noted.tool)
+    result = await talk.ask()
+    assert outputs(result) == [
+        "Error (not_found): There is no tool named 'get_wether'. Available tools: get_weather.\n"
+        "Did you mean get_weather?",
+        "Error (validation): The arguments of get_weather do not fit:\n"
+        "- /citty is not a known property; did you mean `city`?\n"
+        "- /city is missing (string); you sent `citty`; did you mean `city`?",
+        "ok",
+    ]
+    assert (noted.seen, result.tool_rounds, result.stats.tool_calls) == ([{"city": "Oslo"}], 1, 3)
+
+
+async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(chat_of, conversation, recorder):
+    noted = recorder()
+    chat = chat_of(response(call(), "length", usage=Usage(3, 64)), response(answer()))
+    talk = conversation((), noted.tool, chat=chat)
+    result = await talk.ask()
+    assert (noted.seen, result.history, result.status) == ([], (), "completed")
+    assert chat.requests[1][-2:] == [
+        ("assistant", call()),
+        (
+            "user",
+            "[Feedback]\nYour reply was cut off after 64 tokens, so nothing in it was used. "
+            "Answer again, shorter: one JSON object.",
+        ),
+    ]
+
+
+async def test_an_answer_that_was_cut_is_not_taken_for_the_answer_either(chat_of, conversation):
+    chat = chat_of(response("It is", "length"), response("It is sunny."))
+    assert (await conversation(chat=chat).ask()).reply == "It is sunny."
+
+
+@pytest.mark.parametrize(
+    ("replies", "status", "reply", "reason"),
+    [
+        ([EMPTY, answer()], "completed", "done", None),
+        ([EMPTY, EMPTY], "completed", "", "The model's reply was empty, twice."),
+        ([EMPTY, call(), EMPTY], "completed", "", "The model's reply was empty, twice."),
+    ],
+    ids=["once", "twice", "twice with a call between"],
+)
+async def test_an_empty_reply_is_asked_for_once_more(conversation, recorder, replies, status, reply, reason):
+    talk = conversation(replies, recorder().tool)
+    result = await talk.ask()
+    assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
+    assert talk.seen[1][-1] == ("user", "[Feedback]\nYour reply was empty. Answer the user.")
+
+
+# ---- endings that the provider chooses ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (response("I will not.", "refusal"), "I will not."),
+        (response("", "refusal", refusal="Not that."), "Not that."),
+        (response("", "refusal"), "The model refused to answer."),
+        (response(call(), "refusal"), call()),
+    ],
+    ids=["text", "refusal", "nothing", "a call"],
+)
+async def test_a_refusal_ends_the_run(chat_of, conversation, recorder, given, reason):
+    noted = recorder()
+    talk = conversation((), noted.tool, chat=chat_of(given))
+    result = await talk.ask()
+    assert (result.status, result.reply, result.status_reason) == ("refused", None, reason)
+    assert (noted.seen, await talk.problems()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("pauses", "status", "reply"), [(1, "completed", "done"), (5, "completed", "done"), (6, "limit", None)]
+)
+async def test_a_pause_is_sent_on_at_most_five_times(chat_of, conversation, recorder, pauses, status, reply):
+    given = [*[response("Searching …", "pause")] * pauses, response(answer())]
+    chat = chat_of(*given)
+    talk = conversation((), recorder().tool, chat=chat)
+    result = await talk.ask()
+    assert (result.status, result.reply) == (status, reply)
+    assert len(chat.requests) == min(pauses + 1, 6)
+
+
+async def test_a_pause_is_sent_on_unchanged(chat_of, conversation, recorder):
+    chat = chat_of(response("Searching …", "pause"), response(answer()))
+    await conversation((), recorder().tool, chat=chat).ask()
+    assert chat.requests[1][2:] == [("assistant", "Searching …")]
+
+
+@pytest.mark.parametrize("refusal", ["Not that.", None], ids=["with a reason", "without"])
+async def test_after_a_refusal_no_empty_message_is_sent_because_servers_refuse_it(
+    chat_of, conversation, refusal
+):
+    chat = chat_of(response("", "refusal", refusal=refusal), response(answer()))
+    talk = conversation((), chat=chat)
+    await talk.ask("one")
+    await talk.ask("two")
+    assert [each for each in chat.requests[1] if not each[1]] == []
+
+
+# ---- the limit ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+async def test_at_the_limit_one_last_call_is_made_with_the_tools_taken_away(conversation, recorder, rounds):
+    noted = recorder()
+    talk = conversation([*(call(n=n) for n in range(rounds)), answer("so far")], noted.tool)
+    result = await talk.ask(max_tool_rounds=rounds)
+    assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "so far", rounds)
+    assert result.max_rounds_reached
+    assert result.status_reason == f"The limit of {rounds} tool rounds was reached."
+    assert noted.seen == [{"n": n} for n in range(rounds)]
+    assert with_tools(talk.seen) == [True] * rounds + [False]
+
+
+async def test_an_answer_before_the_limit_is_an_ordinary_one(conversation, recorder):
+    result = await conversation([call(), answer()], recorder().tool).ask(max_tool_rounds=2)
+    assert (result.status, result.tool_rounds) == ("completed", 1)
+
+
+async def test_plain_words_will_do_as_the_last_reply(conversation, recorder):
+    result = await conversation([call(), "It is sunny."], recorder().tool).ask(max_tool_rounds=1)
+    assert (result.status, result.reply) == ("max_rounds", "It is sunny.")
+
+
+async def test_a_stray_call_in_the_last_reply_is_dropped_and_the_answer_asked_for_once_more(
+    conversation, recorder
+):
+    noted = recorder()
+    talk = conversation([call(), call(n=2), answer("well")], noted.tool)
+    result = await talk.ask(max_tool_rounds=1)
+    assert (result.status, result.reply, noted.seen) == ("max_rounds", "well", [{}])
+    assert (len(result.history), await talk.problems()) == (1, [])
+
+
+async def test_a_model_that_only_calls_gives_no_reply_at_the_limit(conversation, recorder):
+    result = await conversation([call()] * 3, recorder().tool).ask(max_tool_rounds=1)
+    assert (result.status, result.reply) == ("max_rounds", None)
+    assert result.status_reason == (
+        "The limit of 1 tool rounds was reached. The model gave no reply without tools either."
+    )
+
+
+async def test_no_rounds_means_no_tools_at_all(conversation, recorder):
+    noted = recorder()
+    talk = conversation([answer()], noted.tool)
+    result = await talk.ask(max_tool_rounds=0)
+    assert (result.status, result.reply, result.tool_rounds, noted.seen) == ("max_rounds", "done", 0, [])
+    assert with_tools(talk.seen) == [False]
+
+
+async def test_turns_in_which_every_call_was_refused_end_too(conversation, recorder):
+    noted = recorder()
+    talk = conversation([*(call("g", n=n) for n in range(3)), answer()], noted.tool)
+    result = await talk.ask(max_tool_rounds=3)
+    assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "done", 0)
+    assert (noted.seen, result.stats.tool_calls) == ([], 3)
+
+
+async def test_a_turn_with_a_refused_call_is_no_tool_round(conversation, recorder):
+    replies = [call(n=1), call("g"), call(n=2), answer()]
+    result = await conversation(replies, recorder().tool).ask(max_tool_rounds=2)
+    assert (result.status, result.tool_rounds) == ("max_rounds", 2)
+    assert [record.round for record in result.history] == [1, 2, 3]
+
+
+async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conversation, recorder):
+    noted = recorder()
+    result = await conversation([call(x=1)] * 5 + [answer()], noted.tool).ask()
+    assert outputs(result) == [
+        "ok",
+        "ok",
+        "ok\nNote: this is call 3 in a row with the same arguments.",
+        "ok\nNote: this is call 4 in a row with the same arguments.",
+        "Error (rejected): f was called with the same arguments 5 times in a row and is not run again.\n"
+        "Use the results above, call another tool, or answer.",
+    ]
+    assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
+
+
+# ---- failures, cancelling, sessions ---------------------------------------------------------------------
+
+
+async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation):
+    def fail(arguments):
+        raise ValueError("no such city")
+
+    talk = conversation([call(), answer("sorry")], Tool("f", "", None, fail))
+    result = await talk.ask()
+    assert (result.reply, outputs(result)) == ("sorry", ["Error (execution): ValueError: no such city"])
+    assert talk.seen[1][-1] == ("user", "[Tool result for f]\nError (execution): ValueError: no such city")
+
+
+async def test_a_model_that_cannot_be_asked_is_the_callers_error_and_the_next_question_works(
+    conversation, recorder
+):
+    talk = conversation([call(), 500, answer("here again")], recorder().tool)
+    with pytest.raises(ServerFailed):
+        await talk.ask("one")
+    assert await talk.problems() == []
+    assert (await talk.ask("two")).reply == "here again"
+    assert [text for role, text in talk.seen[2] if role == "user"] == [
+        "one",
+        "[Tool result for f]\nok",
+        "two",
+    ]
+
+
+async def test_cancelling_in_the_middle_of_a_tool_leaves_a_paired_history_and_the_next_question_works(
+    conversation,
+):
+    started = asyncio.Event()
+
+    async def wait(arguments):
+        started.set()
+        await asyncio.Event().wait()
+
+    talk = conversation([call(), answer()], Tool("f", "", None, wait, timeout=2))
+    running = asyncio.create_task(talk.ask("one"))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await talk.problems() == []
+    assert (await talk.ask("two")).reply == "done"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "turn_start",
+        "decision",
+        "tool_call",
+        "tool_result",
+        "turn_end",
+        "loop_end",
+    ],
+)
+async def test_a_listener_that_raises_ends_the_run_and_leaves_a_sound_history(
+    chat_of, conversation, recorder, name
+):
+    def listen(event):
+        if event.name == name:
+            raise LookupError("the listener broke")
+
+    talk = conversation(
+        (), recorder().tool, chat=chat_of(response(call()), response(answer()), response(answer()))
+    )
+    with pytest.raises(LookupError, match="the listener broke"):
+        await talk.ask(on_event=listen)
+    assert await talk.problems() == []
+
+
+async def test_two_runs_on_one_session_come_one_after_the_other(conversation):
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(arguments):
+        started.set()
+        await go_on.wait()
+
+    talk = conversation([call(), answer("one!"), answer("two!")], Tool("f", "", None, hold))
+    one = asyncio.create_task(talk.ask("one"))
+    await started.wait()
+    two = asyncio.create_task(talk.ask("two"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(talk.model.requests) == 1
+    go_on.set()
+    assert [(await each).reply for each in (one, two)] == ["one!", "two!"]
+    said = [message.text for message in await talk.history() if message.role != "tool"]
+    assert said == ["one", "", "one!", "two", "two!"]
+
+
+async def test_a_script_that_is_asked_too_often_fails_the_test(conversation, recorder):
+    talk = conversation([call()], recorder().tool)
+    with pytest.raises(ScriptError):
+        await talk.ask()
+
+
+async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
+    talk = conversation(chat=chat_of(response(answer(), cost=0.5, usage=Usage(1, 2))))
+    assert isinstance(talk.deps, ToolLoopDeps)
+    result = await talk.ask()
+    assert (result.cost, result.usage) == (0.5, Usage(1, 2))

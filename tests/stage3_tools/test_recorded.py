@@ -1,0 +1,99 @@
+"""Real tool sets with valid and invalid calls (BFCL): every fifth row."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from stage3_tools import Tool, ToolError, ToolRegistry
+
+DATA = Path(os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[2] / "../shared/data").resolve()
+EVERY = 5
+
+pytestmark = pytest.mark.skipif(
+    not (DATA / "tools.jsonl").exists(), reason=f"no recorded tool calls: {DATA}/tools.jsonl is absent"
+)
+
+
+@pytest.fixture(scope="module")
+def harness():
+    spec = importlib.util.spec_from_file_location("llm_stages_data_harness", DATA / "harness.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def rows(harness):
+    return [row for number, row in enumerate(harness.rows(str(DATA / "tools.jsonl"))) if number % EVERY == 0]
+
+
+def noting(row):
+    """The row's tools, and the list of the calls that reached them."""
+    reached = []
+
+    def tool(plain):
+        async def execute(arguments):
+            reached.append([plain["name"], arguments])
+            return "ok"
+
+        return Tool(plain["name"], plain["description"], plain["parameters"], execute)
+
+    return [tool(plain) for plain in row["tools"]], reached
+
+
+def pairs(calls):
+    return [[call["name"], call["arguments"]] for call in calls]
+
+
+def say(capsys, text):
+    with capsys.disabled():
+        sys.stdout.write(f"\n  {text}")
+
+
+async def test_valid_calls_reach_the_tool_unchanged(harness, rows, capsys):
+    checked = 0
+    for row in rows:
+        tools, reached = noting(row)
+        registry = ToolRegistry(*tools)
+        for call in row["valid_calls"]:
+            await registry.execute(call["name"], call["arguments"])
+        assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
+        checked += len(reached)
+    assert checked > 100
+    say(capsys, f"registry.execute: {checked} valid calls of {len(rows)} rows")
+
+
+async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(harness, rows, capsys, conversation):
+    checked = 0
+    for row in rows:
+        if not row["valid_calls"]:
+            continue
+        tools, reached = noting(row)
+        decisions = [json.dumps({"tool": c["name"], "arguments": c["arguments"]}) for c in row["valid_calls"]]
+        talk = conversation([*decisions, '{"tool": null, "reply": "done"}'], *tools)
+        result = await talk.ask(row["question"], max_tool_rounds=len(decisions) + 1)
+        assert (result.status, result.reply, await talk.problems()) == ("completed", "done", []), row["id"]
+        assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
+        checked += len(reached)
+    say(capsys, f"prompt dialect: {checked} valid calls of {len(rows)} rows")
+
+
+async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(rows, capsys):
+    checked = 0
+    for row in rows:
+        tools, reached = noting(row)
+        registry = ToolRegistry(*tools)
+        for call in row.get("invalid_calls", ()):
+            with pytest.raises(ToolError) as caught:
+                await registry.execute(call["name"], call["arguments"])
+            argument = call["why"].rsplit(" ", 1)[-1]
+            paths = [issue.path.split("/")[1] for issue in caught.value.details["issues"] if issue.path]
+            assert (caught.value.kind, argument in paths) == ("validation", True), (row["id"], call)
+            checked += 1
+        assert reached == [], row["id"]
+    assert checked > 100
+    say(capsys, f"registry.execute: {checked} invalid calls of {len(rows)} rows refused")

@@ -1,0 +1,78 @@
+import pytest
+
+from stage0_gateway import ChatResponse, Message, ToolSpec, Usage
+from stage1_context import ContextEngine, Transcript
+from stage2_output import OutputController
+from stage3_tools import (
+    PromptDialect,
+    RequestParts,
+    Run,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    TurnEnded,
+)
+
+
+def a_run(*responses, **options):
+    """A run whose `chat` gives these responses, and the list of what `chat` was called with."""
+    left, given = iter(responses), []
+
+    async def chat(messages, **settings):
+        given.append((messages, settings))
+        return next(left)
+
+    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), ToolRegistry())
+    return Run(deps, Transcript.of([]), ToolLoopOptions(**options)), given
+
+
+def reply(text="hi", **rest):
+    return ChatResponse(Message.assistant(text), "stop", **rest)
+
+
+@pytest.mark.parametrize("name", ["max_tool_rounds", "max_parse_retries"])
+def test_a_negative_limit_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name} is -1; 0 is the least."):
+        ToolLoopOptions(**{name: -1})
+
+
+async def test_only_what_was_set_is_passed_on_to_the_model():
+    messages, spec = (Message.user("hi"),), ToolSpec("f", "", {})
+    run, given = a_run(reply())
+    await run.ask(RequestParts(messages))
+    assert given == [(messages, {})]
+    run, given = a_run(reply(), temperature=0.0, max_tokens=7)
+    await run.ask(RequestParts(messages, (spec,)))
+    assert given == [(messages, {"tools": (spec,), "temperature": 0.0, "max_tokens": 7})]
+
+
+async def test_usage_and_cost_of_all_calls_are_added_up():
+    run, _ = a_run(
+        reply("a", usage=Usage(10, 5), cost=0.5), reply("b"), reply("c", usage=Usage(1, None, 3), cost=0.25)
+    )
+    for _ in range(3):
+        await run.ask(RequestParts((Message.user("hi"),)))
+    assert (run.usage, run.cost, run.last_content) == (Usage(11, 5, 3), 0.75, "c")
+    assert run.shown == (Message.user("hi"),)
+
+
+async def test_a_cost_that_nobody_knows_is_none_and_not_zero():
+    run, _ = a_run(reply())
+    await run.ask(RequestParts(()))
+    assert run.cost is None
+
+
+def test_the_dialect_is_the_one_of_the_options_or_one_that_is_kept():
+    own = PromptDialect()
+    run, _ = a_run(dialect=own)
+    assert run.dialect is own
+    run, _ = a_run()
+    assert run.dialect is run.dialect is run.deps.prompt_dialect
+
+
+def test_whoever_watches_gets_the_event_itself():
+    event, got = TurnEnded(turn=1, usage=None), []
+    run, _ = a_run(on_event=got.append)
+    run.emit(event)
+    assert got == [event]
+    a_run()[0].emit(event)  # nobody watches: nothing happens

@@ -1,0 +1,257 @@
+import asyncio
+from dataclasses import dataclass, replace
+
+import pytest
+
+from stage0_gateway import ChatResponse, Message, ServerFailed, ToolCall
+from stage1_context import ContextEngine, KeepSystemAndRecent, Transcript, WindowTooSmall
+from stage2_output import OutputController
+from stage3_tools import (
+    Calls,
+    FinalReply,
+    RequestParts,
+    Run,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    ToolResult,
+    run_turn,
+)
+from stage3_tools.turn import Stopped
+
+CALL = '{"tool": "f", "arguments": {}}'
+DONE = '{"tool": null, "reply": "done"}'
+CUT_OFF = "may have happened"
+
+
+class Native:
+    """A dialect that takes the provider's own calls as they are: the way to several calls in one reply."""
+
+    def describe(self, registry):
+        return ""
+
+    def render(self, transcript, registry):
+        return RequestParts(tuple(transcript))
+
+    def read(self, response):
+        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+
+
+@dataclass
+class Played:
+    run: Run
+    registry: ToolRegistry
+
+    async def turn(self):
+        return await run_turn(self.run, self.registry)
+
+    async def history(self):
+        return list(await self.run.transcript.history())
+
+    async def problems(self):
+        return (await self.run.transcript.history()).check_history()
+
+
+def played(response, *tools, history=(), window=None, **options):
+    """A run whose model gives this response: text, a ChatResponse, or an exception to raise."""
+
+    async def chat(messages, **settings):
+        if isinstance(response, Exception):
+            raise response
+        return ChatResponse(Message.assistant(response), "stop") if isinstance(response, str) else response
+
+    registry = ToolRegistry(*tools)
+    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry)
+    transcript = Transcript.of(history or [Message.user("Go.")], window)
+    return Played(Run(deps, transcript, ToolLoopOptions(**options)), registry)
+
+
+def asking(*calls, text=""):
+    return ChatResponse(Message.assistant(text, calls), "tool_calls")
+
+
+class Held:
+    """A tool that says when it has started, and then waits for ever."""
+
+    def __init__(self, effect):
+        self.started = asyncio.Event()
+        self.tool = Tool("f", "", None, self.wait, effect=effect, timeout=2)
+
+    async def wait(self, arguments):
+        self.started.set()
+        await asyncio.Event().wait()
+
+
+def listener(name):
+    """A listener that raises at the first event of this name."""
+
+    def listen(event):
+        if event.name == name:
+            raise LookupError("the listener broke")
+
+    return listen
+
+
+async def test_a_turn_that_asks_for_a_tool_runs_it_and_records_it(recorder):
+    noted = recorder()
+    play = played(CALL, noted.tool)
+    turn = await play.turn()
+    (record,) = turn.records
+    assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
+    assert replace(record.result, duration=0.0) == ToolResult("call_1", "f", "ok", attempts=1)
+    assert record.started <= record.ended
+    assert (turn.ran_tools, play.run.records, play.run.turns) == (True, [record], 1)
+
+
+async def test_a_turn_whose_calls_were_all_refused_ran_no_tools(recorder):
+    turn = await played('{"tool": "g"}', recorder().tool).turn()
+    assert [record.result.error.kind for record in turn.records] == ["not_found"]
+    assert not turn.ran_tools
+
+
+async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(recorder):
+    calls = [ToolCall("a", "f"), ToolCall("b", "nope"), ToolCall("c", "f", "[]"), ToolCall("d", "f")]
+    play = played(asking(*calls), recorder().tool, dialect=Native())
+    turn = await play.turn()
+    assert [(each.id, each.result.status) for each in turn.records] == [
+        ("a", "completed"),
+        ("b", "error"),
+        ("c", "error"),
+        ("d", "completed"),
+    ]
+    assert [message.tool_call_id for message in (await play.history())[2:]] == ["a", "b", "c", "d"]
+    assert await play.problems() == []
+
+
+async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder):
+    before = [
+        Message.user("Go."),
+        Message.assistant("", [ToolCall("x", "f")]),
+        Message.tool("ok", "x", name="f"),
+    ]
+    calls = [ToolCall("x", "f"), ToolCall("x", "f"), ToolCall("", "f"), ToolCall("y", "f")]
+    play = played(asking(*calls), recorder().tool, history=before, dialect=Native())
+    turn = await play.turn()
+    ids = [record.id for record in turn.records]
+    assert len({"x", *ids}) == 5
+    assert ids[3] == "y"
+    assert all(ids)
+    assert await play.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("response", "reading"),
+    [
+        (DONE, FinalReply(Message.assistant("done", raw_text=DONE))),
+        (CALL, FinalReply(Message.assistant(""))),
+        ("plain words", FinalReply(Message.assistant("plain words", raw_text="plain words"))),
+    ],
+    ids=["reply", "stray call", "no decision"],
+)
+async def test_without_tools_a_stray_call_is_dropped_and_any_text_is_the_answer(response, reading):
+    assert (await played(response).turn()).reading == reading
+
+
+async def test_the_window_decides_what_a_turn_shows_the_model():
+    history = [Message.user("old"), Message.assistant("yes"), Message.user("new")]
+    play = played(DONE, history=history, window=KeepSystemAndRecent(max_messages=1))
+    await play.turn()
+    assert play.run.shown[1:] == (Message.user("new"),)
+
+
+async def test_the_description_of_the_tools_and_the_reply_reserve_count_in_the_window(recorder):
+    window = KeepSystemAndRecent(max_tokens=1000)
+    await played(DONE, recorder().tool, window=window).turn()
+    with pytest.raises(WindowTooSmall):
+        await played(DONE, recorder().tool, window=window, max_tokens=990).turn()
+    long = Tool("f", "word " * 2000, None, lambda arguments: None)
+    with pytest.raises(WindowTooSmall):
+        await played(DONE, long, window=window).turn()
+
+
+async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
+    play = played(ServerFailed("down"))
+    with pytest.raises(ServerFailed, match="down"):
+        await play.turn()
+    assert await play.history() == [Message.user("Go.")]
+
+
+@pytest.mark.parametrize(("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)])
+async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_may_have_happened(effect, ends):
+    held = Held(effect)
+    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), held.tool, dialect=Native())
+    running = asyncio.create_task(play.turn())
+    await held.started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await play.problems() == []
+    a, b = (await play.history())[2:]
+    assert (a.tool_call_id, a.is_error, CUT_OFF in a.text) == ("a", True, ends)
+    assert (b.tool_call_id, b.is_error, CUT_OFF in b.text) == ("b", True, False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "turn_start",
+        "decision",
+        "tool_call",
+        "tool_result",
+        "turn_end",
+    ],
+)
+async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(recorder, name):
+    calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
+    play = played(calls, recorder().tool, dialect=Native(), on_event=listener(name))
+    with pytest.raises(LookupError, match="the listener broke"):
+        await play.turn()
+    assert await play.problems() == []
+
+
+@pytest.mark.parametrize("name", ["tool_call", "tool_result"])
+async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(recorder, name):
+    noted = recorder(effect="write")
+    calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
+    play = played(calls, noted.tool, dialect=Native(), on_event=listener(name))
+    with pytest.raises(LookupError):
+        await play.turn()
+    never_run = (await play.history())[2 + len(noted.seen) :]
+    assert never_run
+    assert [message.text for message in never_run if CUT_OFF in message.text] == []
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+async def test_a_tool_that_ends_the_program_is_not_held_back_and_its_call_is_answered(raised):
+    async def stop(arguments):
+        raise raised
+
+    play = played(CALL, Tool("f", "", None, stop))
+    with pytest.raises(raised):
+        await play.turn()
+    assert await play.problems() == []
+
+
+@pytest.mark.parametrize("reason", ["refusal", "pause"])
+async def test_a_reply_that_the_provider_ended_is_kept_and_nothing_in_it_is_run(recorder, reason):
+    noted = recorder()
+    play = played(ChatResponse(Message.assistant(CALL), reason), noted.tool)
+    turn = await play.turn()
+    kept = Message.assistant(CALL, raw_text=CALL)
+    assert turn.reading == Stopped(kept, reason)
+    assert (noted.seen, (await play.history())[1:]) == ([], [kept])
+
+
+@pytest.mark.parametrize("reason", ["refusal", "pause"])
+async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_result(recorder, reason):
+    message = Message.assistant("I would", [ToolCall("c1", "f")])
+    play = played(ChatResponse(message, reason), recorder().tool, dialect=Native())
+    await play.turn()
+    assert await play.problems() == []
+
+
+async def test_an_unusable_reply_without_text_is_not_stored_because_servers_refuse_it(recorder):
+    play = played("", recorder().tool)
+    turn = await play.turn()
+    assert await play.history() == [Message.user("Go."), Message.user(f"[Feedback]\n{turn.reading.feedback}")]
