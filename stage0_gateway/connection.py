@@ -78,6 +78,8 @@ class Connection:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+        elif self._transport is not None:
+            await self._transport.aclose()
 
     def _open(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()

@@ -106,7 +106,7 @@ class Gateway:
 
         Raises:
             GatewayError: One of the tree in `errors`. The text says what to do about it.
-            ValueError: A message is not a message.
+            ValueError: There is no message, one is none, or a number is one that JSON cannot hold.
         """
         target = self._target if model is None else self._other(model)
         request = ChatRequest(
@@ -120,6 +120,8 @@ class Gateway:
             stop=tuple(stop),
             provider_options=provider_options,
         )
+        if not request.messages:
+            raise ValueError("There is no message to send. Pass at least one.")
         body = _to_json(target.wire.encode(request))
         return await with_retries(
             lambda attempt: self._exchange(target, request, body, attempt),

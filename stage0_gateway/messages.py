@@ -175,6 +175,8 @@ class Message:
         Raises:
             ValueError: The mapping is not a message; the text says which field is wrong.
         """
+        if not isinstance(plain, Mapping):
+            raise ValueError(f"A message is a mapping with 'role' and 'content', not {type(plain).__name__}.")
         if "role" not in plain:
             raise ValueError(f"A message needs a 'role'; this one has {sorted(plain)}.")
         content = plain.get("content") or ""
@@ -213,6 +215,8 @@ def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) 
 
 
 def _part_from(plain: Mapping[str, Any]) -> Part:
+    if not isinstance(plain, Mapping):
+        raise ValueError(f"A message part is a mapping with a 'type', not {type(plain).__name__}.")
     fields = dict(plain)
     kind = _PART_TYPES.get(fields.pop("type", ""))
     if kind is None:
@@ -224,6 +228,8 @@ def _part_from(plain: Mapping[str, Any]) -> Part:
 
 
 def _call_from(plain: Mapping[str, Any]) -> ToolCall:
+    if not isinstance(plain, Mapping) or not isinstance(plain.get("function", plain), Mapping):
+        raise ValueError("A tool call is a mapping with 'id', 'name' and 'arguments'.")
     function = plain.get("function", plain)
     try:
         return ToolCall(plain["id"], function["name"], function.get("arguments") or "{}")

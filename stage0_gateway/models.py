@@ -97,11 +97,15 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
             f"Unknown provider {prefix!r} in {model!r}. There are {known}. "
             f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
         )
-    base = urlsplit(base_url or provider.base_url)
+    base = _parts(base_url or provider.base_url)
     if base.scheme not in ("http", "https") or not base.hostname:
         shown = urlunsplit(base._replace(netloc=base.netloc.rpartition("@")[2], query=""))
         raise ConfigurationError(
             f"The base URL {shown!r} does not start with http:// or https:// and a host."
+        )
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+        raise ConfigurationError(
+            f"The key for {prefix!r} holds a space, a line break or a letter no key has."
         )
     return Target(
         provider=prefix,
@@ -111,6 +115,13 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
         secrets=tuple(_secrets(api_key, base)),
         url=urlunsplit(base._replace(path=base.path.rstrip("/") + provider.wire.path(name))),
     )
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise ConfigurationError(f"The base URL is none: {error}.") from None
 
 
 def _secrets(api_key: str | None, base: SplitResult) -> Iterator[str]:

@@ -6,6 +6,7 @@ script that is asked once too often, or that is closed with replies left over, f
 """
 
 import json
+import sys
 from collections.abc import Iterable
 
 import httpx
@@ -43,7 +44,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         self.requests.append(openai.decode_request(json.loads(await request.aread())))
         number = len(self.requests)
         if number > len(self._replies):
-            raise ScriptError(f"The script has {len(self._replies)} replies; this is request {number}.")
+            raise ScriptError(f"The script ends after reply {len(self._replies)}; this is request {number}.")
         reply = self._replies[number - 1]
         if isinstance(reply, Exception):
             raise reply
@@ -59,11 +60,12 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         """
         left = self._replies[len(self.requests) :]
         if left:
-            raise ScriptError(f"{len(left)} scripted replies were never asked for; the first is {left[0]!r}.")
+            raise ScriptError(f"Never asked for, of the scripted replies: {left!r:.300}.")
 
     async def aclose(self) -> None:
         """Closed by the gateway; fails if replies are left over."""
-        self.assert_finished()
+        if sys.exc_info()[0] is None:  # an error on its way out says more than the replies it left over
+            self.assert_finished()
 
 
 def _response(reply: str | Message, number: int) -> ChatResponse:

@@ -18,14 +18,15 @@ from stage1_context.errors import ContextError, SessionExists, SessionNotFound, 
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord, Record
 from stage1_context.store import MemoryStore, SessionStore
-from stage1_context.tokens import ApproximateCounter, TiktokenCounter, TokenCounter
+from stage1_context.tokens import ApproximateCounter, TiktokenCounter, TokenCounter, message_tokens
 from stage1_context.transcript import Transcript
-from stage1_context.window import KeepEverything, KeepSystemAndRecent, WindowPolicy
+from stage1_context.window import Counted, KeepEverything, KeepSystemAndRecent, WindowPolicy
 
 __all__ = [
     "ApproximateCounter",
     "ContextEngine",
     "ContextError",
+    "Counted",
     "KeepEverything",
     "KeepSystemAndRecent",
     "MemoryStore",
@@ -40,4 +41,5 @@ __all__ = [
     "Transcript",
     "WindowPolicy",
     "WindowTooSmall",
+    "message_tokens",
 ]

@@ -33,7 +33,7 @@ class ContextEngine:
         window: WindowPolicy | None = None,
         token_counter: TokenCounter | None = None,
     ) -> None:
-        self._store: SessionStore = store or MemoryStore()
+        self._store: SessionStore = MemoryStore() if store is None else store
         self._window = window
         self._counter = token_counter
         self._transcripts: dict[str, Transcript] = {}

@@ -5,8 +5,10 @@ Two counters behind one protocol. `TiktokenCounter` is exact where tiktoken's fi
 would download a missing file without a timeout, so we look for the file first.
 """
 
+import json
 import os
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -46,7 +48,7 @@ def message_tokens(counter: TokenCounter, message: Message) -> int:
             case DocumentPart(data):
                 total += len(data) // 4
             case JsonPart(value):
-                total += counter.count(repr(value))
+                total += counter.count(json.dumps(value, ensure_ascii=False, default=str))
             case _:
                 total += counter.count(part.text)
     return total
@@ -76,16 +78,22 @@ class ApproximateCounter:
 def _weight(piece: str) -> float:
     first = piece[0]
     if first.isspace():
-        return 0 if piece == " " else 1  # a single space belongs to the word behind it
+        return 0 if piece == " " else 1 + len(piece) // 4  # a single space belongs to the word behind it
     if first.isascii():
         return 1 + (len(piece) - 1) // _LETTERS_PER_TOKEN
     return 1 if first < _CJK else 1.3 if first < _ASTRAL else 3
 
 
-# tiktoken keeps its downloads under the SHA-1 of their address.
+# tiktoken keeps its downloads under the SHA-1 of their address, and knows each one's SHA-256.
 _FILES = {
-    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "cl100k_base": (
+        "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+    "o200k_base": (
+        "fb374d419588a4632f3f557e76b4b70aebbca790",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
 }
 
 
@@ -125,11 +133,17 @@ def _encoding_name(model: str) -> str:
 def _load(encoding: str) -> "tiktoken.Encoding":
     import tiktoken
 
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")
-    file = _FILES.get(encoding)
-    if not folder or file is None or not (Path(folder) / file).is_file():
+    if not _is_at_hand(encoding):
         raise ContextError(
-            f"The file of the encoding {encoding!r} is not at hand. Set TIKTOKEN_CACHE_DIR to a folder that holds it "
-            "(tiktoken.get_encoding downloads it there once), or use ApproximateCounter()."
+            f"The file of the encoding {encoding!r} is not at hand. Set TIKTOKEN_CACHE_DIR to a folder that "
+            "holds it whole (tiktoken.get_encoding downloads it there once), or use ApproximateCounter()."
         )
     return tiktoken.get_encoding(encoding)
+
+
+def _is_at_hand(encoding: str) -> bool:
+    """Whether tiktoken would find its file; a missing or damaged one it would fetch from the network."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")
+    name, checksum = _FILES.get(encoding, ("", ""))
+    file = Path(folder) / name
+    return bool(folder and name) and file.is_file() and sha256(file.read_bytes()).hexdigest() == checksum

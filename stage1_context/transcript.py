@@ -39,13 +39,14 @@ class Transcript:
         self.lock = asyncio.Lock()
         self._store = store
         self._session_id = session_id
-        self._window = window or KeepEverything()
-        self._counter = counter or ApproximateCounter()
+        self._window: WindowPolicy = KeepEverything() if window is None else window
+        self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._messages: list[Message] = []
         self._system: list[Counted] = []
         self._rest: list[Counted] = []
         self._call_ids: set[str] = set()
         self._read = 0
+        self._reading = asyncio.Lock()
         self._alongside = ("", 0)
 
     @classmethod
@@ -92,13 +93,16 @@ class Transcript:
         return wanted
 
     async def _read_on(self) -> None:
-        for record in await self._store.read(self._session_id, self._read):
-            message = record.message
-            counted = Counted(message, message_tokens(self._counter, message))
-            self._messages.append(message)
-            (self._system if message.role == "system" else self._rest).append(counted)
-            self._call_ids.update(call.id for call in message.tool_calls)
-            self._read += 1
+        async with self._reading:  # two readers at once would both take the same records
+            for record in await self._store.read(self._session_id, self._read):
+                self._take(record.message)
+
+    def _take(self, message: Message) -> None:
+        counted = Counted(message, message_tokens(self._counter, message))
+        self._messages.append(message)
+        (self._system if message.role == "system" else self._rest).append(counted)
+        self._call_ids.update(call.id for call in message.tool_calls)
+        self._read += 1
 
     def _tokens_of(self, alongside: str) -> int:
         if self._alongside[0] != alongside:  # the same text turn after turn, so one is remembered

@@ -86,7 +86,7 @@ class KeepSystemAndRecent:
     def _too_small(self, newest: Sequence[Counted], fixed: int) -> str:
         head = newest[0].message
         return (
-            f"The newest exchange ({len(newest)} messages, beginning with the {head.role} message "
+            f"The newest exchange ({len(newest)} message(s), beginning with the {head.role} message "
             f"{head.text[:40]!r}) takes {sum(each.tokens for each in newest)} tokens; system prompt, tools and reply "
             f"reserve take {fixed}. The window is max_tokens={self.max_tokens}, max_messages={self.max_messages}: "
             "make it larger, or the message shorter."

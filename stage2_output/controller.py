@@ -42,7 +42,8 @@ class OutputController:
         """Find the JSON in a text and hold it to a schema.
 
         With a schema every candidate is checked and the last valid one counts, outside thinking tags before
-        inside: models write drafts and examples first. Without one it is `extract_json`'s choice.
+        inside: models write drafts and examples first. A draft does not stand in for an answer behind it that
+        is broken. Without a schema it is `extract_json`'s choice.
 
         Args:
             text: Anything a model wrote.
@@ -54,7 +55,7 @@ class OutputController:
         """
         compiled = self._compile(schema)
         if truncated:
-            return _unusable(text, "complete", "The reply was cut off before it was complete.")
+            return _unusable(text, "complete", "The reply was cut off. Write a shorter one.")
         if schema is None:
             try:
                 only = extract_json(text)
@@ -67,6 +68,9 @@ class OutputController:
         # Sorting is stable: the last one outside thinking tags comes to stand at the end.
         judged = [(each, compiled.issues(each.value)) for each in sorted(found, key=_was_meant)]
         best, issues = next((pair for pair in reversed(judged) if not pair[1]), judged[-1])
+        behind = [each for each in broken if each.start > best.start]
+        if behind:
+            return _unusable(text, "json", why_nothing_found(text, behind))
         return ParseResult(not issues, None if issues else best.value, issues, text, best)
 
     async def request(
@@ -92,10 +96,7 @@ class OutputController:
         if max_attempts < 1:
             raise ValueError(f"max_attempts is {max_attempts}; 1 is the least.")
         self._compile(schema)
-        order = "Answer with one JSON value that fits this JSON Schema, and nothing else:\n" + json.dumps(
-            schema
-        )
-        talk = [{"role": "system", "content": order}, *map(dict, messages)]
+        talk = _with_order(messages, schema)
         for attempt in range(1, max_attempts + 1):
             reply = await chat(talk)
             cut = reply.finish_reason == "length"
@@ -113,6 +114,15 @@ class OutputController:
         if key not in self._compiled:
             self._compiled[key] = CompiledSchema(True if schema is None else schema)
         return self._compiled[key]
+
+
+def _with_order(messages: Iterable[Mapping[str, Any]], schema: Schema) -> list[dict[str, Any]]:
+    """The messages with the schema told in the one system message, which comes first."""
+    order = "Answer with one JSON value that fits this JSON Schema, and nothing else:\n" + json.dumps(schema)
+    talk = [*map(dict, messages)]
+    if talk and talk[0].get("role") == "system" and isinstance(talk[0].get("content"), str):
+        return [{"role": "system", "content": f"{talk[0]['content']}\n\n{order}"}, *talk[1:]]
+    return [{"role": "system", "content": order}, *talk]
 
 
 def _unusable(text: str, rule: str, why: str) -> ParseResult:

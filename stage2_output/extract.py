@@ -11,7 +11,7 @@ linear in its length.
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
@@ -19,11 +19,13 @@ from stage2_output.errors import ExtractionError
 
 Source = Literal["bare", "fenced", "prose", "thinking"]
 
-# An opening bracket that JSON could follow; "{ like this }" and "[see below]" in prose are none.
-_OPENER = re.compile(r'\{\s*["}]|\[\s*[\[{"\]\-0-9tfn]')
-_BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_FENCE = re.compile(r"```")
-_THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+# What matters outside of JSON: the marks around it, and an opening bracket.
+_MARK = re.compile(r"(?P<fence>```)|<(?P<closing>/?)think(?:ing)?>|[{\[]", re.IGNORECASE)
+# A bracket that JSON could follow; "{name}" and "[see below]" in prose are none.
+_JSON_BEGINS = re.compile(r'\{\s*["}]|\[\s*[\[{"\]\-0-9tfn]')
+# A string that is never closed reaches to the end, so that nobody looks for its end again and again.
+_BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_MOST_STRAY_BRACKETS = 4  # each unclosed one costs a look at all the text behind it
 _SOURCE_ORDER: dict[Source, int] = {"bare": 1, "fenced": 0, "prose": 1, "thinking": 2}
 
 
@@ -83,7 +85,7 @@ def find_json(text: str, *, truncated: bool = False) -> tuple[list[Extraction], 
         truncated: The model was cut off, so nothing counts as complete.
     """
     whole = _whole_text(text)
-    pieces = [whole] if whole is not None else list(_pieces(text))
+    pieces = [whole] if whole is not None else _pieces(text)
     found = [replace(p, complete=not truncated) for p in pieces if isinstance(p, Extraction)]
     return found, [p for p in pieces if isinstance(p, Broken)]
 
@@ -109,24 +111,42 @@ def _whole_text(text: str) -> Extraction | None:
     return Extraction(value.value, start, start + len(stripped), "bare")
 
 
-def _pieces(text: str) -> Iterator[Extraction | Broken]:
-    fences, thoughts = _fenced(text), _thinking(text)
-    position = 0
-    while opener := _OPENER.search(text, position):
-        start = opener.start()
-        end = _matching_end(text, start)
-        if end is None:
-            # Whatever follows may belong to it, so nothing behind it can be trusted.
-            yield Broken(start, "is never closed")
-            return
-        piece = _parse(text[start:end], start)
-        if isinstance(piece, Extraction):
-            source: Source = (
-                "thinking" if _inside(start, thoughts) else "fenced" if _inside(start, fences) else "prose"
-            )
-            piece = replace(piece, source=source)
-        yield piece
-        position = end
+def _pieces(text: str) -> list[Extraction | Broken]:
+    """Walk from mark to mark; what stands inside of brackets is passed over, marks included."""
+    pieces: list[Extraction | Broken] = []
+    fenced = thinking = False
+    position = strays = 0
+    while mark := _MARK.search(text, position):
+        start, position = mark.span()
+        if mark["fence"]:
+            fenced = not fenced
+        elif mark["closing"] is not None:
+            if mark["closing"] and not thinking:  # the opening tag was part of the prompt
+                pieces = [_thought(piece) for piece in pieces]
+            thinking = not mark["closing"]
+        else:
+            end = _matching_end(text, start)
+            serious = _JSON_BEGINS.match(text, start) is not None
+            strays += end is None
+            if end is not None:
+                position = end
+            if serious:
+                source: Source = "thinking" if thinking else "fenced" if fenced else "prose"
+                pieces.append(_piece(text, start, end, source))
+            if end is None and (serious or strays > _MOST_STRAY_BRACKETS):
+                break  # whatever follows may belong to it, so nothing behind it can be trusted
+    return pieces
+
+
+def _piece(text: str, start: int, end: int | None, source: Source) -> Extraction | Broken:
+    if end is None:
+        return Broken(start, "is never closed")
+    piece = _parse(text[start:end], start)
+    return replace(piece, source=source) if isinstance(piece, Extraction) else piece
+
+
+def _thought(piece: Extraction | Broken) -> Extraction | Broken:
+    return replace(piece, source="thinking") if isinstance(piece, Extraction) else piece
 
 
 def _matching_end(text: str, start: int) -> int | None:
@@ -157,8 +177,7 @@ def _parse(text: str, start: int) -> Extraction | Broken:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {json.dumps(twice, ensure_ascii=False)[:60]} stands twice in one object")
     return value
 
@@ -172,27 +191,3 @@ def _finite(digits: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ValueError("a number is too large")
     return number
-
-
-def _fenced(text: str) -> list[tuple[int, int]]:
-    marks = [match.start() for match in _FENCE.finditer(text)]
-    if len(marks) % 2:  # the last fence was never closed
-        marks.append(len(text))
-    return list(zip(marks[::2], marks[1::2], strict=True))
-
-
-def _thinking(text: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    opened: int | None = None
-    for tag in _THINKING.finditer(text):
-        if not tag[1]:
-            opened = tag.start() if opened is None else opened
-        else:
-            # A closing tag alone: the opening one was part of the prompt.
-            spans.append((0 if opened is None else opened, tag.start()))
-            opened = None
-    return spans if opened is None else [*spans, (opened, len(text))]
-
-
-def _inside(position: int, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= position < end for start, end in spans)

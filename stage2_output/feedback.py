@@ -23,7 +23,7 @@ def feedback(result: ParseResult) -> str:
         return ""
     if result.extraction is None:
         problem = result.errors[0].message
-        return f"{problem} Answer with exactly one JSON object and nothing else."
+        return f"{problem} Answer with the JSON and nothing else."
     return "Your JSON does not fit:\n" + issue_lines(result.errors)
 
 

@@ -29,7 +29,6 @@ _LIMITS = {
     "minProperties": "must have at least {} properties",
     "maxProperties": "must have at most {} properties",
     "pattern": "must match the pattern {}",
-    "format": "must be a {}",
     "const": "must be {}",
 }
 
@@ -57,7 +56,7 @@ def issues_of(errors: Iterable[ValidationError]) -> tuple[Issue, ...]:
     """Put everything the library found into words, sorted by place, each once."""
     found = [issue for error in errors for issue in _issues(error)]
     unique = {(issue.path, issue.rule, issue.message): issue for issue in found}
-    return tuple(sorted(unique.values(), key=lambda issue: issue.path))
+    return tuple(sorted(unique.values(), key=lambda issue: _place(issue.path)))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -68,7 +67,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _issues(error: ValidationError) -> Iterator[Issue]:
-    path = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in error.absolute_path)
+    path = "".join(map(_step, error.absolute_path))
     rule, expected = str(error.validator), error.validator_value
     match rule:
         case "required" if isinstance(expected, list):
@@ -83,6 +82,8 @@ def _issues(error: ValidationError) -> Iterator[Issue]:
         case "enum":
             near = nearest(error.instance, map(str, expected)) if isinstance(error.instance, str) else None
             yield Issue(path, f"must be one of {_short(expected)}", rule, expected, _did_you_mean(near))
+        case _ if error.validator is None:  # the schema `false`, of which the library tells no place
+            yield Issue(path, "holds something where nothing is allowed", "false", False)
         case _ if rule in _LIMITS:
             yield Issue(path, _LIMITS[rule].format(_short(expected)), rule, expected)
         case _:
@@ -92,51 +93,67 @@ def _issues(error: ValidationError) -> Iterator[Issue]:
 def _missing(path: str, error: ValidationError) -> Issue:
     # The library names the missing property only in its message, as Python would print it.
     name = next(n for n in error.validator_value if n not in error.instance and repr(n) in error.message)
-    known = _properties(error)
-    strangers = [key for key in error.instance if key not in known]
-    near = nearest(name, strangers)
-    if near is None and len(strangers) == 1 and _missing_names(error) == [name]:
-        near = strangers[0]  # one name is missing and one is unknown: they mean each other
-    hint = f"you sent {_quoted(near)}; did you mean {_quoted(name)}?" if near else None
-    wanted = known.get(name, {})
+    wanted = _properties(error).get(name, {})
     kind = f" ({_either(wanted['type'])})" if isinstance(wanted, dict) and "type" in wanted else ""
-    return Issue(f"{path}/{name}", f"is missing{kind}", "required", wanted, hint)
+    sent = _sent_instead(error).get(name)
+    hint = f"you sent {_quoted(sent)}; did you mean {_quoted(name)}?" if sent is not None else None
+    return Issue(path + _step(name), f"is missing{kind}", "required", wanted, hint)
 
 
 def _unknown(path: str, error: ValidationError) -> Iterator[Issue]:
     known = _properties(error)
-    missing = _missing_names(error)
-    strangers = [key for key in error.instance if key not in known and repr(key) in error.message]
-    for name in strangers:
-        near = nearest(name, known)
-        if near is None and len(missing) == len(strangers) == 1:
-            near = missing[0]
-        place = f"{path}/{name[:80]}"
+    told = _sent_instead(error).values()  # with the property that is missing
+    for name in error.instance:
+        if name in known or name in told or repr(name) not in error.message:
+            continue
+        hint = _did_you_mean(nearest(name, known))
         yield Issue(
-            place, "is not a known property", str(error.validator), sorted(known), _did_you_mean(near)
+            path + _step(name[:80]), "is not a known property", str(error.validator), sorted(known), hint
         )
+
+
+def _sent_instead(error: ValidationError) -> dict[str, str]:
+    """For each missing property the unknown one that was probably meant for it."""
+    known = _properties(error)
+    strangers = [key for key in error.instance if known and key not in known]
+    required = error.schema.get("required", []) if isinstance(error.schema, dict) else []
+    missing = [name for name in required if name not in error.instance]
+    if len(missing) == len(strangers) == 1:
+        return {missing[0]: strangers[0]}  # one is missing and one is unknown: they mean each other
+    return {name: near for name in missing if (near := nearest(name, strangers)) is not None}
 
 
 def _closest_branch(error: ValidationError) -> Iterator[Issue]:
     branches: dict[Any, list[ValidationError]] = {}
     for each in error.context:
         branches.setdefault(each.schema_path[0], []).append(each)
-    # The branch that was meant is the one the value comes furthest into, with the least wrong in it.
-    closest = max(
-        branches.values(), key=lambda b: (max(len(e.path) for e in b), b[0].validator != "type", -len(b))
-    )
-    for each in closest:
+    for each in max(branches.values(), key=_closeness):
         yield from _issues(each)
+
+
+def _closeness(branch: list[ValidationError]) -> tuple[bool, bool, int, int]:
+    """The branch that was meant has the right constant and type; the value comes far into it; little is wrong."""
+    at_the_top = {error.validator for error in branch if len(error.path) <= 1}
+    right_type = all(error.validator != "type" or error.path for error in branch)
+    depth = max(len(error.path) for error in branch)
+    return (not at_the_top & {"const", "enum"}, right_type, depth, -len(branch))
+
+
+def _place(path: str) -> list[tuple[bool, int, str]]:
+    """Sorts pointers as their places stand in a list: 2 before 10."""
+    return [
+        (not step.isdecimal(), int(step[:9]) if step.isdecimal() else 0, step) for step in path.split("/")
+    ]
+
+
+def _step(name: str | int) -> str:
+    """One step of a JSON pointer."""
+    return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
 
 def _properties(error: ValidationError) -> dict[str, Any]:
     found = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     return found if isinstance(found, dict) else {}
-
-
-def _missing_names(error: ValidationError) -> list[str]:
-    required = error.schema.get("required", []) if isinstance(error.schema, dict) else []
-    return [name for name in required if name not in error.instance]
 
 
 def _did_you_mean(name: str | None) -> str | None:

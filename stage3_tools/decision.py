@@ -8,10 +8,10 @@ feedback and never run. Used by the prompt dialect; knows no registry.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stage2_output import OutputController, ParseResult
+from stage2_output import Issue, OutputController, ParseResult
 
 TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -22,7 +22,7 @@ TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     },
     "required": ["tool"],
     "if": {"properties": {"tool": {"type": "null"}}},
-    "then": {"required": ["reply"], "properties": {"reply": {"type": "string"}}},
+    "then": {"required": ["reply"], "properties": {"tool": {}, "arguments": {}, "reply": {"type": "string"}}},
 }
 """What a decision must be. Missing arguments mean none; the tool's own schema says whether that will do."""
 
@@ -34,7 +34,7 @@ class ToolDecision:
     Attributes:
         tool: The tool to call, or None to answer.
         arguments: The tool's arguments, unchecked.
-        reply: The answer; None if a tool is called.
+        reply: The answer; what the model said besides, if a tool is called; or None.
     """
 
     tool: str | None
@@ -58,7 +58,10 @@ def parse_tool_decision(
     result = controller.parse_and_validate(text, TOOL_DECISION_SCHEMA, truncated=finish_reason == "length")
     if not result.success:
         return result
+    if result.extraction is not None and result.extraction.source == "thinking":
+        thought = Issue("", "There is JSON in your thoughts only, and thoughts are not acted on.", "json")
+        return replace(result, success=False, data=None, errors=(thought,), extraction=None)
     data = result.data
     if data["tool"] is None:
         return ToolDecision(None, reply=data["reply"])
-    return ToolDecision(data["tool"], data.get("arguments") or {})
+    return ToolDecision(data["tool"], data.get("arguments") or {}, data.get("reply"))

@@ -106,7 +106,7 @@ async def run_tool_loop(
         reply=ending.reply,
         status=ending.status,
         status_reason=ending.reason,
-        tool_rounds=_rounds(run),
+        tool_rounds=run.tool_rounds,
         last_raw_content=run.last_content,
         usage=run.usage,
         cost=run.cost,
@@ -138,7 +138,7 @@ async def _until_answered(run: Run, registry: ToolRegistry, limit: int) -> _Endi
         if ending is not None:
             return ending
         # Turns in which every call was refused have the same limit, or they could go on for ever.
-        if isinstance(turn.reading, Calls) and max(tally.rounds, tally.fruitless) >= limit:
+        if isinstance(turn.reading, Calls) and max(run.tool_rounds, tally.fruitless) >= limit:
             return None
 
 
@@ -146,7 +146,6 @@ async def _until_answered(run: Run, registry: ToolRegistry, limit: int) -> _Endi
 class _Tally:
     """How often each thing happened that may not happen for ever."""
 
-    rounds: int = 0
     fruitless: int = 0
     unusable: int = 0
     empty: int = 0
@@ -168,7 +167,6 @@ def _ending(turn: Turn, tally: _Tally, max_parse_retries: int) -> _Ending | None
             return _Ending("parse_failed", None, why) if tally.unusable > max_parse_retries else None
         case Calls():
             tally.unusable = 0
-            tally.rounds += turn.ran_tools
             tally.fruitless += not turn.ran_tools
             return None
         case Stopped(message, "refusal"):
@@ -178,7 +176,3 @@ def _ending(turn: Turn, tally: _Tally, max_parse_retries: int) -> _Ending | None
             return (
                 _Ending("limit", None, "The model paused too often.") if tally.pauses > MOST_PAUSES else None
             )
-
-
-def _rounds(run: Run) -> int:
-    return len({record.round for record in run.records if record.result.attempts})

@@ -88,7 +88,7 @@ class PromptDialect:
         if decision.tool is None:
             return FinalReply(Message.assistant(decision.reply or "", raw_text=text))
         call = ToolCall("", decision.tool, json.dumps(decision.arguments, ensure_ascii=False))
-        return Calls(Message.assistant("", [call], raw_text=text))
+        return Calls(Message.assistant(decision.reply or "", [call], raw_text=text))
 
 
 def _cut_off(response: ChatResponse) -> str:

@@ -73,7 +73,7 @@ class ToolCallRecord:
         name: The tool's name as the model wrote it.
         arguments: The JSON text of the arguments as the model wrote it.
         result: What came of it.
-        round: In which turn of the run it was called, from 1.
+        round: In which tool round of the run it was called, from 1.
         started: When, in seconds since the epoch.
         ended: When it had its result.
     """

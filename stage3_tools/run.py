@@ -78,6 +78,7 @@ class Run:
     transcript: Transcript
     options: ToolLoopOptions
     turns: int = 0
+    tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     records: list[ToolCallRecord] = field(default_factory=list)

@@ -76,9 +76,11 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
     response = await run.ask(parts)
     reading = _read(run, response, registry)
     records = await _carry_out(run, registry, response, reading)
+    turn = Turn(response, reading, tuple(records))
     run.records += records
+    run.tool_rounds += turn.ran_tools
     run.emit(TurnEnded(turn=run.turns, usage=response.usage))
-    return Turn(response, reading, tuple(records))
+    return turn
 
 
 def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading | Stopped:
@@ -144,7 +146,9 @@ async def _answer(
             await run.transcript.append(result.as_message())
             begun = False
             records.append(
-                ToolCallRecord(call.id, call.name, call.arguments, result, run.turns, started, time.time())
+                ToolCallRecord(
+                    call.id, call.name, call.arguments, result, run.tool_rounds + 1, started, time.time()
+                )
             )
             run.emit(ToolAnswered(turn=run.turns, result=result))
     finally:

@@ -128,8 +128,9 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     Raises:
         MalformedResponse: There is no message in it. A body that holds an error instead raises that error.
     """
-    if body.get("error"):
-        raise decode_error(200, body)
+    if error := body.get("error"):
+        code = error.get("code") if isinstance(error, Mapping) else None
+        raise decode_error(code if isinstance(code, int) and 400 <= code < 600 else 200, body)
     try:
         choice = body["choices"][0]
         message = choice["message"]

@@ -38,7 +38,10 @@ def test_the_text_holds_the_servers_words_and_what_to_do():
 
 
 def test_a_server_without_words_still_gives_a_sentence():
-    assert str(error_for_status(500, "")) == "The server gave no reason. (HTTP 500) Try again later, or another model."
+    assert (
+        str(error_for_status(500, ""))
+        == "The server gave no reason. (HTTP 500) Try again later, or another model."
+    )
 
 
 def test_an_overflow_is_an_invalid_request_that_names_the_window():

@@ -143,3 +143,8 @@ def test_the_body_is_compact_json():
 
     assert json.loads(_to_json({"a": "ü"})) == {"a": "ü"}
     assert _to_json({"a": "ü", "b": 1}) == '{"a":"ü","b":1}'.encode()
+
+
+async def test_an_empty_conversation_is_refused_before_anything_is_sent():
+    with pytest.raises(ValueError, match="There is no message to send"):
+        await Gateway("openai:m", transport=ScriptedModel([])).chat([])

@@ -70,3 +70,12 @@ def test_a_query_in_the_base_url_stays_behind_the_path_and_is_not_shown():
 def test_a_wrong_url_is_told_without_its_password():
     with pytest.raises(ConfigurationError, match=r"The base URL 'ftp://host.test/v1' does not start"):
         resolve("openai:m", base_url="ftp://me:sk-secret@host.test/v1?key=sk-secret")
+
+
+@pytest.mark.parametrize("key", ["sk-1\n", "sk 1", "schlüssel"])
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key):
+    with pytest.raises(
+        ConfigurationError, match="The key for 'openai' holds a space, a line break"
+    ) as caught:
+        resolve("openai:m", key)
+    assert key not in str(caught.value)

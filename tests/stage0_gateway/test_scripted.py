@@ -30,12 +30,12 @@ async def test_each_request_gets_the_next_reply_of_whatever_kind():
 async def test_a_script_that_is_asked_once_too_often_fails():
     gateway = Gateway("openai:m", transport=ScriptedModel(["only"]))
     await gateway.chat(ASK)
-    with pytest.raises(ScriptError, match="The script has 1 replies; this is request 2"):
+    with pytest.raises(ScriptError, match="The script ends after reply 1; this is request 2"):
         await gateway.chat(ASK)
 
 
 async def test_closing_with_replies_left_over_fails():
-    with pytest.raises(ScriptError, match="2 scripted replies were never asked for; the first is 'b'"):
+    with pytest.raises(ScriptError, match=r"Never asked for, of the scripted replies: \['b', 'c'\]"):
         async with Gateway("openai:m", transport=ScriptedModel(["a", "b", "c"])) as gateway:
             await gateway.chat(ASK)
 
@@ -44,3 +44,15 @@ def test_a_script_can_be_checked_without_closing():
     ScriptedModel([]).assert_finished()
     with pytest.raises(ScriptError):
         ScriptedModel(["a"]).assert_finished()
+
+
+async def test_an_error_on_its_way_out_is_not_hidden_by_the_replies_it_left_over():
+    with pytest.raises(ServerFailed):
+        async with Gateway("openai:m", transport=ScriptedModel([500, "b"]), max_retries=0) as gateway:
+            await gateway.chat(ASK)
+
+
+async def test_a_script_that_nobody_asked_fails_when_it_is_closed():
+    with pytest.raises(ScriptError):
+        async with Gateway("openai:m", transport=ScriptedModel(["a"])):
+            pass

@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output import OutputController
+from stage2_output import OutputController, feedback
 from stage3_tools import ToolDecision, parse_tool_decision
 
 READ = OutputController()
@@ -13,7 +13,7 @@ READ = OutputController()
         ('{"tool": "f"}', ToolDecision("f", {})),
         ('{"tool": "f", "arguments": null}', ToolDecision("f", {})),
         ('{"tool": "f", "arguments": {}, "reply": null}', ToolDecision("f", {})),
-        ('{"tool": "f", "reply": "on my way"}', ToolDecision("f", {})),
+        ('{"tool": "f", "reply": "on my way"}', ToolDecision("f", {}, "on my way")),
         ('{"tool": "", "arguments": {}}', ToolDecision("", {})),
         ('{"tool": null, "reply": "hi"}', ToolDecision(None, {}, "hi")),
         ('{"tool": null, "reply": ""}', ToolDecision(None, {}, "")),
@@ -63,3 +63,12 @@ def test_after_a_cut_nothing_in_the_reply_is_used_however_whole_it_looks():
 def test_arguments_of_two_decisions_are_never_shared():
     first, second = ToolDecision("f"), ToolDecision("f")
     assert first.arguments is not second.arguments
+
+
+@pytest.mark.parametrize(
+    "text", ['<think>{"tool": "f"}</think> Rather not.', '<think>{"tool": "f"} or {"tool": "g"}']
+)
+def test_what_stands_only_in_thoughts_is_not_acted_on(text):
+    result = parse_tool_decision(READ, text)
+    assert (result.success, result.data) == (False, None)
+    assert feedback(result).startswith("There is JSON in your thoughts only, and thoughts are not acted on.")

@@ -1,0 +1,122 @@
+import pytest
+
+from stage0_gateway import JsonPart, Message, ThinkingPart, ToolCall
+from stage1_context import MessageHistory
+
+SYSTEM = Message.system("Be brief.")
+FIRST = Message.user("one")
+CALL = Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")])
+RESULT_A = Message.tool("1", "a")
+RESULT_B = Message.tool("2", "b", is_error=True)
+REPLY = Message.assistant((ThinkingPart("hm"), JsonPart({"é": [1, None]})))
+SECOND = Message.user("two")
+ALL = [SYSTEM, FIRST, CALL, RESULT_A, RESULT_B, REPLY, SECOND]
+HISTORY = MessageHistory(ALL)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (HISTORY.by_role("user"), [FIRST, SECOND]),
+        (HISTORY.by_role("tool"), [RESULT_A, RESULT_B]),
+        (HISTORY.recent(2), [REPLY, SECOND]),
+        (HISTORY.recent(99), ALL),
+        (HISTORY.recent(0), []),
+        (HISTORY.recent(-1), []),
+        (HISTORY.recent_by_role("assistant", 1), [REPLY]),
+        (HISTORY.recent_by_role("user", 9), [FIRST, SECOND]),
+        (HISTORY.recent_by_role("user", 0), []),
+        (HISTORY.range(1, 3), [FIRST, CALL]),
+        (HISTORY.range(5, 99), [REPLY, SECOND]),
+        (HISTORY.range(3, 3), []),
+        (HISTORY.role_range("tool", 0, 1), [RESULT_A]),
+        (HISTORY.role_range("user", 1, 9), [SECOND]),
+        (HISTORY.count_by_role("tool"), 2),
+        (MessageHistory([FIRST]).count_by_role("system"), 0),
+        (len(HISTORY), 7),
+        (list(HISTORY), ALL),
+    ],
+)
+def test_questions_are_answered_oldest_first(answer, expected):
+    assert answer == expected
+
+
+def test_a_history_is_a_copy_of_what_it_was_made_of():
+    messages = [FIRST]
+    history = MessageHistory(messages)
+    messages.append(SECOND)
+    history.recent(1).append(SECOND)
+    assert history.messages == (FIRST,)
+
+
+def test_a_history_survives_json():
+    assert MessageHistory.from_json(HISTORY.to_json()).messages == HISTORY.messages
+
+
+def test_saved_text_stays_readable():
+    assert "北京" in MessageHistory([Message.user("北京")]).to_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{}", "a JSON list of messages, not dict"),
+        ("no", "Expecting value"),
+        ('[{"content": "hi"}]', "needs a 'role'"),
+        ('[{"role": "boss"}]', "Unknown role 'boss'"),
+        ('[{"role": "user", "content": 5}]', "text or parts, not int"),
+    ],
+)
+def test_text_that_is_no_history_is_a_value_error(text, why):
+    with pytest.raises(ValueError, match=why):
+        MessageHistory.from_json(text)
+
+
+@pytest.mark.parametrize("text", ["[1]", "[null]", '[{"role": "assistant", "tool_calls": [1]}]'])
+def test_a_list_of_something_else_is_a_value_error(text):
+    with pytest.raises(ValueError, match=r"message|call"):
+        MessageHistory.from_json(text)
+
+
+def calling(*ids):
+    return Message.assistant("", [ToolCall(id, "f") for id in ids])
+
+
+@pytest.mark.parametrize(
+    ("messages", "problems"),
+    [
+        ([], []),
+        (ALL, []),
+        ([calling("a"), RESULT_A, calling("b"), RESULT_B], []),
+        ([calling("a", "b"), RESULT_B, RESULT_A], []),
+        ([RESULT_A], ["result without a call before it: a"]),
+        (
+            [RESULT_A, calling("a")],
+            ["result without a call before it: a"],
+        ),
+        ([calling("a", "b"), RESULT_B], ["call without a result: a"]),
+        ([calling("a"), RESULT_A, RESULT_A], ["2 results for one call: a"]),
+        (
+            [calling("a"), RESULT_A, calling("a"), RESULT_A],
+            ["duplicate call id: a", "2 results for one call: a"],
+        ),
+        (
+            [calling("a", "a", "c"), RESULT_A, RESULT_B],
+            ["result without a call before it: b", "duplicate call id: a", "call without a result: c"],
+        ),
+    ],
+    ids=[
+        "empty",
+        "sound",
+        "two rounds",
+        "other order",
+        "no call",
+        "call too late",
+        "no result",
+        "two results",
+        "id used again",
+        "all at once",
+    ],
+)
+def test_every_break_of_one_call_one_result_is_named(messages, problems):
+    assert MessageHistory(messages).check_history() == problems

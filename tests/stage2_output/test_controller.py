@@ -1,0 +1,253 @@
+import json
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pytest
+
+from stage0_gateway import Gateway, Message, ScriptedModel
+from stage2_output import Extraction, InvalidSchema, Issue, OutputController, ParseResult
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+MISSING = Issue("/n", "is missing (integer)", "required", {"type": "integer"})
+CUT = Issue("", "The reply was cut off. Write a shorter one.", "complete")
+READ = OutputController()
+
+
+def test_a_text_that_fits_is_data_with_its_place():
+    text = 'Sure: {"n": 1}'
+    assert READ.parse_and_validate(text, SCHEMA) == ParseResult(
+        True, {"n": 1}, (), text, Extraction({"n": 1}, 6, 14, "prose")
+    )
+
+
+def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
+    text = '{"m": 1}'
+    result = READ.parse_and_validate(text, {**SCHEMA, "maxProperties": 0})
+    assert result == ParseResult(
+        False,
+        None,
+        (
+            Issue("", "must have at most 0 properties", "maxProperties", 0),
+            Issue(
+                "/n",
+                "is missing (integer)",
+                "required",
+                {"type": "integer"},
+                "you sent `m`; did you mean `n`?",
+            ),
+        ),
+        text,
+        Extraction({"m": 1}, 0, 8, "bare"),
+    )
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "The text is empty."),
+        ("no", "No JSON was found."),
+        ('a {"n": 1', "The JSON that begins at character 2 is never closed."),
+    ],
+)
+def test_a_text_without_json_is_an_issue_and_not_an_exception(schema, text, why):
+    assert READ.parse_and_validate(text, schema) == ParseResult(False, None, (Issue("", why, "json"),), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ('{"n": 1} or {"n": 2}', {"n": 2}),
+        ('{"n": 1} or {"m": 2}', {"n": 1}),
+        ('{"n": 1} as in [1]', {"n": 1}),
+        ('```json\n{"n": 1}\n```\nbut {"n": 2}', {"n": 2}),
+        ('<think>{"n": 1}</think>{"n": 2}', {"n": 2}),
+        ('{"n": 1}<think>{"n": 2}</think>', {"n": 1}),
+        ('{"m": 1}<think>{"n": 2}</think>', {"n": 2}),
+        ('<think>{"n": 1} {"n": 2}', {"n": 2}),
+        ('{"n": oops} no, {"n": 2}', {"n": 2}),
+    ],
+)
+def test_the_last_value_that_fits_counts_and_thinking_only_without_another(text, data):
+    result = READ.parse_and_validate(text, SCHEMA)
+    assert (result.success, result.data) == (True, data)
+    assert json.loads(text[result.extraction.start : result.extraction.end]) == data
+
+
+@pytest.mark.parametrize(
+    ("text", "blamed"),
+    [('{"a": 1} {"b": 2}', {"b": 2}), ('{"a": 1}<think>{"b": 2}</think>', {"a": 1})],
+)
+def test_where_nothing_fits_the_last_value_outside_thinking_is_blamed(text, blamed):
+    result = READ.parse_and_validate(text, SCHEMA)
+    assert (result.success, result.data, result.extraction.value) == (False, None, blamed)
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ('{"n": 1} no, {"n": oops}', 13),
+        ('<think>{"n": 1}</think>{"n": 2', 23),
+        ('{"m": 1} or {"n": }', 12),
+    ],
+)
+def test_a_draft_does_not_stand_in_for_a_broken_answer_behind_it(text, start):
+    result = READ.parse_and_validate(text, SCHEMA)
+    assert (result.success, result.data, result.extraction) == (False, None, None)
+    assert result.errors[0].message.startswith(f"The JSON that begins at character {start} is ")
+
+
+def test_without_a_schema_extract_json_chooses():
+    result = READ.parse_and_validate('{"n": 1} or {"n": 2}')
+    assert result.data == {"n": 1}
+
+
+@pytest.mark.parametrize("text", ["null", "0", "false", '""', "[]", "{}"])
+def test_an_empty_value_is_a_value(text):
+    result = READ.parse_and_validate(text)
+    assert (result.success, result.data) == (True, json.loads(text))
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
+@pytest.mark.parametrize("text", ['{"n": 1}', '{"n": 1', ""])
+def test_a_reply_that_was_cut_off_is_an_error_even_if_it_fits(schema, text):
+    assert READ.parse_and_validate(text, schema, truncated=True) == ParseResult(False, None, (CUT,), text)
+
+
+def test_a_schema_that_is_none_is_the_developers_error_whatever_the_text():
+    for options in ({}, {"truncated": True}):
+        with pytest.raises(InvalidSchema, match=r"\$\.type"):
+            READ.parse_and_validate("", {"type": "strin"}, **options)
+
+
+def test_schemas_that_differ_are_not_taken_for_each_other():
+    controller = OutputController()
+    schemas = [None, True, {}, {"type": "string"}, {"type": "integer"}, False]
+    for _ in range(2):
+        successes = [controller.parse_and_validate("1", schema).success for schema in schemas]
+        assert successes == [True, True, True, False, True, False]
+
+
+@dataclass
+class Reply:
+    content: str
+    finish_reason: str = "stop"
+
+
+class Chat:
+    """Gives its replies in turn and remembers what it was sent."""
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.sent = []
+
+    async def __call__(self, messages):
+        self.sent.append(list(messages))
+        return self.replies.pop(0)
+
+
+QUESTION = {"role": "user", "content": "how many?"}
+ORDER = {
+    "role": "system",
+    "content": "Answer with one JSON value that fits this JSON Schema, and nothing else:\n"
+    + json.dumps(SCHEMA),
+}
+
+
+async def test_an_answer_that_fits_takes_one_attempt():
+    chat = Chat(Reply('{"n": 1}'))
+    result = await OutputController().request(chat, [QUESTION], SCHEMA)
+    assert result == ParseResult(
+        True, {"n": 1}, (), '{"n": 1}', Extraction({"n": 1}, 0, 8, "bare"), attempts=1
+    )
+    assert chat.sent == [[ORDER, QUESTION]]
+
+
+async def test_a_model_is_told_what_is_wrong_and_asked_again():
+    chat = Chat(Reply("three"), Reply("{}"), Reply('{"n": 3}'))
+    result = await OutputController().request(chat, [QUESTION], SCHEMA)
+    assert (result.data, result.attempts) == ({"n": 3}, 3)
+    assert chat.sent[2] == [
+        ORDER,
+        QUESTION,
+        {"role": "assistant", "content": "three"},
+        {
+            "role": "user",
+            "content": "[Feedback]\nNo JSON was found. Answer with the JSON and nothing else.",
+        },
+        {"role": "assistant", "content": "{}"},
+        {"role": "user", "content": "[Feedback]\nYour JSON does not fit:\n- /n is missing (integer)"},
+    ]
+    assert chat.sent[:2] == [chat.sent[2][:2], chat.sent[2][:4]]
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_the_last_failure_comes_back_when_the_attempts_are_used_up(attempts):
+    chat = Chat(*[Reply("{}")] * attempts)
+    result = await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
+    assert result == ParseResult(
+        False, None, (MISSING,), "{}", Extraction({}, 0, 2, "bare"), attempts=attempts
+    )
+    assert len(chat.sent) == attempts
+
+
+async def test_an_answer_that_was_cut_off_is_asked_for_again():
+    chat = Chat(Reply('{"n": 1}', "length"), Reply('{"n": 2}'))
+    result = await OutputController().request(chat, [QUESTION], SCHEMA)
+    assert (result.data, result.attempts) == ({"n": 2}, 2)
+    assert chat.sent[1][-1]["content"].startswith("[Feedback]\nThe reply was cut off")
+
+
+@pytest.mark.parametrize("attempts", [0, -1])
+async def test_fewer_than_one_attempt_is_refused_before_anything_is_sent(attempts):
+    chat = Chat()
+    with pytest.raises(ValueError, match=f"max_attempts is {attempts}; 1 is the least"):
+        await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
+    assert chat.sent == []
+
+
+async def test_a_schema_that_is_none_is_refused_before_anything_is_sent():
+    chat = Chat()
+    with pytest.raises(InvalidSchema):
+        await OutputController().request(chat, [QUESTION], {"type": "strin"})
+    assert chat.sent == []
+
+
+async def test_the_messages_of_the_caller_are_left_as_they_were():
+    messages = [dict(QUESTION)]
+    await OutputController().request(Chat(Reply("{}"), Reply('{"n": 1}')), messages, SCHEMA)
+    assert messages == [QUESTION]
+
+
+async def test_messages_of_any_mapping_are_sent_as_plain_dicts():
+    chat = Chat(Reply('{"n": 1}'))
+    await OutputController().request(chat, [MappingProxyType(QUESTION)], SCHEMA)
+    assert json.loads(json.dumps(chat.sent)) == [[ORDER, QUESTION]]
+
+
+async def test_the_schema_is_told_in_the_one_system_message():
+    chat = Chat(Reply('{"n": 1}'))
+    brief = {"role": "system", "content": "Be brief."}
+    await OutputController().request(chat, [brief, QUESTION], SCHEMA)
+    told = {"role": "system", "content": "Be brief.\n\n" + ORDER["content"]}
+    assert chat.sent == [[told, QUESTION]]
+
+
+async def test_what_the_chat_raises_reaches_the_caller():
+    async def chat(messages):
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError, match="gone"):
+        await OutputController().request(chat, [QUESTION], SCHEMA)
+
+
+async def test_a_gateway_is_a_chat():
+    model = ScriptedModel(["three", '{"n": 3}'])
+    async with Gateway("openai:gpt-5-mini", transport=model) as gateway:
+        result = await OutputController().request(gateway.chat, [QUESTION], SCHEMA)
+    assert (result.data, result.attempts) == ({"n": 3}, 2)
+    assert model.requests[0].messages == (Message.system(ORDER["content"]), Message.user("how many?"))
+    assert model.requests[1].messages[2:] == (
+        Message.assistant("three"),
+        Message.user("[Feedback]\nNo JSON was found. Answer with the JSON and nothing else."),
+    )
