@@ -17,12 +17,13 @@ import argparse
 import asyncio
 import sys
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
 
 from stage0_gateway import Gateway, GatewayError, GatewayEvent, RequestEvent, ResponseEvent, RetryEvent
-from stage1_context import ContextEngine, KeepSystemAndRecent
+from stage1_context import ContextEngine, ContextError, KeepSystemAndRecent
 from stage2_output import OutputController
 from stage3_tools import (
     DecisionMade,
@@ -131,9 +132,11 @@ def main() -> int:
         await the_registry_alone(registry)
         await the_whole_pipeline(registry, arguments.question, arguments.model, arguments.show_messages)
 
+    if isinstance(sys.stdout, TextIOWrapper):  # a console that cannot show a character shows its code
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         asyncio.run(both_parts())
-    except GatewayError as error:
+    except (GatewayError, ContextError) as error:
         print(f"\nThe model could not be asked: {error}", file=sys.stderr)
         return 1
     return 0

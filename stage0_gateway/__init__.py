@@ -8,6 +8,7 @@ Every call carries the whole conversation: this stage remembers nothing, and doe
 Reading order:
     errors          what can go wrong, as one tree
     usage           token counts as the server reports them
+    fields          fields of a body, their types checked
     messages        what is said: messages, parts, tool calls
     request         what we ask for
     response        what came back
@@ -22,7 +23,6 @@ Reading order:
 
 Sometimes:
     settings            Gateway.from_env: what the environment says
-    serve/fields        a body's fields, their types checked
     serve/openai        the reverse direction: JSON to request, reply to JSON
     scripted            ScriptedModel: replays given replies
     offline/outcomes    the embedded model: what has been done about a question

@@ -6,6 +6,7 @@ and certificates (SSL_CERT_FILE) are taken from the environment when the first c
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -28,6 +29,11 @@ class Timeouts:
     connect: float | None = 10.0
     read: float | None = 120.0
     total: float | None = 600.0
+
+    def __post_init__(self) -> None:
+        for seconds in (self.connect, self.read, self.total):
+            if seconds is not None and seconds <= 0:
+                raise ConfigurationError(f"A timeout of {seconds} s cannot be kept; None waits for ever.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,11 @@ class Connection:
         Raises:
             GatewayError: ConnectionFailed, RequestTimeout or ConfigurationError; any HTTP status is an answer.
         """
-        client = self._open()
+        try:
+            client = self._open()
+        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:
+            text = f"No connection can be made with these settings ({error}). Check HTTP_PROXY and SSL_CERT_FILE."
+            raise ConfigurationError(text) from error
         try:
             async with asyncio.timeout(self._timeouts.total):
                 reply = await client.post(
@@ -87,9 +97,19 @@ class Connection:
         if self._client is None or self._loop is not loop:
             limit, kept = self._timeouts, httpx.Limits(max_connections=1000, max_keepalive_connections=100)
             timeout = httpx.Timeout(limit.read, connect=limit.connect)
+            logging.getLogger("httpx").addFilter(_without_query)
             self._client = httpx.AsyncClient(transport=self._transport, timeout=timeout, limits=kept)
             self._loop = loop
         return self._client
+
+
+def _without_query(record: logging.LogRecord) -> bool:
+    """Keep what a query holds out of the HTTP library's own log; it logs each URL."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            arg.copy_with(query=None) if isinstance(arg, httpx.URL) else arg for arg in record.args
+        )
+    return True
 
 
 def _raise_ours(error: Exception, url: str) -> NoReturn:

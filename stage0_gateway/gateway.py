@@ -87,7 +87,7 @@ class Gateway:
         temperature: float | None = None,
         max_tokens: int | None = None,
         response_schema: Mapping[str, Any] | None = None,
-        stop: Iterable[str] = (),
+        stop: str | Iterable[str] = (),
         model: str | None = None,
         provider_options: Mapping[str, Any] | None = None,
     ) -> ChatResponse:
@@ -100,7 +100,7 @@ class Gateway:
             temperature: Randomness; None leaves it to the server.
             max_tokens: The most tokens the model may write.
             response_schema: A JSON Schema for the server to hold the reply to. Check the reply all the same.
-            stop: Texts at which the model stops.
+            stop: A text, or several, at which the model stops.
             model: Another "provider:name" of the same provider for this request.
             provider_options: Fields put into the body as they are.
 
@@ -117,12 +117,12 @@ class Gateway:
             temperature=temperature,
             max_tokens=max_tokens,
             response_schema=response_schema,
-            stop=tuple(stop),
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
             provider_options=provider_options,
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")
-        body = _to_json(target.wire.encode(request))
+        body = _to_json(target.encode(request))
         return await with_retries(
             lambda attempt: self._exchange(target, request, body, attempt),
             self._max_retries,
@@ -189,6 +189,8 @@ def _timeouts(timeout: float | Timeouts | None) -> Timeouts:
 def _to_json(body: dict[str, Any]) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except TypeError as error:
+        raise ValueError(f"The request holds what JSON cannot: {error}.") from error
     except UnicodeEncodeError:  # half a surrogate pair: legal in Python text, not in UTF-8
         return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
 
@@ -196,7 +198,7 @@ def _to_json(body: dict[str, Any]) -> bytes:
 def _decode(target: models.Target, reply: HttpReply) -> ChatResponse:
     try:
         body = json.loads(reply.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = reply.body.decode(errors="replace")
     if reply.status != 200:
         raise target.wire.decode_error(reply.status, body, _retry_after(reply.headers))

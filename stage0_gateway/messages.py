@@ -6,9 +6,12 @@ form, which sessions are saved in; `from_dict` also reads the form OpenAI's docu
 because that is what people have at hand.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
+
+from stage0_gateway.fields import a_list, a_mapping, a_text, needed_text
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -175,14 +178,13 @@ class Message:
         Raises:
             ValueError: The mapping is not a message; the text says which field is wrong.
         """
-        if not isinstance(plain, Mapping):
-            raise ValueError(f"A message is a mapping with 'role' and 'content', not {type(plain).__name__}.")
+        a_mapping(plain, "A message")
         if "role" not in plain:
             raise ValueError(f"A message needs a 'role'; this one has {sorted(plain)}.")
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(_part_from(part) for part in content)
-        calls = tuple(_call_from(call) for call in plain.get("tool_calls") or ())
+        calls = tuple(_call_from(call) for call in a_list(plain.get("tool_calls"), "tool_calls"))
         rest = {
             name: plain[name] for name in ("tool_call_id", "is_error", "name", "raw_text") if plain.get(name)
         }
@@ -214,24 +216,23 @@ def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) 
     return "".join(part.text for part in parts if isinstance(part, kind))
 
 
-def _part_from(plain: Mapping[str, Any]) -> Part:
-    if not isinstance(plain, Mapping):
-        raise ValueError(f"A message part is a mapping with a 'type', not {type(plain).__name__}.")
-    fields = dict(plain)
-    kind = _PART_TYPES.get(fields.pop("type", ""))
+def _part_from(plain: Any) -> Part:
+    fields = dict(a_mapping(plain, "A message part"))
+    name = a_text(fields.pop("type", ""), "type")
+    kind = _PART_TYPES.get(name)
     if kind is None:
-        raise ValueError(f"Unknown part type {plain.get('type')!r}. The types are {', '.join(_PART_TYPES)}.")
+        raise ValueError(f"Unknown part type {name!r}. The types are {', '.join(_PART_TYPES)}.")
     try:
         return kind(**fields)
     except TypeError as error:
-        raise ValueError(f"This {plain['type']} part does not fit: {error}.") from error
+        raise ValueError(f"This {name} part does not fit: {error}.") from error
 
 
-def _call_from(plain: Mapping[str, Any]) -> ToolCall:
-    if not isinstance(plain, Mapping) or not isinstance(plain.get("function", plain), Mapping):
-        raise ValueError("A tool call is a mapping with 'id', 'name' and 'arguments'.")
-    function = plain.get("function", plain)
-    try:
-        return ToolCall(plain["id"], function["name"], function.get("arguments") or "{}")
-    except KeyError as error:
-        raise ValueError(f"A tool call needs {error}; this one has {sorted(plain)}.") from error
+def _call_from(plain: Any) -> ToolCall:
+    plain = a_mapping(plain, "A tool call")
+    function = a_mapping(plain.get("function", plain), "function")
+    arguments = function.get("arguments")
+    if isinstance(arguments, Mapping):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    call_id, name = needed_text(plain, "id", "A tool call"), needed_text(function, "name", "A tool call")
+    return ToolCall(call_id, name, a_text(arguments, "arguments") or "{}")

@@ -8,9 +8,11 @@ reached as `openai:NAME` with its own `base_url`.
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit, urlunsplit
 
 from stage0_gateway.errors import ConfigurationError
+from stage0_gateway.request import ChatRequest
 from stage0_gateway.wire import WireFormat, openai
 
 OFFLINE = "offline:teacher"
@@ -65,13 +67,16 @@ class Target:
     headers: dict[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     url: str = field(repr=False)
+    renamed: dict[str, str] = field(repr=False)
 
     @property
     def public_url(self) -> str:
-        """The URL without user, password and query, fit to be printed."""
-        parts = urlsplit(self.url)
-        host = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+        """The URL without its query, fit to be printed."""
+        return self.url.partition("?")[0]
+
+    def encode(self, request: ChatRequest) -> dict[str, Any]:
+        """The JSON body, with the names this server has for things."""
+        return {self.renamed.get(name, name): value for name, value in self.wire.encode(request).items()}
 
 
 def resolve(model: str, api_key: str | None = None, base_url: str | None = None) -> Target:
@@ -98,11 +103,6 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
             f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
         )
     base = _parts(base_url or provider.base_url)
-    if base.scheme not in ("http", "https") or not base.hostname:
-        shown = urlunsplit(base._replace(netloc=base.netloc.rpartition("@")[2], query=""))
-        raise ConfigurationError(
-            f"The base URL {shown!r} does not start with http:// or https:// and a host."
-        )
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ConfigurationError(
             f"The key for {prefix!r} holds a space, a line break or a letter no key has."
@@ -111,26 +111,49 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
         provider=prefix,
         model=name,
         wire=provider.wire,
-        headers=provider.wire.headers(api_key),
+        headers=_basic(base) | provider.wire.headers(api_key),
         secrets=tuple(_secrets(api_key, base)),
-        url=urlunsplit(base._replace(path=base.path.rstrip("/") + provider.wire.path(name))),
+        url=urlunsplit(
+            base._replace(netloc=_host(base), path=base.path.rstrip("/") + provider.wire.path(name))
+        ),
+        # OpenAI's own server has another name for it; everybody who followed has kept the old one.
+        renamed={"max_tokens": "max_completion_tokens"} if prefix == "openai" and not base_url else {},
     )
 
 
 def _parts(url: str) -> SplitResult:
     try:
-        return urlsplit(url)
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is none
     except ValueError as error:
         raise ConfigurationError(f"The base URL is none: {error}.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        # Not shown: what stands before a forgotten scheme may be a password.
+        raise ConfigurationError("The base URL does not start with http:// or https:// and a host.")
+    return parts
+
+
+def _host(base: SplitResult) -> str:
+    """Host and port; a user and a password before them go into a header, because URLs end up in logs."""
+    return base.netloc.rpartition("@")[2]
+
+
+def _basic(base: SplitResult) -> dict[str, str]:
+    return {"Authorization": f"Basic {_token(base)}"} if base.password else {}
+
+
+def _token(base: SplitResult) -> str:
+    return b64encode(f"{unquote(base.username or '')}:{unquote(base.password or '')}".encode()).decode()
 
 
 def _secrets(api_key: str | None, base: SplitResult) -> Iterator[str]:
-    """The key, and a password in the URL as it stands there and as it is sent."""
+    """The key, a password in the URL as it stands there and as it is sent, and what its query holds."""
     if api_key:
         yield api_key
     if base.password:
-        yield base.password
-        yield b64encode(f"{unquote(base.username or '')}:{unquote(base.password)}".encode()).decode()
+        yield from (base.password, unquote(base.password), _token(base))
+    for value in parse_qs(base.query).values():
+        yield from value
 
 
 def require_key(model: str, api_key: str | None, base_url: str | None) -> None:

@@ -2,7 +2,7 @@
 
     LLM_MODEL       provider:name, such as openai:gpt-5-mini, ollama:llama3.2 or offline:teacher
     LLM_BASE_URL    another server that speaks the provider's format
-    LLM_API_KEY     a key for that server
+    LLM_API_KEY     a key, which counts before the provider's own
     OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, …   a provider's own key
 
 Nothing set means "offline:teacher", which says itself that it is no language model. A base URL alone means

@@ -70,10 +70,16 @@ class MessageHistory:
     def check_history(self) -> list[str]:
         """Every break of "one call, one result", in words; empty if the history is sound."""
         problems: list[str] = []
+        waiting: set[str] = set()
         called: Counter[str] = Counter()
         answered: Counter[str] = Counter()
         for message in self.messages:
+            if waiting and message.role != "tool":
+                problems.append(f"{message.role} message between a call and its result: {min(waiting)}")
+                waiting.clear()
             called.update(call.id for call in message.tool_calls)
+            waiting.update(call.id for call in message.tool_calls)
+            waiting.discard(message.tool_call_id or "")
             if message.tool_call_id:
                 answered[message.tool_call_id] += 1
                 if not called[message.tool_call_id]:

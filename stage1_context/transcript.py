@@ -60,7 +60,14 @@ class Transcript:
         return cls(MemoryStore({"": map(MessageRecord, messages)}), "", window, counter)
 
     async def append(self, *messages: Message) -> int:
-        """Add messages to the journal, all or none; returns how many records it now holds."""
+        """Add messages to the journal, all or none; returns how many records it now holds.
+
+        Raises:
+            ValueError: One of them is no `Message`.
+        """
+        for each in messages:
+            if not isinstance(each, Message):
+                raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
         return await self._store.append(self._session_id, *map(MessageRecord, messages))
 
     async def for_request(self, *, alongside: str = "", reserve_tokens: int = 0) -> list[Message]:

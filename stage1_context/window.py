@@ -94,8 +94,17 @@ class KeepSystemAndRecent:
 
 
 def _exchange_start(rest: Sequence[Counted], end: int) -> int:
-    """The index at which the exchange that ends before `end` begins."""
-    begin = end - 1
-    while begin > 0 and rest[begin].message.role == "tool":
+    """The index at which the exchange that ends before `end` begins.
+
+    Results usually follow their call at once, but a message may have been added in between.
+    """
+    begin, unanswered = end, set[str]()
+    while begin > 0:
         begin -= 1
+        message = rest[begin].message
+        if message.tool_call_id:
+            unanswered.add(message.tool_call_id)
+        unanswered.difference_update(call.id for call in message.tool_calls)
+        if not unanswered:
+            break
     return begin

@@ -10,12 +10,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from stage2_output.errors import ExtractionError
+from stage2_output.errors import ExtractionError, InvalidSchema
 from stage2_output.extract import Extraction, extract_json, find_json, why_nothing_found
 from stage2_output.feedback import feedback
 from stage2_output.issues import Issue
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema, Schema
+
+MOST_SCHEMAS = 1000
+"""Compiled schemas that are kept; a program that makes a new one for each question must not grow for ever."""
 
 
 class Reply(Protocol):
@@ -68,7 +71,7 @@ class OutputController:
         # Sorting is stable: the last one outside thinking tags comes to stand at the end.
         judged = [(each, compiled.issues(each.value)) for each in sorted(found, key=_was_meant)]
         best, issues = next((pair for pair in reversed(judged) if not pair[1]), judged[-1])
-        behind = [each for each in broken if each.start > best.start]
+        behind = [each for each in broken if each.start > best.start and text[each.start] == "{"]
         if behind:
             return _unusable(text, "json", why_nothing_found(text, behind))
         return ParseResult(not issues, None if issues else best.value, issues, text, best)
@@ -99,20 +102,25 @@ class OutputController:
         talk = _with_order(messages, schema)
         for attempt in range(1, max_attempts + 1):
             reply = await chat(talk)
-            cut = reply.finish_reason == "length"
-            result = replace(self.parse_and_validate(reply.content, schema, truncated=cut), attempts=attempt)
+            cut, text = reply.finish_reason == "length", reply.content or ""
+            result = replace(self.parse_and_validate(text, schema, truncated=cut), attempts=attempt)
             if result.success:
                 break
-            talk += [
-                {"role": "assistant", "content": reply.content},
-                {"role": "user", "content": "[Feedback]\n" + feedback(result)},
-            ]
+            if text:  # servers refuse an empty message in the history
+                talk.append({"role": "assistant", "content": text})
+            talk.append({"role": "user", "content": "[Feedback]\n" + feedback(result)})
         return result
 
     def _compile(self, schema: Schema | None) -> CompiledSchema:
-        key = json.dumps(True if schema is None else schema, sort_keys=True, default=repr)
+        schema = True if schema is None else schema
+        try:
+            key = json.dumps(schema, sort_keys=True, default=repr)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
+        if len(self._compiled) >= MOST_SCHEMAS:
+            self._compiled.clear()
         if key not in self._compiled:
-            self._compiled[key] = CompiledSchema(True if schema is None else schema)
+            self._compiled[key] = CompiledSchema(schema)
         return self._compiled[key]
 
 

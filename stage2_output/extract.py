@@ -116,6 +116,8 @@ def _pieces(text: str) -> list[Extraction | Broken]:
     pieces: list[Extraction | Broken] = []
     fenced = thinking = False
     position = strays = 0
+    beginning = len(text) - len(text.lstrip())
+    last_closing = max(text.rfind("</think"), text.rfind("</THINK"), text.rfind("</Think"))
     while mark := _MARK.search(text, position):
         start, position = mark.span()
         if mark["fence"]:
@@ -123,7 +125,8 @@ def _pieces(text: str) -> list[Extraction | Broken]:
         elif mark["closing"] is not None:
             if mark["closing"] and not thinking:  # the opening tag was part of the prompt
                 pieces = [_thought(piece) for piece in pieces]
-            thinking = not mark["closing"]
+            # A tag that is never closed opens thoughts at the beginning only; later on it is talked about.
+            thinking = not mark["closing"] and (start < last_closing or start == beginning)
         else:
             end = _matching_end(text, start)
             serious = _JSON_BEGINS.match(text, start) is not None

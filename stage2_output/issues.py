@@ -7,9 +7,13 @@ nothing else.
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+MOST_NAMES = 20
+"""Unknown properties that are named one by one; comparing names costs time, and more would not be read."""
 
 ValidationError = Any
 """`jsonschema.ValidationError`, whose type stubs call every attribute possibly unset."""
@@ -101,23 +105,33 @@ def _missing(path: str, error: ValidationError) -> Issue:
 
 
 def _unknown(path: str, error: ValidationError) -> Iterator[Issue]:
-    known = _properties(error)
-    told = _sent_instead(error).values()  # with the property that is missing
-    for name in error.instance:
-        if name in known or name in told or repr(name) not in error.message:
-            continue
+    known, rule = _properties(error), str(error.validator)
+    told = set(_sent_instead(error).values())  # with the property that is missing
+    strangers = [name for name in _strangers(error) if name not in told]
+    for name in strangers[:MOST_NAMES]:
         hint = _did_you_mean(nearest(name, known))
-        yield Issue(
-            path + _step(name[:80]), "is not a known property", str(error.validator), sorted(known), hint
-        )
+        yield Issue(path + _step(name[:80]), "is not a known property", rule, sorted(known), hint)
+    if len(strangers) > MOST_NAMES:
+        yield Issue(path, f"has {len(strangers) - MOST_NAMES} more unknown properties", rule, sorted(known))
+
+
+def _strangers(error: ValidationError) -> list[str]:
+    """The properties the schema does not name."""
+    if error.validator == "unevaluatedProperties":  # only the library knows which other schemas name some
+        return [name for name in [*error.instance][: 10 * MOST_NAMES] if repr(name) in error.message]
+    schema = error.schema if isinstance(error.schema, dict) else {}
+    known, patterns = _properties(error), list(schema.get("patternProperties", {}))
+    strangers = [name for name in error.instance if name not in known]
+    return [name for name in strangers if not any(re.search(pattern, name) for pattern in patterns)]
 
 
 def _sent_instead(error: ValidationError) -> dict[str, str]:
     """For each missing property the unknown one that was probably meant for it."""
-    known = _properties(error)
-    strangers = [key for key in error.instance if known and key not in known]
-    required = error.schema.get("required", []) if isinstance(error.schema, dict) else []
-    missing = [name for name in required if name not in error.instance]
+    if not _properties(error):
+        return {}
+    strangers = _strangers(error)[:MOST_NAMES]
+    required = error.schema.get("required", [])
+    missing = [name for name in required if name not in error.instance][:MOST_NAMES]
     if len(missing) == len(strangers) == 1:
         return {missing[0]: strangers[0]}  # one is missing and one is unknown: they mean each other
     return {name: near for name in missing if (near := nearest(name, strangers)) is not None}

@@ -8,6 +8,7 @@ Reading order:
     errors      failures for the model, failures for the developer
     result      output for the model, details for people
     signature   from a function to a JSON Schema
+    threads     run a plain function without stopping the event loop
     tool        Tool and @tool
     arguments   from a model's text to arguments that fit
     registry    ToolRegistry: tools by name

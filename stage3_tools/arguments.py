@@ -18,6 +18,8 @@ def parse_arguments(tool: Tool, text: str) -> Any:
     Raises:
         ToolError: It is no JSON object, or does not fit ("validation").
     """
+    if not isinstance(text, str):
+        raise _refusal(tool, f"The arguments of a call are JSON text, not {_kind(text)}.", ())
     try:
         found = extract_json(text)
     except OutputError as error:
@@ -35,6 +37,8 @@ def check_arguments(tool: Tool, arguments: Any) -> Any:
     """
     if not isinstance(arguments, Mapping):
         raise _refusal(tool, f"The arguments must be a JSON object, not {_kind(arguments)}.", ())
+    if not all(isinstance(name, str) for name in arguments):
+        raise _refusal(tool, "The names of arguments must be text.", ())
     checked = dict(arguments)
     issues = tool.schema.issues(checked)
     if issues:

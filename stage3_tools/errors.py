@@ -70,7 +70,7 @@ class RegistrationError(ValueError):
     """A tool that cannot be registered; the text says what is wrong with it."""
 
 
-def error_of(exception: Exception) -> ToolError:
+def error_of(exception: BaseException) -> ToolError:
     """Tell what kind of failure an exception of a tool is, by its type and attributes, never by its words.
 
     Args:
@@ -81,7 +81,7 @@ def error_of(exception: Exception) -> ToolError:
     return ToolError(_kind_of(exception), _said(exception))
 
 
-def _said(exception: Exception) -> str:
+def _said(exception: BaseException) -> str:
     name = type(exception).__name__
     try:
         text = str(exception)
@@ -90,10 +90,10 @@ def _said(exception: Exception) -> str:
     return f"{name}: {text}"[:MOST_WORDS] if text else name
 
 
-def _kind_of(exception: Exception) -> ToolErrorKind:
+def _kind_of(exception: BaseException) -> ToolErrorKind:
     import httpx  # at the first failure: tools that use it have imported it long before
 
-    status = getattr(getattr(exception, "response", None), "status_code", None)
+    status = _http_status(exception)
     if isinstance(exception, TimeoutError | httpx.TimeoutException) or status in (408, 504):
         return "timeout"
     if isinstance(exception, PermissionError) or status in (401, 403):
@@ -103,3 +103,12 @@ def _kind_of(exception: Exception) -> ToolErrorKind:
     if isinstance(exception, ConnectionError | socket.gaierror | httpx.TransportError):
         return "network"
     return "execution"
+
+
+def _http_status(exception: BaseException) -> int | None:
+    """The status of the answer an HTTP library's exception carries; some raise where there is none."""
+    try:
+        status = exception.response.status_code  # type: ignore[attr-defined]
+    except Exception:
+        return None
+    return status if isinstance(status, int) else None

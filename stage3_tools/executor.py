@@ -44,7 +44,7 @@ async def execute_tool_call(registry: ToolRegistry, call: ToolCall) -> ToolResul
         return failed(
             call, error, _status_after(tool, error), duration=time.perf_counter() - started, attempts=1
         )
-    except Exception as exception:
+    except (Exception, SystemExit) as exception:  # a tool that calls sys.exit ends itself, not the program
         error = _with_traceback(error_of(exception), exception)
         status = _status_after(tool, error)
         return failed(call, error, status, duration=time.perf_counter() - started, attempts=1)
@@ -93,7 +93,7 @@ def _status_after(tool: Tool, error: ToolError) -> ResultStatus:
     return "unknown_effect" if cut_off and tool.effect == "write" else "error"
 
 
-def _with_traceback(error: ToolError, exception: Exception) -> ToolError:
+def _with_traceback(error: ToolError, exception: BaseException) -> ToolError:
     if error is not exception:
         error.details["traceback"] = "".join(traceback.format_exception(exception))
     return error

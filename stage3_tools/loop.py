@@ -5,10 +5,12 @@ a status that says why there is none.
 """
 
 import time
+from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from stage0_gateway import Message, Usage
+from stage0_gateway import Message, Usage, as_message
 from stage3_tools.dialect import Calls, FinalReply, Unusable
 from stage3_tools.events import LoopEnded
 from stage3_tools.registry import ToolRegistry
@@ -21,6 +23,10 @@ LoopStatus = Literal[
 ]
 
 MOST_PAUSES = 5
+MOST_FRUITLESS = 5
+"""Turns in a row in which every call was refused; without a limit they could go on for ever."""
+
+_running: ContextVar[frozenset[int]] = ContextVar("running", default=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ class _Ending:
 async def run_tool_loop(
     deps: ToolLoopDeps,
     session_id: str,
-    user_message: str | Message,
+    user_message: str | Message | Mapping[str, Any],
     options: ToolLoopOptions | None = None,
 ) -> ToolLoopResult:
     """Answer a question, with tools where the model asks for them.
@@ -94,13 +100,24 @@ async def run_tool_loop(
         GatewayError: The model could not be asked. The history is sound and the question stands in it.
         SessionNotFound: There is no such session.
         WindowTooSmall: The question does not fit into the window.
+        ValueError: The question is no user message.
+        RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.
     """
     started = time.perf_counter()
-    question = Message.user(user_message) if isinstance(user_message, str) else user_message
+    question = Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
+    if question.role != "user" or question.tool_calls:
+        raise ValueError(f"A question is a user message, not a message of the role {question.role!r}.")
     run = Run(deps, deps.context_engine.transcript(session_id), options or ToolLoopOptions())
+    running = _running.get()
+    if id(run.transcript) in running:
+        raise RuntimeError(f"The session {session_id!r} is running already, and waits for whoever asks here.")
     async with run.transcript.lock:  # two runs on one session come one after the other
-        await run.transcript.append(question)
-        ending = await _answer_within_limits(run)
+        _running.set(running | {id(run.transcript)})
+        try:
+            await run.transcript.append(question)
+            ending = await _answer_within_limits(run)
+        finally:
+            _running.set(running)
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     return ToolLoopResult(
         reply=ending.reply,
@@ -118,27 +135,32 @@ async def run_tool_loop(
 
 async def _answer_within_limits(run: Run) -> _Ending:
     limit = run.options.max_tool_rounds
-    ending = await _until_answered(run, run.deps.tool_registry, limit) if limit else None
+    ending = None
+    if limit:
+        ending = await _until_answered(run, run.deps.tool_registry)
     if ending is not None:
         return ending
     # The limit is reached: one last call, with the tools taken away.
-    last = await _until_answered(run, ToolRegistry(), limit)
+    status: LoopStatus = "max_rounds"
     reason = f"The limit of {limit} tool rounds was reached."
+    if run.tool_rounds < limit:
+        status, reason = "limit", f"In {MOST_FRUITLESS} turns in a row every call was refused."
+    last = await _until_answered(run, ToolRegistry())
     if last is None or not last.reply:
-        return _Ending("max_rounds", None, f"{reason} The model gave no reply without tools either.")
-    return _Ending("max_rounds", last.reply, reason)
+        return _Ending(status, None, f"{reason} The model gave no reply without tools either.")
+    return _Ending(status, last.reply, reason)
 
 
-async def _until_answered(run: Run, registry: ToolRegistry, limit: int) -> _Ending | None:
-    """Turn after turn, until there is an ending; None when the limit of rounds is reached."""
+async def _until_answered(run: Run, registry: ToolRegistry) -> _Ending | None:
+    """Turn after turn, until there is an ending; None when no more tools are to be run."""
     tally = _Tally()
     while True:
         turn = await run_turn(run, registry)
         ending = _ending(turn, tally, run.options.max_parse_retries)
         if ending is not None:
             return ending
-        # Turns in which every call was refused have the same limit, or they could go on for ever.
-        if isinstance(turn.reading, Calls) and max(run.tool_rounds, tally.fruitless) >= limit:
+        spent = run.tool_rounds >= run.options.max_tool_rounds or tally.fruitless >= MOST_FRUITLESS
+        if spent and isinstance(turn.reading, Calls):
             return None
 
 
@@ -167,7 +189,7 @@ def _ending(turn: Turn, tally: _Tally, max_parse_retries: int) -> _Ending | None
             return _Ending("parse_failed", None, why) if tally.unusable > max_parse_retries else None
         case Calls():
             tally.unusable = 0
-            tally.fruitless += not turn.ran_tools
+            tally.fruitless = 0 if turn.ran_tools else tally.fruitless + 1
             return None
         case Stopped(message, "refusal"):
             return _Ending("refused", None, message.text or "The model refused to answer.")

@@ -29,9 +29,15 @@ _WITHOUT_TOOLS = """\
 No tools can be called. Answer the user now, with what you know and what the tool results say.
 Answer with exactly one JSON object and nothing else: {"tool": null, "reply": "<your answer>"}"""
 
+_NATIVE = "Do not use tool calls of your own. Write your decision as text: exactly one JSON object."
+
 # Where a line, after any kind of line break, imitates the beginning of a result.
-_BREAKS = r"\r\n\v\f\x85\u2028\u2029"
-_FORGED = re.compile(rf"(?:^|(?<=[{_BREAKS}]))([^\S{_BREAKS}]*)\[(?=\s*tool\s+result)", re.IGNORECASE)
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_INVISIBLE = r"\u200b-\u200f\u2060\ufeff"
+_FORGED = re.compile(
+    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}])*)\[(?=[\s{_INVISIBLE}]*tool\s+result)",
+    re.IGNORECASE,
+)
 
 
 def build_tool_system_prompt(registry: ToolRegistry) -> str:
@@ -79,6 +85,8 @@ class PromptDialect:
     def read(self, response: ChatResponse) -> Reading:
         """The decision in the reply's text, or feedback."""
         text = response.content
+        if response.tool_calls and not text.strip():
+            return Unusable(Message.assistant(""), _NATIVE)
         decision = parse_tool_decision(self._controller, text, finish_reason=response.finish_reason)
         if not isinstance(decision, ToolDecision):
             cut = response.finish_reason == "length"

@@ -5,7 +5,9 @@ NumPy or Sphinx style), through griffe. Knows nothing of tools: `tool.py` puts t
 """
 
 import inspect
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired
 
@@ -54,14 +56,13 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         RegistrationError: A parameter cannot be described: it has no name, or a type without a JSON Schema.
     """
     from pydantic import ConfigDict, TypeAdapter
-    from pydantic.errors import PydanticUserError
     from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
     make_type: Any = TypedDict  # from a signature, which type checkers cannot know
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
-        fields = {each.name: _type_of(each) for each in parameters}
+        parameters = list(inspect.signature(function).parameters.values())
+        fields = {each.name: _type_of(each, function) for each in parameters}
         # Not a model: fields of a TypedDict may be called `json` or `copy`, and defaults stay the function's.
         typed_dict = make_type(name, fields)
         typed_dict.__pydantic_config__ = ConfigDict(
@@ -69,23 +70,32 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         )
         adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed_dict)
         schema = _without_titles(adapter.json_schema(by_alias=False))
-    except (PydanticUserError, NameError, TypeError, ValueError) as error:
+    except Exception as error:  # an annotation may be any expression, and raise anything
         raise RegistrationError(f"{name}: its parameters have no JSON Schema: {error}") from error
     description, about = _docstring(function)
     _describe(schema, parameters, about)
     return Signature(description, schema, adapter)
 
 
-def _type_of(parameter: inspect.Parameter) -> Any:
+def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         raise TypeError(f"{parameter} has no name that JSON could use")
-    kind = Any if parameter.annotation is parameter.empty else parameter.annotation
+    kind = parameter.annotation
+    if kind is parameter.empty:
+        if parameter.name == "self":
+            raise TypeError("it takes self; use the method of an object, such as tool(thing.method)")
+        kind = Any
+    if isinstance(kind, str):  # `from __future__ import annotations`, or a type in quotes
+        plain = inspect.unwrap(function)
+        kind = eval(
+            kind, getattr(plain, "__globals__", None) or getattr(type(plain).__call__, "__globals__", {})
+        )
     return kind if parameter.default is parameter.empty else NotRequired[kind]
 
 
 def _describe(schema: dict[str, Any], parameters: list[inspect.Parameter], about: dict[str, str]) -> None:
     """Add what signature and docstring say besides the types: defaults and descriptions."""
-    from pydantic_core import PydanticSerializationError, to_jsonable_python
+    from pydantic_core import to_jsonable_python
 
     schema.pop("description", None)  # pydantic's copy of TypedDict's own docstring
     for each in parameters:
@@ -93,10 +103,10 @@ def _describe(schema: dict[str, Any], parameters: list[inspect.Parameter], about
         if text := about.get(each.name):
             field.setdefault("description", text)
         if each.default is not each.empty:
-            try:
-                field.setdefault("default", to_jsonable_python(each.default))
-            except PydanticSerializationError:
-                continue  # a default that JSON cannot hold is the function's own business
+            with suppress(ValueError):  # a default that JSON cannot hold is the function's own business
+                plain = to_jsonable_python(each.default)
+                json.dumps(plain, allow_nan=False)
+                field.setdefault("default", plain)
 
 
 def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -106,14 +116,12 @@ def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     from griffe import Docstring, DocstringSectionKind, parse_google, parse_numpy, parse_sphinx
 
-    readings = [
-        parse_google(Docstring(text), warnings=False),
-        parse_numpy(Docstring(text), warnings=False),
-        parse_sphinx(Docstring(text), warnings=False),
-    ]
-    sections = max(
-        readings, key=len
-    )  # the right style is the one that finds the most sections; else the first
+    for parse in (parse_google, parse_numpy, parse_sphinx):
+        sections = parse(Docstring(text), warnings=False)
+        if any(section.kind is DocstringSectionKind.parameters for section in sections):
+            break
+    else:
+        sections = parse_google(Docstring(text), warnings=False)
     parameters = (s for s in sections if s.kind is DocstringSectionKind.parameters)
     about = {each.name: each.description for section in parameters for each in section.value}
     texts = (str(s.value) for s in sections if s.kind is DocstringSectionKind.text)

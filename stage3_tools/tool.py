@@ -15,6 +15,7 @@ from typing import Any, Literal, overload
 from stage2_output import CompiledSchema, InvalidSchema
 from stage3_tools.errors import RegistrationError, ToolError
 from stage3_tools.signature import signature_of
+from stage3_tools.threads import run_in_thread
 
 Effect = Literal["read", "idempotent", "write"]
 
@@ -53,6 +54,8 @@ class Tool:
             raise RegistrationError(f"{self.name!r} cannot be a tool's name: 1 to 256 printable characters.")
         if not callable(self.execute):
             raise RegistrationError(f"{self.name}: execute is {type(self.execute).__name__}, not a function.")
+        if not _takes_one(self.execute):
+            raise RegistrationError(f"{self.name}: execute must take one argument, the dict of arguments.")
         if self.effect not in ("read", "idempotent", "write"):
             raise RegistrationError(
                 f"{self.name}: effect is {self.effect!r}; use 'read', 'idempotent' or 'write'."
@@ -74,7 +77,7 @@ class Tool:
         parameters = {} if self.parameters is None else self.parameters
         try:
             compiled = CompiledSchema(parameters)
-            json.dumps(parameters)  # the model will be shown them
+            json.dumps(parameters, allow_nan=False)  # the model will be shown them
         except (InvalidSchema, TypeError, ValueError, RecursionError) as error:
             raise RegistrationError(f"{self.name}: {error}") from error
         if not isinstance(parameters, Mapping) or "object" not in _types(parameters):
@@ -93,18 +96,12 @@ class Tool:
             async with asyncio.timeout(limit) as clock:
                 if _is_async(self.execute):
                     return await self.execute(arguments)
-                value = await asyncio.to_thread(self._in_thread, arguments)
+                value = await run_in_thread(self.execute, arguments)
                 return await value if inspect.isawaitable(value) else value
         except TimeoutError:
             if not clock.expired():
                 raise  # the tool's own
             raise ToolError("timeout", f"{self.name} took longer than {limit:g} s.", retryable=True) from None
-
-    def _in_thread(self, arguments: Any) -> Any:
-        try:
-            return self.execute(arguments)
-        except StopIteration as error:  # a future refuses to carry it, and would never be done
-            raise RuntimeError(f"StopIteration: {error}") from error
 
 
 @overload
@@ -144,6 +141,9 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
+        known_as = name or getattr(function, "__name__", None)
+        if known_as is None:
+            raise RegistrationError(f"{function!r} has no name of its own: @tool(name=…) gives it one.")
         signature = signature_of(function)
 
         def execute(arguments: dict[str, Any]) -> Any:
@@ -153,7 +153,7 @@ def tool(
             return await function(**arguments)
 
         return Tool(
-            name or str(getattr(function, "__name__", "")),
+            known_as,
             signature.description if description is None else description,
             signature.schema,
             execute_async if _is_async(function) else execute,
@@ -163,6 +163,16 @@ def tool(
         )
 
     return make if function is None else make(function)
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind({})
+    except TypeError:
+        return False
+    except ValueError:  # a builtin that does not say what it takes
+        return True
+    return True
 
 
 def _is_name(text: str) -> bool:

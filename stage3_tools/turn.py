@@ -8,6 +8,7 @@ Whatever happens, each call that was appended gets exactly one result: also when
 the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
 """
 
+import asyncio
 import time
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -136,15 +137,15 @@ async def _answer(
 ) -> list[ToolCallRecord]:
     """Run the calls one after the other; each gets its result, also when this is cut off in the middle."""
     records: list[ToolCallRecord] = []
-    begun, result = False, None  # how far the call in hand has come
+    results: dict[str, ToolResult] = {}
+    begun = ""  # the id of the call that was begun last
     try:
         run.emit(DecisionMade(turn=run.turns, text=text, calls=calls))
         for call in calls:
             run.emit(ToolCalled(turn=run.turns, call=call))
-            started, begun, result = time.time(), True, None
-            result = await _one_result(run, registry, call)
+            started, begun = time.time(), call.id
+            result = results[call.id] = await _one_result(run, registry, call)
             await run.transcript.append(result.as_message())
-            begun = False
             records.append(
                 ToolCallRecord(
                     call.id, call.name, call.arguments, result, run.tool_rounds + 1, started, time.time()
@@ -152,10 +153,13 @@ async def _answer(
             )
             run.emit(ToolAnswered(turn=run.turns, result=result))
     finally:
-        for call in calls[len(records) :]:
-            left = result if begun and result else interrupted(call, registry if begun else None)
-            await run.transcript.append(left.as_message())
-            begun = False
+        if left := calls[len(records) :]:
+            answers = [
+                results.get(call.id) or interrupted(call, registry if call.id == begun else None)
+                for call in left
+            ]
+            # Shielded: whoever cancels a second time must not leave calls without a result.
+            await asyncio.shield(run.transcript.append(*(answer.as_message() for answer in answers)))
     return records
 
 

@@ -72,7 +72,7 @@ def _echo(reading: Reading) -> str:
     said = shorten(reading.question, 200)
     rules = "I am a set of rules, not a language model, so I only repeat it."
     stop = "" if said.endswith((".", "!", "?", "…", "。", "？")) else "."
-    return f"{hello}You said: “{said}”{stop} {seen}. {rules}"
+    return f'{hello}You said: "{said}"{stop} {seen}. {rules}'
 
 
 def _remembered(question: str, earlier: Sequence[Message]) -> str | None:
@@ -82,7 +82,7 @@ def _remembered(question: str, earlier: Sequence[Message]) -> str | None:
             return "I see no earlier message of yours in what I was sent."
         which = next(group for group in asked.groups() if group).lower()
         which, text = ("first", said[0]) if which == "first" else ("last", said[-1])
-        return f"The {which} thing you said that I can see is: “{shorten(text, 200)}”"
+        return f'The {which} thing you said that I can see is: "{shorten(text, 200)}"'
     asked = _MY.search(question)
     return _fact(asked[1].strip(), earlier) if asked else None
 

@@ -94,7 +94,7 @@ def _next_id(messages: Sequence[Message]) -> int:
 
 
 def _described_tools(system: str) -> Iterator[ToolSpec]:
-    for line in system.splitlines():
+    for line in system.split("\n"):
         plain = read_json(line) if line.lstrip().startswith("{") else None
         if isinstance(plain, dict) and isinstance(plain.get("name"), str) and "description" in plain:
             parameters = plain.get("parameters")
@@ -110,7 +110,7 @@ def _schema(request: ChatRequest, system: str, question: str) -> tuple[Mapping[s
     if request.response_schema is not None:
         return request.response_schema, question
     for text in (question, system):
-        for line in text.splitlines():
+        for line in text.split("\n"):
             plain = read_json(line) if line.lstrip().startswith("{") else None
             if isinstance(plain, dict) and isinstance(plain.get("properties"), dict):
                 return plain, question.replace(line, "")

@@ -8,10 +8,10 @@ the embedded and the scripted model.
 from collections.abc import Mapping
 from typing import Any, cast
 
+from stage0_gateway.fields import a_list, a_mapping, a_number, a_text, needed_text
 from stage0_gateway.messages import DocumentPart, ImagePart, Message, Part, Role, TextPart, ToolCall
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.serve.fields import a_list, a_mapping, a_number, a_text, needed_text
 from stage0_gateway.usage import Usage
 
 _KNOWN = {

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stage0_gateway.errors import GatewayError, MalformedResponse, error_for_status
+from stage0_gateway.fields import a_count, a_list, a_mapping, a_text, needed_text
 from stage0_gateway.messages import (
     DocumentPart,
     ImagePart,
@@ -33,6 +34,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "content_filter": "refusal",
     "error": "error",
 }
+_MOST_WORDS = 500  # characters of a server's own words that go into an error
 
 
 def path(model: str) -> str:
@@ -132,56 +134,63 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
         code = error.get("code") if isinstance(error, Mapping) else None
         raise decode_error(code if isinstance(code, int) and 400 <= code < 600 else 200, body)
     try:
-        choice = body["choices"][0]
-        message = choice["message"]
-        calls = tuple(_read_call(call, index) for index, call in enumerate(message.get("tool_calls") or ()))
-        reply = Message.assistant(_read_content(message), calls)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        choice = a_mapping(body["choices"][0], "choices[0]")
+        return _response(body, choice, a_mapping(choice["message"], "message"), request_id)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         text = (
             f"The answer is not a chat completion ({type(error).__name__}: {error}). It holds {sorted(body)}."
         )
         raise MalformedResponse(text) from error
-    raw_reason = choice.get("finish_reason") or None
+
+
+def _response(
+    body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any], request_id: str | None
+) -> ChatResponse:
+    calls = [_read_call(call, n) for n, call in enumerate(a_list(message.get("tool_calls"), "tool_calls"))]
+    raw_reason = a_text(choice.get("finish_reason"), "finish_reason") or None
+    refusal = a_text(message.get("refusal"), "refusal") or None
     return ChatResponse(
-        message=reply,
-        finish_reason=_finish_reason(raw_reason, message, calls),
+        message=Message.assistant(_read_content(message), calls),
+        finish_reason="refusal" if refusal else _finish_reason(raw_reason, has_calls=bool(calls)),
         raw_finish_reason=raw_reason,
         usage=_read_usage(body.get("usage")),
-        model=body.get("model"),
-        request_id=request_id or body.get("id"),
-        refusal=message.get("refusal"),
+        model=a_text(body.get("model"), "model") or None,
+        request_id=request_id or a_text(body.get("id"), "id") or None,
+        refusal=refusal,
         raw=body,
     )
 
 
-def _finish_reason(raw: str | None, message: Mapping[str, Any], calls: tuple[ToolCall, ...]) -> FinishReason:
-    if message.get("refusal"):
-        return "refusal"
+def _finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason:
     reason = _FINISH_REASONS.get(raw or "", "unknown")
     # Servers say "stop", "" or nothing beside tool calls; the calls decide, unless the reply was cut.
-    return "tool_calls" if calls and reason in ("stop", "unknown") else reason
+    return "tool_calls" if has_calls and reason in ("stop", "unknown") else reason
 
 
 def _read_content(message: Mapping[str, Any]) -> str | tuple[Part, ...]:
-    content = message.get("content") or ""
-    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    content = message.get("content")
     if isinstance(content, list):
-        content = "".join(part.get("text") or "" for part in content if part.get("type") == "text")
+        texts = [part for part in content if a_mapping(part, "content part").get("type") == "text"]
+        content = "".join(a_text(part.get("text"), "content") for part in texts)
+    content = a_text(content, "content")
+    thinking = a_text(message.get("reasoning_content") or message.get("reasoning"), "reasoning")
     if not thinking:
-        return str(content)
+        return content
     answer = (TextPart(content),) if content else ()
     return (ThinkingPart(thinking), *answer)
 
 
-def _read_call(call: Mapping[str, Any], index: int) -> ToolCall:
-    function = call["function"]
+def _read_call(call: Any, index: int) -> ToolCall:
+    call = a_mapping(call, "tool call")
+    function = a_mapping(call["function"], "function")
+    call_id = a_text(call.get("id"), "id") or f"call_{index}"
     return ToolCall(
-        call.get("id") or f"call_{index}", function["name"], _argument_text(function.get("arguments"))
+        call_id, needed_text(function, "name", "function"), _argument_text(function.get("arguments"))
     )
 
 
 def _argument_text(arguments: Any) -> str:
-    """Arguments as text; missing, null and empty all mean none. A server that sends an object meant its JSON."""
+    """Arguments as text; missing, null and empty mean none. A server that sends an object meant its JSON."""
     if isinstance(arguments, str):
         return arguments or "{}"
     return "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
@@ -190,14 +199,17 @@ def _argument_text(arguments: Any) -> str:
 def _read_usage(usage: Any) -> Usage | None:
     if not isinstance(usage, Mapping):
         return None
-    prompt = usage.get("prompt_tokens_details") or {}
-    completion = usage.get("completion_tokens_details") or {}
     return Usage(
-        input_tokens=usage.get("prompt_tokens"),
-        output_tokens=usage.get("completion_tokens"),
-        cached_input_tokens=prompt.get("cached_tokens"),
-        reasoning_tokens=completion.get("reasoning_tokens"),
+        input_tokens=a_count(usage.get("prompt_tokens")),
+        output_tokens=a_count(usage.get("completion_tokens")),
+        cached_input_tokens=_detail(usage, "prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
     )
+
+
+def _detail(usage: Mapping[str, Any], group: str, name: str) -> int | None:
+    details = usage.get(group)
+    return a_count(details.get(name)) if isinstance(details, Mapping) else None
 
 
 # ---- an error -------------------------------------------------------------------------------------------
@@ -211,9 +223,16 @@ def decode_error(status: int, body: Any, retry_after: float | None = None) -> Ga
 
 
 def _server_words(body: Any) -> tuple[str, str]:
-    if not isinstance(body, Mapping):
-        return (body if isinstance(body, str) else json.dumps(body))[:500].strip(), ""
-    error = body.get("error") or body.get("detail") or body.get("message") or body
+    """What a server says went wrong, and its code for it."""
+    error = body
+    if isinstance(body, Mapping):
+        error = body.get("error") or body.get("detail") or body.get("message") or body
     if isinstance(error, Mapping):
-        return str(error.get("message") or json.dumps(error)[:500]), str(error.get("code") or "")
-    return (error if isinstance(error, str) else json.dumps(error)[:500]), ""
+        return _cut(error.get("message") or error), str(error.get("code") or "")
+    return _cut(error), ""
+
+
+def _cut(said: Any) -> str:
+    """The beginning of a long text, between two words: half a secret would not be known for one."""
+    text = (said if isinstance(said, str) else json.dumps(said, default=str)).strip()
+    return text if len(text) <= _MOST_WORDS else text[:_MOST_WORDS].rpartition(" ")[0] + " …"

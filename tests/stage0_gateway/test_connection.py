@@ -126,3 +126,27 @@ async def test_cancelling_the_task_cancels_the_request():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("http_proxy", "foo:bar:baz"), ("SSL_CERT_FILE", "/no/such/file"), ("http_proxy", "socks5://x")],
+)
+async def test_settings_of_the_environment_that_cannot_work_are_told_in_a_sentence(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
+        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+
+
+async def test_the_http_librarys_own_log_shows_no_query(server, caplog):
+    caplog.set_level("INFO")
+    async with Gateway("openai:m", base_url=f"{server}/v1?key=sk-secret") as gateway:
+        await gateway.chat(ASK)
+    assert "/v1/chat/completions" in caplog.text
+    assert "sk-secret" not in caplog.text
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0])
+def test_a_timeout_that_cannot_be_kept_is_refused(timeout):
+    with pytest.raises(ConfigurationError, match="cannot be kept"):
+        Gateway("offline:teacher", timeout=timeout)

@@ -148,3 +148,23 @@ def test_the_body_is_compact_json():
 async def test_an_empty_conversation_is_refused_before_anything_is_sent():
     with pytest.raises(ValueError, match="There is no message to send"):
         await Gateway("openai:m", transport=ScriptedModel([])).chat([])
+
+
+@pytest.mark.parametrize(
+    "reply", ['{"choices":' + "[" * 100_000, '{"choices": [{"message": {}, "finish_reason": []}]}']
+)
+async def test_hostile_answers_are_malformed(reply):
+    with pytest.raises(MalformedResponse):
+        await Gateway("openai:m", transport=answering(text=reply), max_retries=0).chat(ASK)
+
+
+async def test_what_json_cannot_hold_is_a_value_error():
+    with pytest.raises(ValueError, match="what JSON cannot"):
+        await Gateway("openai:m", transport=ScriptedModel([])).chat(ASK, provider_options={"a": {1}})
+
+
+async def test_one_text_to_stop_at_is_one_text():
+    model = ScriptedModel(["yes"])
+    async with Gateway("openai:m", transport=model) as gateway:
+        await gateway.chat(ASK, stop="END")
+    assert model.requests[0].stop == ("END",)

@@ -81,7 +81,7 @@ def test_the_form_of_openais_documentation_is_read():
         ({"role": "user", "content": 5}, "Message content is text or parts, not int."),
         (
             {"role": "assistant", "tool_calls": [{"id": "1"}]},
-            "A tool call needs 'name'; this one has ['id'].",
+            "A tool call needs a 'name'.",
         ),
     ],
     ids=[

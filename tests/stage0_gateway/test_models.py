@@ -1,6 +1,6 @@
 import pytest
 
-from stage0_gateway import ConfigurationError, Gateway
+from stage0_gateway import ChatRequest, ConfigurationError, Gateway
 from stage0_gateway.models import resolve
 
 
@@ -68,8 +68,9 @@ def test_a_query_in_the_base_url_stays_behind_the_path_and_is_not_shown():
 
 
 def test_a_wrong_url_is_told_without_its_password():
-    with pytest.raises(ConfigurationError, match=r"The base URL 'ftp://host.test/v1' does not start"):
-        resolve("openai:m", base_url="ftp://me:sk-secret@host.test/v1?key=sk-secret")
+    with pytest.raises(ConfigurationError, match="The base URL does not start with http") as caught:
+        resolve("openai:m", base_url="me:sk-secret@host.test/v1?key=sk-secret")
+    assert "sk-secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["sk-1\n", "sk 1", "schlüssel"])
@@ -79,3 +80,22 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key):
     ) as caught:
         resolve("openai:m", key)
     assert key not in str(caught.value)
+
+
+def test_a_password_in_the_url_is_sent_in_a_header_and_not_in_the_url():
+    target = resolve("openai:m", base_url="https://me:p%40ss@host.test:8443/v1")
+    assert target.url == "https://host.test:8443/v1/chat/completions"
+    assert target.headers == {"Authorization": "Basic bWU6cEBzcw=="}
+    assert target.secrets == ("p%40ss", "p@ss", "bWU6cEBzcw==")
+
+
+def test_openais_own_server_is_told_max_tokens_under_its_own_name_and_others_are_not():
+    request = ChatRequest("m", (), max_tokens=5)
+    own, other = resolve("openai:m"), resolve("openai:m", base_url="http://host.test/v1")
+    assert own.encode(request) == {"model": "m", "messages": [], "max_completion_tokens": 5}
+    assert other.encode(request) == {"model": "m", "messages": [], "max_tokens": 5}
+
+
+def test_a_port_that_is_none_is_refused():
+    with pytest.raises(ConfigurationError, match="The base URL is none: Port out of range"):
+        resolve("openai:m", base_url="http://host.test:99999/v1")

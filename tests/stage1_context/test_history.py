@@ -120,3 +120,9 @@ def calling(*ids):
 )
 def test_every_break_of_one_call_one_result_is_named(messages, problems):
     assert MessageHistory(messages).check_history() == problems
+
+
+def test_a_message_between_a_call_and_its_result_is_a_problem():
+    call = Message.assistant("", [ToolCall("c1", "f")])
+    history = MessageHistory([call, Message.user("by the way"), Message.tool("1", "c1")])
+    assert history.check_history() == ["user message between a call and its result: c1"]

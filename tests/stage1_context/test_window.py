@@ -139,3 +139,12 @@ def test_a_later_exchange_does_not_slip_in_behind_one_that_was_too_large():
     small, large, newest = Message.user("small"), Message.user("large"), Message.user("newest")
     rest = [Counted(small, 1), Counted(large, 100), Counted(newest, 1)]
     assert KeepSystemAndRecent(max_tokens=50).select([], rest) == [newest]
+
+
+def test_a_result_is_not_parted_from_its_call_by_a_message_in_between():
+    call = Message.assistant("", [ToolCall("c1", "f")])
+    late = [call, Message.user("by the way"), Message.tool("1", "c1")]
+    rest = [Counted(message, 1) for message in (Message.user("go"), *late)]
+    assert KeepSystemAndRecent(max_messages=3).select([], rest) == late
+    with pytest.raises(WindowTooSmall):
+        KeepSystemAndRecent(max_messages=2).select([], rest)

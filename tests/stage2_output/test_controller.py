@@ -251,3 +251,8 @@ async def test_a_gateway_is_a_chat():
         Message.assistant("three"),
         Message.user("[Feedback]\nNo JSON was found. Answer with the JSON and nothing else."),
     )
+
+
+def test_brackets_in_prose_behind_an_answer_do_not_make_it_an_error():
+    result = READ.parse_and_validate('{"n": 1}\n(pattern [0-9]+, see [1, 2, ...])', SCHEMA)
+    assert (result.success, result.data) == (True, {"n": 1})

@@ -302,3 +302,8 @@ def test_an_object_of_strings_that_never_end_and_one_of_ten_thousand_keys_end_in
 
 def test_a_quote_in_prose_does_not_swallow_the_answer():
     assert extract_json('[it is 5" long] {"a": 1}').value == {"a": 1}
+
+
+def test_a_thinking_tag_that_is_only_talked_about_hides_nothing():
+    assert extract_json('I use the <think> tag. {"a": 1}').source == "prose"
+    assert extract_json('<think>I wonder. {"a": 1}').source == "thinking"

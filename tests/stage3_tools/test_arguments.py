@@ -129,3 +129,14 @@ def test_a_tools_own_parser_refuses_with_a_value_error():
         caught.value.for_model
         == "Error (validation): The arguments of f do not fit: start must be before end"
     )
+
+
+@pytest.mark.parametrize("text", [None, {"a": 1}, 5])
+def test_arguments_that_are_no_text_are_refused(text):
+    with pytest.raises(ToolError, match="The arguments of a call are JSON text"):
+        parse_arguments(Tool("f", "", None, print), text)
+
+
+def test_names_that_are_no_text_are_refused():
+    with pytest.raises(ToolError, match="names of arguments must be text"):
+        check_arguments(Tool("f", "", None, print), {1: 2})

@@ -171,12 +171,24 @@ async def test_whatever_a_tool_raises_goes_back_to_the_model(conversation, excep
     assert len(talk.seen[1][-1][1]) < 2_200
 
 
-@pytest.mark.parametrize("exception", [KeyboardInterrupt, SystemExit, GeneratorExit])
-async def test_what_is_to_end_the_program_is_never_swallowed(conversation, exception):
-    talk = conversation([call()], raising(exception))
-    with pytest.raises(exception):
+async def test_a_keyboard_interrupt_is_never_swallowed(conversation):
+    talk = conversation([call()], raising(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
         await talk.ask()
     assert await talk.problems() == []
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+async def test_a_tool_that_exits_ends_itself_and_not_the_program(conversation, plain):
+    def leave(arguments):
+        raise SystemExit(2)
+
+    async def leave_async(arguments):
+        raise SystemExit(2)
+
+    talk = conversation([call(), DONE], Tool("f", "", None, leave if plain else leave_async))
+    result = await talk.ask()
+    assert (result.reply, result.history[0].result.output) == ("done", "Error (execution): SystemExit: 2")
 
 
 @pytest.mark.parametrize(

@@ -312,10 +312,17 @@ async def test_no_rounds_means_no_tools_at_all(conversation, recorder):
 
 async def test_turns_in_which_every_call_was_refused_end_too(conversation, recorder):
     noted = recorder()
-    talk = conversation([*(call("g", n=n) for n in range(3)), answer()], noted.tool)
+    talk = conversation([*(call("g", n=n) for n in range(5)), answer()], noted.tool)
     result = await talk.ask(max_tool_rounds=3)
-    assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "done", 0)
-    assert (noted.seen, result.stats.tool_calls) == ([], 3)
+    assert (result.status, result.reply, result.tool_rounds) == ("limit", "done", 0)
+    assert result.status_reason == "In 5 turns in a row every call was refused."
+    assert (noted.seen, result.stats.tool_calls, with_tools(talk.seen)[-2:]) == ([], 5, [True, False])
+
+
+async def test_a_refused_call_takes_no_tool_round_away(conversation, recorder):
+    talk = conversation([call("g"), call(n=1), answer()], recorder().tool)
+    result = await talk.ask(max_tool_rounds=1)
+    assert (result.status, result.tool_rounds, len(result.history)) == ("max_rounds", 1, 2)
 
 
 async def test_a_turn_with_a_refused_call_is_no_tool_round(conversation, recorder):
@@ -443,3 +450,31 @@ async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
     assert isinstance(talk.deps, ToolLoopDeps)
     result = await talk.ask()
     assert (result.cost, result.usage) == (0.5, Usage(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (None, "not NoneType"),
+        (Message.tool("x", "nope"), "not a message of the role 'tool'"),
+        ({"role": "assistant", "content": "x"}, "not a message of the role 'assistant'"),
+    ],
+    ids=["nothing", "a result", "a reply"],
+)
+async def test_what_is_no_question_is_refused_and_leaves_the_session_usable(
+    conversation, recorder, question, said
+):
+    talk = conversation([answer()], recorder().tool)
+    with pytest.raises(ValueError, match=said):
+        await talk.ask(question)
+    assert (await talk.ask()).reply == "done"
+
+
+async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for_itself(conversation):
+    async def ask_again(arguments):
+        return (await talk.ask()).reply
+
+    talk = conversation([call("again"), answer()], Tool("again", "", None, ask_again))
+    result = await talk.ask()
+    assert result.reply == "done"
+    assert "is running already" in result.history[0].result.output

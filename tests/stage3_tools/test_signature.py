@@ -229,3 +229,33 @@ def test_a_parameter_with_an_alias_can_be_described_or_is_refused():
 
     with contextlib.suppress(RegistrationError):
         signature_of(function)
+
+
+def test_an_annotation_that_raises_is_refused_in_words():
+    for annotation in ("not python!", "1/0", "dt.nope"):
+
+        def function(x): ...
+
+        function.__annotations__ = {"x": annotation}
+        with pytest.raises(RegistrationError, match="its parameters have no JSON Schema"):
+            signature_of(function)
+
+
+def test_a_return_annotation_that_cannot_be_resolved_does_not_matter():
+    def function(x: int) -> "DataFrame": ...  # noqa: F821
+
+    assert signature_of(function).schema["properties"] == {"x": {"type": "integer"}}
+
+
+def test_a_method_without_its_object_is_refused_with_what_to_do():
+    class Shop:
+        def sell(self, count: int): ...
+
+    with pytest.raises(RegistrationError, match=r"tool\(thing\.method\)"):
+        signature_of(Shop.sell)
+
+
+def test_a_default_that_json_cannot_hold_is_left_out():
+    def function(x: float = float("nan")): ...
+
+    assert signature_of(function).schema["properties"] == {"x": {"type": "number"}}

@@ -214,3 +214,9 @@ async def test_a_timeout_of_the_tools_own_stays_its_own(plain):
 async def test_a_stop_iteration_in_a_plain_tool_is_its_failure_and_not_a_wait_for_the_timeout():
     with pytest.raises(RuntimeError):
         await Tool("f", "", None, lambda arguments: next(iter([])), timeout=0.05).run({})
+
+
+@pytest.mark.parametrize("execute", [lambda: 1, lambda a, b: 1], ids=["none", "two"])
+def test_a_function_that_cannot_take_one_dict_is_refused(execute):
+    with pytest.raises(RegistrationError, match="execute must take one argument, the dict of arguments"):
+        Tool("f", "", None, execute)

@@ -171,7 +171,7 @@ def test_it_knows_what_it_was_told_as_long_as_it_is_sent() -> None:
     )
     assert say("What is my name?") == "I do not know your name: no message that I was sent says it."
     assert say("Tea, please.", "Yes.", "What did I say first?") == (
-        "The first thing you said that I can see is: “Tea, please.”"
+        'The first thing you said that I can see is: "Tea, please."'
     )
 
 
@@ -183,7 +183,7 @@ def test_a_summary_is_the_first_sentence_of_each_message() -> None:
 
 def test_plain_chat_repeats_what_it_sees() -> None:
     assert say("I like tea.") == (
-        "You said: “I like tea.” I see 1 message. I am a set of rules, not a language model, so I only repeat it."
+        'You said: "I like tea." I see 1 message. I am a set of rules, not a language model, so I only repeat it.'
     )
 
 

@@ -230,3 +230,30 @@ def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
     error = openai.decode_error(status, body)
     assert type(error) is kind
     assert str(error).startswith(f"{said} (HTTP {status})")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": {"a": 1}},
+        {"content": "a", "reasoning": ["b"]},
+        {"tool_calls": [{"id": 5, "function": {"name": "f"}}]},
+        {"tool_calls": [{"id": "1", "function": {"name": None}}]},
+        {"refusal": 7},
+    ],
+)
+def test_a_field_of_the_wrong_type_is_malformed_and_never_made_into_text(message):
+    with pytest.raises(MalformedResponse, match="not a chat completion"):
+        openai.decode(reply(message))
+
+
+def test_counts_that_are_none_are_unknown():
+    usage = {"prompt_tokens": "5", "completion_tokens": None, "prompt_tokens_details": [1]}
+    assert openai.decode(reply({"content": "a"}, usage=usage)).usage == Usage()
+
+
+def test_a_long_error_is_cut_between_two_words_so_that_no_half_of_a_key_is_left():
+    words = f"{'x' * 490} sk-secret-key"
+    assert (
+        str(openai.decode_error(500, words)) == f"{'x' * 490} … (HTTP 500) Try again later, or another model."
+    )

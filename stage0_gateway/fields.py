@@ -1,6 +1,7 @@
-"""Fields of a request body, each of the type it must have, or a ValueError that names the field.
+"""Fields of a body that came over the wire, each of the type it must have, or a ValueError that names it.
 
-Knows types and no format. Used by `serve/openai.py`.
+Knows types and no format. Used by the wire formats, for what servers send, and by `serve/`, for what
+clients send.
 """
 
 from collections.abc import Mapping
@@ -41,3 +42,8 @@ def a_number(value: Any, where: str) -> float | None:
     if value is not None and type(value) not in (int, float):
         raise ValueError(f"{where} must be a number, not {type(value).__name__}.")
     return value  # type: ignore[no-any-return]  # None, int or float: checked above
+
+
+def a_count(value: Any) -> int | None:
+    """The value as a count; whatever is no whole number is no count."""
+    return value if type(value) is int else None
