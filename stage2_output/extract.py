@@ -114,31 +114,49 @@ def _whole_text(text: str) -> Extraction | None:
 def _pieces(text: str) -> list[Extraction | Broken]:
     """Walk from mark to mark; what stands inside of brackets is passed over, marks included."""
     pieces: list[Extraction | Broken] = []
-    fenced = thinking = False
-    position = strays = 0
-    beginning = len(text) - len(text.lstrip())
-    last_closing = max(text.rfind("</think"), text.rfind("</THINK"), text.rfind("</Think"))
+    around = _Surroundings(text)
+    position = strays = thoughts = 0
     while mark := _MARK.search(text, position):
         start, position = mark.span()
-        if mark["fence"]:
-            fenced = not fenced
-        elif mark["closing"] is not None:
-            if mark["closing"] and not thinking:  # the opening tag was part of the prompt
-                pieces = [_thought(piece) for piece in pieces]
-            # A tag that is never closed opens thoughts at the beginning only; later on it is talked about.
-            thinking = not mark["closing"] and (start < last_closing or start == beginning)
-        else:
-            end = _matching_end(text, start)
-            serious = _JSON_BEGINS.match(text, start) is not None
-            strays += end is None
-            if end is not None:
-                position = end
-            if serious:
-                source: Source = "thinking" if thinking else "fenced" if fenced else "prose"
-                pieces.append(_piece(text, start, end, source))
-            if end is None and (serious or strays > _MOST_STRAY_BRACKETS):
-                break  # whatever follows may belong to it, so nothing behind it can be trusted
+        if mark[0] not in "{[":
+            if around.pass_by(mark):  # all before it was thinking
+                pieces[thoughts:] = map(_thought, pieces[thoughts:])
+                thoughts = len(pieces)
+            continue
+        end = _matching_end(text, start)
+        serious = _JSON_BEGINS.match(text, start) is not None
+        if serious:
+            pieces.append(_piece(text, start, end, around.source))
+        if end is not None:
+            position = end
+        elif serious or (strays := strays + 1) > _MOST_STRAY_BRACKETS:
+            break  # whatever follows may belong to it, so nothing behind it can be trusted
     return pieces
+
+
+class _Surroundings:
+    """Whether the walk is inside a fence or a thought."""
+
+    def __init__(self, text: str) -> None:
+        self._fenced = self._thinking = False
+        self._beginning = len(text) - len(text.lstrip())
+        self._last_closing = text.lower().rfind("</think")
+
+    @property
+    def source(self) -> Source:
+        return "thinking" if self._thinking else "fenced" if self._fenced else "prose"
+
+    def pass_by(self, mark: re.Match[str]) -> bool:
+        """Take note of a mark; returns True for the end of a thought whose beginning was in the prompt."""
+        if mark["fence"]:
+            self._fenced = not self._fenced
+            return False
+        if mark["closing"]:
+            ended_only, self._thinking = not self._thinking, False
+            return ended_only
+        # A tag that is never closed opens thoughts at the beginning only; later on it is talked about.
+        self._thinking = mark.start() < self._last_closing or mark.start() == self._beginning
+        return False
 
 
 def _piece(text: str, start: int, end: int | None, source: Source) -> Extraction | Broken:
