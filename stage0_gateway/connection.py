@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -68,8 +68,12 @@ class Connection:
         try:
             client = self._open()
         except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:
-            text = f"No connection can be made with these settings ({error}). Check HTTP_PROXY and SSL_CERT_FILE."
-            raise ConfigurationError(text) from error
+            # What a proxy's URL looks like is not told: there may be a password in it.
+            why = str(error) if isinstance(error, ImportError | OSError) else type(error).__name__
+            text = (
+                f"No connection can be made with these settings ({why}). Check HTTP_PROXY and SSL_CERT_FILE."
+            )
+            raise ConfigurationError(text) from None
         try:
             async with asyncio.timeout(self._timeouts.total):
                 reply = await client.post(
@@ -79,8 +83,8 @@ class Connection:
             raise RequestTimeout(
                 f"No complete answer within {self._timeouts.total} s. Raise timeout=…"
             ) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            _raise_ours(error, url)
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise _as_ours(error, urlsplit(url).hostname or url) from error
         return HttpReply(reply.status_code, reply.headers, reply.content)
 
     async def aclose(self) -> None:
@@ -112,15 +116,10 @@ def _without_query(record: logging.LogRecord) -> bool:
     return True
 
 
-def _raise_ours(error: Exception, url: str) -> NoReturn:
-    host = httpx.URL(url).host if not isinstance(error, httpx.InvalidURL) else url
-    raise _as_ours(error, host) from error
-
-
 def _as_ours(error: Exception, host: str) -> GatewayError:
     why = str(error) or type(error).__name__
     match error:
-        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol() | UnicodeError():
             return ConfigurationError(f"The base URL cannot be used: {why}.")
         case httpx.ConnectTimeout():
             return RequestTimeout(f"{host} did not take the connection in time. Is it up? Raise timeout=…")

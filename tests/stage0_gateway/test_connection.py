@@ -2,6 +2,7 @@ import asyncio
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from traceback import format_exception
 
 import httpx
 import pytest
@@ -34,6 +35,7 @@ def failing(error):
             ConnectionFailed,
             "The connection to host.test broke (hung up).",
         ),
+        (httpx.InvalidURL("no label"), ConfigurationError, "The base URL cannot be used: no label."),
         (httpx.UnsupportedProtocol("odd"), ConfigurationError, "The base URL cannot be used: odd."),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
@@ -136,6 +138,18 @@ async def test_settings_of_the_environment_that_cannot_work_are_told_in_a_senten
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+
+
+async def test_a_host_name_that_cannot_be_written_is_a_configuration_error():
+    with pytest.raises(ConfigurationError, match="The base URL cannot be used"):
+        await Gateway("openai:m", base_url="http://xn--a/v1").chat(ASK)
+
+
+async def test_a_password_of_a_proxy_is_not_told(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://me:sk-secret:x@host:no-port")
+    with pytest.raises(ConfigurationError) as caught:
+        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+    assert "sk-secret" not in "".join(format_exception(caught.value))
 
 
 async def test_the_http_librarys_own_log_shows_no_query(server, caplog):
