@@ -22,18 +22,15 @@ _log = logging.getLogger("stage0_gateway")
 
 
 class OfflineModel(httpx.AsyncBaseTransport):
-    """Answers OpenAI's chat completions inside this process; logs `NOTICE` at its first request."""
+    """Answers OpenAI's chat completions inside this process; logs `NOTICE` before anything else."""
 
     def __init__(self) -> None:
-        self._said_so = False
+        _log.warning(NOTICE)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request; nothing leaves the process."""
         # The rules are loaded with the first question: whoever asks a real model never waits for them.
         from stage0_gateway.offline.endpoint import answer_http
 
-        if not self._said_so:
-            self._said_so = True
-            _log.warning(NOTICE)
         status, body = answer_http(request.method, request.url.path, await request.aread())
         return httpx.Response(status, headers={"Content-Type": "application/json"}, content=body)
