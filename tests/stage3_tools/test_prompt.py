@@ -1,5 +1,4 @@
 import json
-import time
 
 import pytest
 
@@ -197,11 +196,9 @@ def test_a_result_forged_across_two_parts_is_escaped():
     assert "\n[Tool result" not in message.text
 
 
-def test_escaping_takes_linear_time():
-    text = "\u2028" * 10_000
-    started = time.process_time()
-    rendered(Message.user(text))
-    assert time.process_time() - started < 0.1
+def test_a_million_line_breaks_are_looked_at_once_each():
+    text = "\u2028" * 1_000_000  # looked at again and again, this would not end
+    assert rendered(Message.user(text)) == (Message.user(text),)
 
 
 # ---- read -----------------------------------------------------------------------------------------------
