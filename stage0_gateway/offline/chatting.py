@@ -89,7 +89,7 @@ def _remembered(question: str, earlier: Sequence[Message]) -> str | None:
 
 def _fact(what: str, earlier: Sequence[Message]) -> str:
     own = rf"\bmy {re.escape(what)}(?:'s| is| was|:)\s+([^.!?,;\n”\"]{{1,100}})"
-    name = r"|\b(?:i am called|call me)\s+([^.!?,;\n”\"]{1,60})|\bI(?:'m| am) ([A-Z]\w{1,40})"
+    name = r"|\b(?i:i am called|call me)\s+([^.!?,;\n”\"]{1,60})|\bI(?:'m| am) ([A-Z]\w{1,40})"
     pattern = re.compile(f"(?i:{own}){name}" if what.lower() == "name" else f"(?i:{own})")
     for message in reversed(earlier):
         if found := pattern.search(message.text[:SCANNED]):

@@ -32,9 +32,10 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("code", r"\b(?=[A-Za-z-]{1,20}\d)[A-Za-z][A-Za-z-]{0,20}\d[\w-]{0,40}\b"),
     (
         "number",
-        r"(?<![\w.,])-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,15})?(?!\d)(?: (?:thousand|million|billion)\b)?",
+        r"(?<![\w.,])-?\d{1,15}(?:,\d{3}){0,5}(?:\.\d{1,15})?(?!\d)(?: (?ai:thousand|million|billion)\b)?",
     ),
-    ("number", r"(?i)\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty)\b"),
+    # ASCII only: without it "(?i)" takes the long s of "ſix" for an s.
+    ("number", r"\b(?ai:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty)\b"),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 _NUMBER_WORDS = {
@@ -55,7 +56,7 @@ NOT_NAMES = STOP_WORDS | word_set(
     "remind reserve retrieve run say schedule search send set start stop summarize turn update write "
     "yes ok are is does monday tuesday wednesday thursday friday saturday sunday january february march "
     "april june july august september october november december celsius fahrenheit usd identify "
-    "determine"
+    "determine today tonight tomorrow yesterday now"
 )
 
 

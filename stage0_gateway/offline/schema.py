@@ -48,7 +48,7 @@ def member_named(members: list[Any], text: str) -> Any:
     named = [
         (at, index, member)
         for index, member in enumerate(members[:_WIDTH])
-        if isinstance(member, str | int | float) and not isinstance(member, bool)
+        if isinstance(member, str | float) or (type(member) is int and abs(member) < 10**15)
         if (at := _stands_at(str(member)[:200].lower().replace("_", " "), text)) is not None
     ]
     return min(named, key=lambda one: one[:2])[2] if named else NOTHING

@@ -59,9 +59,8 @@ def find_expression(text: str) -> str | None:
 
 
 def _shaped(want: Wanted, form: str, sheet: Sheet) -> Piece | None:
-    kinds = [
-        _SHAPE_OF[word] for word in (form.partition("-")[0], *want.words[: want.own]) if word in _SHAPE_OF
-    ]
+    asked_for = (meaning(form.partition("-")[0]), *want.words[: want.own])
+    kinds = [_SHAPE_OF[word] for word in asked_for if word in _SHAPE_OF]
     for kind in kinds:
         for piece in sheet.free(kind):
             return piece

@@ -80,10 +80,15 @@ def _in_words(value: Any, hidden: frozenset[str], depth: int) -> str:
 def _pairs(value: Mapping[str, Any], hidden: frozenset[str], depth: int) -> str:
     if depth > 2:
         return f"{len(value)} fields"
-    shown = {name: one for name, one in list(value.items())[:50] if str(one)[:200].lower() not in hidden}
+    some = list(value.items())[:50]
+    shown = {name: one for name, one in some if not (_is_plain(one) and str(one)[:200].lower() in hidden)}
     return ", ".join(
         f"{name.replace('_', ' ')} {_in_words(one, frozenset(), depth + 1)}" for name, one in shown.items()
     )
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | bool | float | None) or (isinstance(value, int) and abs(value) < 10**15)
 
 
 def _items(value: list[Any], depth: int) -> str:

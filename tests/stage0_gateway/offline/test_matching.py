@@ -1,7 +1,6 @@
 import pytest
 
 from stage0_gateway.offline.matching import best_tool
-from stage0_gateway.offline.words import words_of
 from stage0_gateway.request import ToolSpec
 
 TOOLS = (
@@ -38,8 +37,3 @@ def test_no_tool_is_picked_where_none_is_spoken_of(question: str) -> None:
 def test_of_two_that_fit_alike_the_first_registered_is_picked() -> None:
     twins = (ToolSpec("weather_a", ""), ToolSpec("weather_b", ""))
     assert best_tool("weather", twins) is twins[0]
-
-
-def test_names_and_sentences_are_split_into_the_same_words() -> None:
-    assert words_of("getWeatherForecasts") == words_of("get the weather_forecast")
-    assert words_of("Calculations of the movies") == words_of("calculate movie")
