@@ -1,8 +1,8 @@
 """From "provider:name" to a place to send it: wire format, base URL, and the name of the key's variable.
 
-Knows the providers and nothing of requests. Reads no environment: `settings.py` does that. Most servers
-speak OpenAI's format, so one line in the table is all a new one needs; a server that is not in it is
-reached as `openai:NAME` with its own `base_url`.
+Knows the providers, and of a request only what one of them calls by another name. Reads no environment:
+`settings.py` does that. Most servers speak OpenAI's format, so one line in the table is all a new one
+needs; a server that is not in it is reached as `openai:NAME` with its own `base_url`.
 """
 
 from base64 import b64encode
@@ -75,8 +75,12 @@ class Target:
         return self.url.partition("?")[0]
 
     def encode(self, request: ChatRequest) -> dict[str, Any]:
-        """The JSON body, with the names this server has for things."""
-        return {self.renamed.get(name, name): value for name, value in self.wire.encode(request).items()}
+        """The JSON body, with the names this server has for things; the caller's own fields stay as they are."""
+        body = self.wire.encode(request)
+        for name, own_name in self.renamed.items():
+            if name in body and name not in (request.provider_options or {}):
+                body[own_name] = body.pop(name)
+        return body
 
 
 def resolve(model: str, api_key: str | None = None, base_url: str | None = None) -> Target:

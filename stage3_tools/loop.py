@@ -5,12 +5,14 @@ a status that says why there is none.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from stage0_gateway import Message, Usage, as_message
+from stage1_context import Transcript
 from stage3_tools.dialect import Calls, FinalReply, Unusable
 from stage3_tools.events import LoopEnded
 from stage3_tools.registry import ToolRegistry
@@ -27,6 +29,7 @@ MOST_FRUITLESS = 5
 """Turns in a row in which every call was refused; without a limit they could go on for ever."""
 
 _running: ContextVar[frozenset[int]] = ContextVar("running", default=frozenset())
+"""Which transcripts the code that is running here is part of a run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +107,11 @@ async def run_tool_loop(
         RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.
     """
     started = time.perf_counter()
-    question = Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
-    if question.role != "user" or question.tool_calls:
-        raise ValueError(f"A question is a user message, not a message of the role {question.role!r}.")
+    question = _question(user_message)
     run = Run(deps, deps.context_engine.transcript(session_id), options or ToolLoopOptions())
-    running = _running.get()
-    if id(run.transcript) in running:
-        raise RuntimeError(f"The session {session_id!r} is running already, and waits for whoever asks here.")
-    async with run.transcript.lock:  # two runs on one session come one after the other
-        _running.set(running | {id(run.transcript)})
-        try:
-            await run.transcript.append(question)
-            ending = await _answer_within_limits(run)
-        finally:
-            _running.set(running)
+    async with _alone(run.transcript, session_id):
+        await run.transcript.append(question)
+        ending = await _answer_within_limits(run)
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     return ToolLoopResult(
         reply=ending.reply,
@@ -131,6 +125,27 @@ async def run_tool_loop(
         messages=run.shown,
         stats=LoopStats(run.turns, len(run.records), time.perf_counter() - started),
     )
+
+
+def _question(user_message: str | Message | Mapping[str, Any]) -> Message:
+    question = Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
+    if question.role != "user" or question.tool_calls:
+        raise ValueError(f"A question is a user message, not a message of the role {question.role!r}.")
+    return question
+
+
+@asynccontextmanager
+async def _alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
+    """Two runs on one session come one after the other; one inside of the other would wait for ever."""
+    outer = _running.get()
+    if id(transcript) in outer and transcript.lock.locked():
+        raise RuntimeError(f"The session {session_id!r} is running already, and waits for whoever asks here.")
+    async with transcript.lock:
+        _running.set(outer | {id(transcript)})
+        try:
+            yield
+        finally:
+            _running.set(outer)
 
 
 async def _answer_within_limits(run: Run) -> _Ending:

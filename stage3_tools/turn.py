@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, ToolCall
+from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
 from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
 from stage3_tools.errors import ToolError
 from stage3_tools.events import DecisionMade, FeedbackGiven, ToolAnswered, ToolCalled, TurnEnded, TurnStarted
@@ -169,4 +169,7 @@ async def _one_result(run: Run, registry: ToolRegistry, call: ToolCall) -> ToolR
     except ToolError as error:
         return failed(call, error, "rejected")
     result = await execute_tool_call(registry, call)
-    return replace(result, output=result.output + note) if note and isinstance(result.output, str) else result
+    if not note:
+        return result
+    output = result.output
+    return replace(result, output=output + note if isinstance(output, str) else (*output, TextPart(note)))

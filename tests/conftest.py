@@ -1,6 +1,10 @@
-"""For every test: no settings from outside, and no waiting between retries."""
+"""For every test: no settings from outside, no waiting between retries; and what several folders need."""
 
+import importlib.util
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import stamina
@@ -9,6 +13,54 @@ from hypothesis import settings
 # Machines differ in speed; a slow example is no failure, and the same examples are drawn everywhere.
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.load_profile("default")
+
+DATA = Path(os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[1] / "../shared/data").resolve()
+
+
+@pytest.fixture(scope="session")
+def recorded():
+    """`recorded(file)` gives the rows of a file of outside data, and the module that compares them."""
+
+    def load(name):
+        if not (DATA / name).is_file():
+            pytest.skip(f"no {name} in {DATA}; set LLM_STAGES_DATA")
+        spec = importlib.util.spec_from_file_location("harness", DATA / "harness.py")
+        harness = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(harness)
+        return list(harness.rows(str(DATA / name))), harness
+
+    return load
+
+
+@pytest.fixture
+def serve():
+    """`serve(answer)` starts a server on loopback and gives its URL; `answer(path)` gives status and body."""
+    running = []
+
+    def start(answer):
+        class Exchange(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                status, body = answer(self.path)
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Exchange)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        running.append((server, thread))
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server, thread in running:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Every example runs as a person would run it, with no key and no network, and prints its transcript."""
 
+import json
 import os
 import re
 import subprocess
@@ -119,28 +120,10 @@ def test_what_cannot_work_ends_with_one_clear_sentence_and_status_1(environment,
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_bad_key_ends_with_one_clear_sentence_and_status_1():
-    import http.server
-
-    class Refuse(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["content-length"]))
-            body = b'{"error": {"message": "Incorrect API key provided: sk-wrong-key", "code": "invalid_api_key"}}'
-            self.send_response(401)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Refuse) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/v1"
-        done = run("basic_usage.py", LLM_BASE_URL=url, OPENAI_API_KEY="sk-wrong-key")
-        server.shutdown()
-        thread.join()
+def test_a_bad_key_ends_with_one_clear_sentence_and_status_1(serve):
+    said = {"message": "Incorrect API key provided: sk-wrong-key", "code": "invalid_api_key"}
+    url = serve(lambda path: (401, json.dumps({"error": said}).encode()))
+    done = run("basic_usage.py", LLM_BASE_URL=f"{url}/v1", OPENAI_API_KEY="sk-wrong-key")
     assert done.returncode == 1
     assert done.stderr.strip() == (
         "The model could not be asked: Incorrect API key provided: [hidden] (HTTP 401) "

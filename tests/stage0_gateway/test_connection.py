@@ -1,7 +1,6 @@
 import asyncio
+import json
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from traceback import format_exception
 
 import httpx
@@ -66,29 +65,10 @@ async def test_a_refused_connection_is_one_clear_sentence():
         await gateway.chat(ASK)
 
 
-class Answer(BaseHTTPRequestHandler):
-    """Answers whatever it is sent with one completion."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        body = b'{"choices": [{"message": {"content": "' + self.path.encode() + b'"}}]}'
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
-def server():
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def server(serve):
+    """A server that answers with the path it was asked for."""
+    return serve(lambda path: (200, json.dumps({"choices": [{"message": {"content": path}}]}).encode()))
 
 
 async def test_a_proxy_from_the_environment_is_used(server, monkeypatch):

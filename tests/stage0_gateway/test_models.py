@@ -99,3 +99,8 @@ def test_openais_own_server_is_told_max_tokens_under_its_own_name_and_others_are
 def test_a_port_that_is_none_is_refused():
     with pytest.raises(ConfigurationError, match="The base URL is none: Port out of range"):
         resolve("openai:m", base_url="http://host.test:99999/v1")
+
+
+def test_a_field_the_caller_puts_into_the_body_keeps_its_name():
+    request = ChatRequest("m", (), provider_options={"max_tokens": 5})
+    assert resolve("openai:m").encode(request) == {"model": "m", "messages": [], "max_tokens": 5}

@@ -1,33 +1,19 @@
 """Texts as models really wrote them, from the project's outside data."""
 
-import importlib.util
-import os
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from stage2_output import ExtractionError, extract_json
 
-DATA = Path(os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[2] / "../shared/data").resolve()
-
 
 @pytest.fixture(scope="module")
-def harness():
-    if not (DATA / "output.jsonl").is_file():
-        pytest.skip(f"no output.jsonl in {DATA}; set LLM_STAGES_DATA")
-    spec = importlib.util.spec_from_file_location("harness", DATA / "harness.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def judged(harness):
+def judged(recorded):
     """(row, what was extracted or None, pass | refused | wrong | false_positive) for every row."""
+    rows, harness = recorded("output.jsonl")
     found = []
-    for row in harness.rows(str(DATA / "output.jsonl")):
+    for row in rows:
         try:
             extraction = extract_json(row["raw"], truncated="truncated" in row["kind"])
         except ExtractionError:

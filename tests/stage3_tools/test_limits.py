@@ -1,7 +1,9 @@
 import pytest
 
-from stage0_gateway import ToolCall
-from stage3_tools import ToolError
+from stage0_gateway import Gateway, ImagePart, ScriptedModel, TextPart, ToolCall
+from stage1_context import ContextEngine
+from stage2_output import OutputController
+from stage3_tools import Tool, ToolError, ToolLoopDeps, ToolRegistry, run_tool_loop
 from stage3_tools.limits import Repeats
 
 
@@ -50,3 +52,16 @@ def test_the_same_arguments_written_otherwise_are_the_same():
         "",
         note(3),
     ]
+
+
+async def test_the_note_stands_behind_a_result_of_parts_too():
+    picture = ImagePart("AAAA")
+    look = Tool("look", "", None, lambda arguments: picture, effect="read")
+    decision = '{"tool": "look", "arguments": {}}'
+    model = ScriptedModel([decision] * 3 + ['{"tool": null, "reply": "done"}'])
+    async with Gateway("openai:m", transport=model) as gateway:
+        context = ContextEngine()
+        deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(look))
+        result = await run_tool_loop(deps, await context.create_session(), "Look three times.")
+    note = TextPart("\nNote: this is call 3 in a row with the same arguments.")
+    assert [record.result.output for record in result.history] == [(picture,), (picture,), (picture, note)]

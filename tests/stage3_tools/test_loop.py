@@ -478,3 +478,20 @@ async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for
     result = await talk.ask()
     assert result.reply == "done"
     assert "is running already" in result.history[0].result.output
+
+
+async def test_a_task_that_a_tool_left_behind_may_ask_when_the_run_is_over(conversation):
+    left, over = [], asyncio.Event()
+
+    async def ask_later():
+        await over.wait()
+        return (await talk.ask("two")).reply
+
+    async def leave_a_task(arguments):
+        left.append(asyncio.create_task(ask_later()))
+        return "left"
+
+    talk = conversation([call("leave"), answer(), answer()], Tool("leave", "", None, leave_a_task))
+    assert (await talk.ask("one")).reply == "done"
+    over.set()
+    assert await left[0] == "done"

@@ -1,34 +1,23 @@
 """Real tool sets with valid and invalid calls (BFCL): every fifth row."""
 
-import importlib.util
 import json
-import os
 import sys
-from pathlib import Path
 
 import pytest
 
 from stage3_tools import Tool, ToolError, ToolRegistry
 
-DATA = Path(os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[2] / "../shared/data").resolve()
 EVERY = 5
 
-pytestmark = pytest.mark.skipif(
-    not (DATA / "tools.jsonl").exists(), reason=f"no recorded tool calls: {DATA}/tools.jsonl is absent"
-)
+
+@pytest.fixture(scope="module")
+def harness(recorded):
+    return recorded("tools.jsonl")[1]
 
 
 @pytest.fixture(scope="module")
-def harness():
-    spec = importlib.util.spec_from_file_location("llm_stages_data_harness", DATA / "harness.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def rows(harness):
-    return [row for number, row in enumerate(harness.rows(str(DATA / "tools.jsonl"))) if number % EVERY == 0]
+def rows(recorded):
+    return recorded("tools.jsonl")[0][::EVERY]
 
 
 def noting(row):
