@@ -6,47 +6,89 @@
 Every call carries the whole conversation: this stage remembers nothing, and does not know what a reply means.
 
 Reading order:
-    errors          what can go wrong, as one tree
-    usage           token counts as the server reports them
-    fields          fields of a body, their types checked
-    messages        what is said: messages, parts, tool calls
-    request         what we ask for
-    response        what came back
-    events          what the gateway reports while it works
-    wire            what a wire format offers
-    wire/openai     request to JSON, JSON to reply
-    models          "provider:name" to a URL and a wire format
-    redact          secrets out of texts
-    connection      the one file that opens connections
-    retry           send again what may succeed
-    gateway         Gateway: all of it together
+    errors                  what can go wrong, as one tree
+    usage                   token counts as the server reports them
+    fields                  fields of a body, their types checked
+    parts                   what a message is made of
+    messages                what is said
+    request                 what we ask for
+    response                what came back
+    events                  what the gateway reports while it works
+    json_stream             JSON that arrives in pieces
+    stream_events           what a streamed reply tells while it arrives
+    draft                   a reply while it is being read
+    sse                     bytes to server-sent events
+    wire                    what a wire format offers
+    wire/names              tool names as providers accept them
+    wire/opaque             what is kept for a provider, and goes back
+    wire/refusal            a server says no
+    wire/reading            a reply, or not the format
+    wire/call_deltas        which call a piece of a stream belongs to
+    wire/openai_reply       reading OpenAI's replies, and most other servers'
+    wire/openai             the format: requests, and the reader above
+    wire/anthropic_reply    reading Anthropic's
+    wire/anthropic          the format
+    wire/gemini_reply       reading Gemini's
+    wire/gemini             the format
+    models                  "provider:name" to a URL and a wire format
+    redact                  secrets out of texts
+    exchange                one answer of a server, read in time
+    connection              the one file that opens connections
+    outgoing                a request as it is sent
+    sending                 one request sent, its reply read in one piece
+    incoming                a streamed reply on its way in
+    retry                   send again what may succeed
+    fallback                ask the next model
+    truncation              notice a prompt that was cut
+    stream                  MessageStream: watch a reply arrive
+    gateway                 Gateway: all of it together
 
 Sometimes:
-    settings            Gateway.from_env: what the environment says
-    serve/openai        the reverse direction: JSON to request, reply to JSON
-    scripted            ScriptedModel: replays given replies
-    offline/outcomes    the embedded model: what has been done about a question
-    offline/reading     what a request shows it
-    offline/words       words, and when two mean the same
-    offline/matching    which tool fits the question
-    offline/pieces      numbers, names, dates … in the question
-    offline/wanted      what a parameter asks for
-    offline/numbers     which number belongs to which parameter
-    offline/names       which name belongs to which parameter
-    offline/strings     a text for a parameter
-    offline/schema      a schema that may be anything
-    offline/filling     arguments out of the question
-    offline/planning    the calls a question needs
-    offline/telling     a sentence out of the results
-    offline/chatting    what it says when there is nothing to call
-    offline/teacher     its rules put together
-    offline/endpoint    its answers as HTTP bodies
-    offline             OfflineModel: the transport
-    serve/tcp           the embedded model over real HTTP
-    __main__            python -m stage0_gateway serve
+    settings                Gateway.from_env: what the environment says
+    cost                    token counts to dollars
+    credentials             what in a request is secret
+    recording_format        recorded exchanges as lines of a file
+    recording               Recorder: a transport that writes down what passes
+    replay                  Replayer: a transport that answers from such a file
+    serve                   the reverse direction: what it offers
+    serve/asked             a request is read back
+    serve/said              a reply is cut into pieces
+    serve/openai_request    OpenAI's requests, seen from the server
+    serve/openai            its replies, whole and streamed
+    serve/anthropic_request  Anthropic's requests
+    serve/anthropic         its replies
+    serve/gemini_request    Gemini's requests
+    serve/gemini            its replies
+    serve/formats           which format a path belongs to
+    serve/answer            an answer before it is HTTP
+    serve/in_process        an answer without a network
+    scripted                ScriptedModel: replays given replies
+    offline/outcomes        the embedded model: what has been done about a question
+    offline/reading         what a request shows it
+    offline/words           words, and when two mean the same
+    offline/matching        which tool fits the question
+    offline/pieces          numbers, names, dates … in the question
+    offline/wanted          what a parameter asks for
+    offline/numbers         which number belongs to which parameter
+    offline/names           which name belongs to which parameter
+    offline/strings         a text for a parameter
+    offline/schema          a schema that may be anything
+    offline/filling         arguments out of the question
+    offline/planning        the calls a question needs
+    offline/telling         a sentence out of the results
+    offline/chatting        what it says when there is nothing to call
+    offline/teacher         its rules put together
+    offline/broken_text     faults in a text
+    offline/broken_reply    faults in what it says
+    offline/broken_answer   faults in how it is sent
+    offline/faults          all of them by name
+    offline/endpoint        its answers as HTTP bodies
+    offline                 OfflineModel: the transport
+    serve/tcp               the embedded model over real HTTP
+    __main__                python -m stage0_gateway serve
 """
 
-from stage0_gateway.connection import Timeouts
+from stage0_gateway.cost import GenaiPrices, Price, PriceTable
 from stage0_gateway.errors import (
     AuthenticationFailed,
     ConfigurationError,
@@ -60,46 +102,72 @@ from stage0_gateway.errors import (
     ServerFailed,
     StreamInterrupted,
 )
-from stage0_gateway.events import GatewayEvent, RequestEvent, ResponseEvent, RetryEvent
+from stage0_gateway.events import (
+    FallbackEvent,
+    GatewayEvent,
+    RequestEvent,
+    ResponseEvent,
+    RetryEvent,
+    WarningEvent,
+)
+from stage0_gateway.exchange import Timeouts
 from stage0_gateway.gateway import Gateway
-from stage0_gateway.messages import (
+from stage0_gateway.messages import Message, Role, as_message
+from stage0_gateway.offline import OfflineModel
+from stage0_gateway.parts import (
+    Citation,
     DocumentPart,
     ImagePart,
     JsonPart,
-    Message,
     Part,
-    Role,
+    ProviderData,
+    ProviderPart,
     TextPart,
     ThinkingPart,
     ToolCall,
-    as_message,
 )
-from stage0_gateway.offline import OfflineModel
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.recording import Recorder
+from stage0_gateway.replay import Replayer, ReplayMiss
+from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason
 from stage0_gateway.scripted import ScriptedModel, ScriptError
-from stage0_gateway.usage import Usage
+from stage0_gateway.stream import MessageStream
+from stage0_gateway.stream_events import StreamEvent
+from stage0_gateway.usage import Prices, Usage
 
 __all__ = [
     "AuthenticationFailed",
+    "ChatOptions",
     "ChatRequest",
     "ChatResponse",
+    "Citation",
     "ConfigurationError",
     "ConnectionFailed",
     "ContextOverflow",
     "DocumentPart",
+    "FallbackEvent",
     "FinishReason",
     "Gateway",
     "GatewayError",
     "GatewayEvent",
+    "GenaiPrices",
     "ImagePart",
     "InvalidRequest",
     "JsonPart",
     "MalformedResponse",
     "Message",
+    "MessageStream",
     "OfflineModel",
     "Part",
+    "Price",
+    "PriceTable",
+    "Prices",
+    "ProviderData",
+    "ProviderPart",
     "RateLimited",
+    "Recorder",
+    "ReplayMiss",
+    "Replayer",
     "RequestEvent",
     "RequestTimeout",
     "ResponseEvent",
@@ -108,6 +176,7 @@ __all__ = [
     "ScriptError",
     "ScriptedModel",
     "ServerFailed",
+    "StreamEvent",
     "StreamInterrupted",
     "TextPart",
     "ThinkingPart",
@@ -115,5 +184,6 @@ __all__ = [
     "ToolCall",
     "ToolSpec",
     "Usage",
+    "WarningEvent",
     "as_message",
 ]

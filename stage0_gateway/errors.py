@@ -26,6 +26,7 @@ class GatewayError(Exception):
         status: The HTTP status of the answer, or None where there was no answer.
         retryable: Whether the same request may succeed when it is sent again.
         retry_after: Seconds the server asked us to wait, or None.
+        earlier: What the models said that were asked before this one, where there were any.
     """
 
     retries: ClassVar[bool] = False
@@ -43,6 +44,7 @@ class GatewayError(Exception):
         self.status = status
         self.retryable = self.retries if retryable is None else retryable
         self.retry_after = retry_after
+        self.earlier: tuple[GatewayError, ...] = ()
 
 
 class ConfigurationError(GatewayError):
@@ -90,11 +92,21 @@ class MalformedResponse(GatewayError):
 
 
 class StreamInterrupted(GatewayError):
-    """A streamed reply ended without its finish reason or end marker."""
+    """A streamed reply ended without its finish reason or end marker.
+
+    Asked again it may succeed; the gateway itself does so only while nothing of it was delivered.
+    """
+
+    retries = True
 
 
 def error_for_status(
-    status: int, said: str, *, retry_after: float | None = None, overflow: bool = False
+    status: int,
+    said: str,
+    *,
+    retry_after: float | None = None,
+    overflow: bool = False,
+    retryable: bool | None = None,
 ) -> GatewayError:
     """Turn an HTTP status and the server's own words into the error that says what to do.
 
@@ -103,9 +115,11 @@ def error_for_status(
         said: The server's message, already free of secrets.
         retry_after: Seconds the server asked us to wait, if it did.
         overflow: The wire format recognised a prompt that is too long.
+        retryable: Whether to send it again, where the server's words say more than the status does.
     """
     kind, advice = _kind_and_advice(status, overflow)
-    retryable = kind.retries or status in (408, 409)
+    if retryable is None:
+        retryable = kind.retries or status in (408, 409)
     text = f"{said or 'The server gave no reason.'} (HTTP {status}) {advice}".rstrip()
     return kind(text, status=status, retryable=retryable, retry_after=retry_after)
 

@@ -2,8 +2,9 @@
 
 Pass a function as `on_event` and it is called with these, in this order for each request:
 
-    request ─▶ response                      all went well
-    request ─▶ retry ─▶ request ─▶ response  the first try failed and may be repeated
+    request ─▶ response                         all went well
+    request ─▶ retry ─▶ request ─▶ response     the first try failed and may be repeated
+    request ─▶ fallback ─▶ request ─▶ response  another model is asked instead
 
 An error that ends the request is raised, not reported. No event holds a key, a header or a query string,
 so all of them may be printed. The values know nothing of who listens.
@@ -71,4 +72,34 @@ class RetryEvent:
     wait: float | None
 
 
-GatewayEvent = RequestEvent | ResponseEvent | RetryEvent
+@dataclass(frozen=True, slots=True)
+class FallbackEvent:
+    """A model did not answer, and the next one is asked.
+
+    Attributes:
+        error: Why it did not.
+        model: The model that did not.
+        next_model: The one that is asked now.
+    """
+
+    name: ClassVar[Literal["fallback"]] = "fallback"
+    error: GatewayError
+    model: str
+    next_model: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarningEvent:
+    """A reply came, but something about it is wrong.
+
+    Attributes:
+        model: The model that was asked.
+        text: What, and what to do about it.
+    """
+
+    name: ClassVar[Literal["warning"]] = "warning"
+    model: str
+    text: str
+
+
+GatewayEvent = RequestEvent | ResponseEvent | RetryEvent | FallbackEvent | WarningEvent

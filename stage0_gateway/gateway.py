@@ -1,39 +1,59 @@
-"""`Gateway`: messages go in, a model's reply comes out.
+"""`Gateway`: messages go in, a model's reply comes out, whole or as it arrives.
 
-It puts the other files together: a model's name becomes a target (`models`), a request becomes JSON
-(`wire`), bytes travel (`connection`), failures are repeated where that can help (`retry`). It knows nothing
-of sessions, decisions or tools' code: every call carries the whole conversation.
+It puts the other files together: a model's name becomes a target (`models`), a request is sent and its answer
+read (`sending`), failures are repeated where that can help (`retry`), and other models are asked where it
+cannot (`fallback`). It knows nothing of sessions, decisions or tools' code: every call carries the whole
+conversation.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Unpack
 
 import httpx
 
 from stage0_gateway import models
-from stage0_gateway.connection import Connection, HttpReply, Timeouts
-from stage0_gateway.errors import ConfigurationError, GatewayError, MalformedResponse
-from stage0_gateway.events import GatewayEvent, RequestEvent, ResponseEvent, RetryEvent
+from stage0_gateway.connection import Connection
+from stage0_gateway.errors import ConfigurationError, GatewayError
+from stage0_gateway.events import (
+    FallbackEvent,
+    GatewayEvent,
+    RequestEvent,
+    ResponseEvent,
+    RetryEvent,
+    WarningEvent,
+)
+from stage0_gateway.exchange import Timeouts
+from stage0_gateway.fallback import first_answer
+from stage0_gateway.incoming import Incoming, open_stream
 from stage0_gateway.messages import Message, as_message
-from stage0_gateway.redact import redact
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.outgoing import Outgoing, outgoing
+from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import with_retries
+from stage0_gateway.sending import receive
+from stage0_gateway.stream import MessageStream
+from stage0_gateway.truncation import unread_tokens
+from stage0_gateway.usage import Prices
 
 
 class Gateway:
-    """A way to one model, or to several on the same server.
+    """A way to one model, or to several that stand in for each other.
 
     Args:
         model: "provider:name", such as "openai:gpt-5-mini", "ollama:llama3.2" or "offline:teacher".
-        api_key: The provider's key. `Gateway.from_env()` finds it in the environment.
+        api_key: The provider's key, or a mapping from providers to keys where fallback models need others.
+            `Gateway.from_env()` finds them in the environment.
         base_url: Another server that speaks the provider's format.
-        transport: Stands in for the network: `ScriptedModel`, `OfflineModel`, `httpx.MockTransport`.
+        transport: Stands in for the network: `ScriptedModel`, `OfflineModel`, `Recorder`, `httpx.MockTransport`.
         timeout: Seconds for a whole exchange, or `Timeouts`.
         max_retries: How often a request that may succeed later is sent again.
+        fallback_models: Models to ask, in this order, when the first one's server says no for good.
+        max_concurrency: The most requests under way at once; further ones wait. None is no limit.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
+        prices: Where `ChatResponse.cost` comes from: a `PriceTable` or `GenaiPrices`. None: costs stay unknown.
 
     Raises:
         ConfigurationError: The model, the URL or a missing key can be seen to be wrong right away.
@@ -43,25 +63,33 @@ class Gateway:
         self,
         model: str,
         *,
-        api_key: str | None = None,
+        api_key: str | Mapping[str, str] | None = None,
         base_url: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         timeout: float | Timeouts | None = None,
         max_retries: int = 2,
+        fallback_models: Iterable[str] = (),
+        max_concurrency: int | None = None,
         on_event: Callable[[GatewayEvent], None] | None = None,
+        prices: Prices | None = None,
     ) -> None:
         if max_retries < 0:
             raise ConfigurationError(f"max_retries is {max_retries}; 0 is the least and tries once.")
+        if max_concurrency is not None and max_concurrency < 1:
+            raise ConfigurationError(f"max_concurrency is {max_concurrency}; 1 is the least, None no limit.")
         self.model = model
-        self._api_key = api_key
-        self._base_url = base_url
-        self._target = models.resolve(model, api_key, base_url)
-        if transport is None:
-            models.require_key(model, api_key, base_url)
-            transport = _embedded(self._target.provider)
+        self._keys, self._base_url = api_key, base_url
+        self._is_network = transport is None
+        self._targets = [self._resolve(each) for each in (model, *fallback_models)]
+        self._connection = Connection(transport, _timeouts(timeout), max_concurrency)
+        self._embedded: Connection | None = None
+        if self._is_network and any(target.provider == "offline" for target in self._targets):
+            from stage0_gateway.offline import OfflineModel
+
+            self._embedded = Connection(OfflineModel(), _timeouts(timeout), max_concurrency)
         self._max_retries = max_retries
         self._on_event = on_event or (lambda event: None)
-        self._connection = Connection(transport, _timeouts(timeout))
+        self._prices = prices
 
     @classmethod
     def from_env(cls, model: str | None = None, **options: Any) -> "Gateway":
@@ -76,91 +104,165 @@ class Gateway:
         """
         from stage0_gateway.settings import settings_from_env
 
-        return cls(**{**settings_from_env(model), **options})
+        return cls(**{**settings_from_env(model, options.get("fallback_models", ())), **options})
+
+    @property
+    def supports_schema(self) -> bool:
+        """Whether the model's server can be asked for JSON by a schema (`response_schema`)."""
+        return models.PROVIDERS[self._targets[0].provider].supports_schema
 
     async def chat(
-        self,
-        messages: Iterable[Message | Mapping[str, Any]],
-        *,
-        tools: Iterable[ToolSpec] = (),
-        tool_choice: str | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        response_schema: Mapping[str, Any] | None = None,
-        stop: str | Iterable[str] = (),
-        model: str | None = None,
-        provider_options: Mapping[str, Any] | None = None,
+        self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> ChatResponse:
         """Send a conversation and wait for the whole reply.
 
         Args:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and `content`.
-            tools: Tools for the provider's own tool calls. The prompt dialect of stage 3 sends none.
-            tool_choice: "auto", "none", "required", or a tool's name.
-            temperature: Randomness; None leaves it to the server.
-            max_tokens: The most tokens the model may write.
-            response_schema: A JSON Schema for the server to hold the reply to. Check the reply all the same.
-            stop: A text, or several, at which the model stops.
-            model: Another "provider:name" of the same provider for this request.
-            provider_options: Fields put into the body as they are.
+            options: tools: for the provider's own tool calls; the prompt dialect of stage 3 sends none.
+                tool_choice: "auto", "none", "required", or a tool's name.
+                temperature: Randomness; None leaves it to the server.
+                max_tokens: The most tokens the model may write.
+                response_schema: A JSON Schema for the server to hold the reply to. Check the reply all the same.
+                stop: A text, or several, at which the model stops.
+                model: Another "provider:name" of the same provider for this request.
+                provider_options: Fields put into the body as they are.
 
         Raises:
             GatewayError: One of the tree in `errors`. The text says what to do about it.
             ValueError: There is no message, one is none, or a number is one that JSON cannot hold.
         """
-        target = self._target if model is None else self._other(model)
+        targets, request = self._asked(messages, **options)
+
+        async def ask(target: models.Target) -> ChatResponse:
+            out = outgoing(target, replace(request, model=target.model), stream=False)
+
+            async def send(attempt: int) -> ChatResponse:
+                started = self._report_request(out, attempt)
+                return self._received(out, started, await receive(self._way_to(target), out))
+
+            return await with_retries(send, self._max_retries, self._report_retry)
+
+        return await first_answer(targets, ask, self._report_fallback)
+
+    def stream(
+        self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
+    ) -> MessageStream:
+        """Send a conversation and watch the reply arrive. Takes what `chat` takes.
+
+        Failures are repeated, and other models asked, only while nothing of a reply has arrived.
+
+        Raises:
+            ValueError: There is no message, or one is none. Whatever else goes wrong, whoever reads gets.
+        """
+        targets, request = self._asked(messages, **options)
+
+        async def open_reply(wanted: set[str]) -> Incoming:
+            async def ask(target: models.Target) -> Incoming:
+                out = outgoing(target, replace(request, model=target.model), stream=True)
+
+                async def send(attempt: int) -> Incoming:
+                    started = self._report_request(out, attempt)
+                    finish = partial(self._received, out, started)
+                    return await open_stream(self._way_to(target), out, wanted, finish, attempt)
+
+                return await with_retries(send, self._max_retries, self._report_retry)
+
+            return await first_answer(targets, ask, self._report_fallback)
+
+        return MessageStream(open_reply)
+
+    # ---- who is asked what ------------------------------------------------------------------------------
+
+    def _asked(
+        self,
+        messages: Iterable[Message | Mapping[str, Any]],
+        *,
+        model: str | None = None,
+        tools: Iterable[ToolSpec] = (),
+        stop: str | Iterable[str] = (),
+        **options: Any,
+    ) -> tuple[list[models.Target], ChatRequest]:
+        targets = self._targets if model is None else [self._other(model), *self._targets[1:]]
         request = ChatRequest(
-            model=target.model,
-            messages=tuple(as_message(message) for message in messages),
-            tools=tuple(tools),
-            tool_choice=tool_choice,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            response_schema=response_schema,
+            targets[0].model,
+            tuple(as_message(message) for message in messages),
+            tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
-            provider_options=provider_options,
+            **options,
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")
-        body = _to_json(target.encode(request))
-        return await with_retries(
-            lambda attempt: self._exchange(target, request, body, attempt),
-            self._max_retries,
-            self._report_retry,
-        )
+        if request.response_schema is not None and not self.supports_schema:
+            raise ConfigurationError(
+                f"{self.model} cannot be asked for JSON by a schema (gateway.supports_schema is False). Leave "
+                "response_schema out and describe the JSON in the prompt; stage2_output checks the reply."
+            )
+        return targets, request
 
-    async def _exchange(
-        self, target: models.Target, request: ChatRequest, body: bytes, attempt: int
-    ) -> ChatResponse:
-        sent = RequestEvent(
-            request.model, target.public_url, len(request.messages), len(request.tools), attempt
-        )
-        self._on_event(sent)
-        started = time.perf_counter()
-        reply = await self._connection.post(target.url, target.headers, body)
-        try:
-            response = _decode(target, reply)
-        except GatewayError as error:
-            error.args = (redact(str(error), target.secrets),)
-            raise
-        duration = time.perf_counter() - started
-        self._on_event(ResponseEvent(response.model, response.finish_reason, response.usage, duration))
-        return response
+    def _resolve(self, model: str) -> models.Target:
+        provider, main = model.partition(":")[0], self.model.partition(":")[0]
+        key = self._keys if not isinstance(self._keys, Mapping) else self._keys.get(provider)
+        if isinstance(self._keys, str) and provider != main:
+            key = None  # one provider's key is never shown to another
+        base_url = self._base_url if provider == main else None
+        target = models.resolve(model, key, base_url)
+        if self._is_network:
+            models.require_key(model, key, base_url)
+        return target
+
+    def _other(self, model: str) -> models.Target:
+        target = self._resolve(model)
+        if target.provider != self._targets[0].provider:
+            ours = self._targets[0].provider
+            raise ConfigurationError(f"This gateway speaks to {ours!r}; make another Gateway for {model!r}.")
+        return target
+
+    def _way_to(self, target: models.Target) -> Connection:
+        return self._embedded if self._embedded and target.provider == "offline" else self._connection
+
+    # ---- what is reported -------------------------------------------------------------------------------
+
+    def _report_request(self, out: Outgoing, attempt: int) -> float:
+        request = out.request
+        counts = len(request.messages), len(request.tools)
+        self._on_event(RequestEvent(request.model, out.public_url, *counts, attempt))
+        return time.perf_counter()
 
     def _report_retry(self, error: GatewayError, attempt: int) -> None:
         self._on_event(RetryEvent(error, attempt, error.retry_after))
 
-    def _other(self, model: str) -> models.Target:
-        target = models.resolve(model, self._api_key, self._base_url)
-        if target.provider != self._target.provider:
-            raise ConfigurationError(
-                f"This gateway speaks to {self._target.provider!r}; make another Gateway for {model!r}."
+    def _report_fallback(self, error: GatewayError, model: models.Target, following: models.Target) -> None:
+        self._on_event(FallbackEvent(error, model.name, following.name))
+
+    def _received(self, out: Outgoing, started: float, response: ChatResponse) -> ChatResponse:
+        duration = time.perf_counter() - started
+        target = out.target
+        if response.cost is None and self._prices is not None:
+            response = replace(response, cost=self._cost(target, response))
+        self._on_event(ResponseEvent(response.model, response.finish_reason, response.usage, duration))
+        if (unread := unread_tokens(out.request, len(out.body), response.usage)) is not None:
+            text = (
+                f"The server read at least {unread} tokens less than it was sent: it cuts long prompts without "
+                "saying so. Raise its context size (Ollama: num_ctx), or set a window on the context engine."
             )
-        return target
+            self._on_event(WarningEvent(target.model, text))
+        return response
+
+    def _cost(self, target: models.Target, response: ChatResponse) -> float | None:
+        """What a reply cost, by the name its server gives the model or by the one that was asked for."""
+        if self._prices is None or response.usage is None:
+            return None
+        for model in filter(None, (response.model, target.model)):
+            cost = self._prices.cost(target.provider, model, target.wire.NAME, response.usage)
+            if cost is not None:
+                return cost
+        return None
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._connection.aclose()
+        if self._embedded is not None:
+            await self._embedded.aclose()
 
     async def __aenter__(self) -> "Gateway":
         return self
@@ -169,46 +271,10 @@ class Gateway:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"Gateway({self.model!r}, url={self._target.public_url!r})"
-
-
-def _embedded(provider: str) -> httpx.AsyncBaseTransport | None:
-    if provider != "offline":
-        return None
-    from stage0_gateway.offline import OfflineModel
-
-    return OfflineModel()
+        return f"Gateway({self.model!r}, url={self._targets[0].public_url!r})"
 
 
 def _timeouts(timeout: float | Timeouts | None) -> Timeouts:
     if timeout is None:
         return Timeouts()
     return timeout if isinstance(timeout, Timeouts) else Timeouts(min(timeout, 10.0), timeout, timeout)
-
-
-def _to_json(body: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except TypeError as error:
-        raise ValueError(f"The request holds what JSON cannot: {error}.") from error
-    except UnicodeEncodeError:  # half a surrogate pair: legal in Python text, not in UTF-8
-        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _decode(target: models.Target, reply: HttpReply) -> ChatResponse:
-    try:
-        body = json.loads(reply.body)
-    except (ValueError, RecursionError):
-        body = reply.body.decode(errors="replace")
-    if reply.status != 200:
-        raise target.wire.decode_error(reply.status, body, _retry_after(reply.headers))
-    if not isinstance(body, dict):
-        raise MalformedResponse(f"{target.public_url} answered, but not with a JSON object.", status=200)
-    return target.wire.decode(body, reply.headers.get("x-request-id"))
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    try:
-        return max(0.0, float(headers.get("retry-after", "")))
-    except ValueError:
-        return None

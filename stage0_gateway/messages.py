@@ -1,84 +1,28 @@
-"""What is said between a user, a model and tools: messages, their parts, and tool calls.
+"""What is said between a user, a model and tools: one message, a frozen value.
 
-These are the words every stage speaks. All of them are frozen values. This file knows no wire format:
-how a part looks in OpenAI's or anyone's JSON is told in `wire/`. The mappings of `to_dict` are our own
-form, which sessions are saved in; `from_dict` also reads the form OpenAI's documentation shows,
-because that is what people have at hand.
+A word that every stage speaks. This file knows no wire format: how a message looks in OpenAI's or anyone's
+JSON is told in `wire/`. The mappings of `to_dict` are our own form, which sessions are saved in; `from_dict`
+also reads the form OpenAI's documentation shows, because that is what people have at hand.
 """
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from stage0_gateway.fields import a_list, a_mapping, a_text, needed_text
+from stage0_gateway.fields import a_list, a_mapping
+from stage0_gateway.parts import (
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    as_parts,
+    call_from_dict,
+    call_to_dict,
+    part_from_dict,
+    part_to_dict,
+)
 
 Role = Literal["system", "user", "assistant", "tool"]
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """A piece of text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class JsonPart:
-    """A JSON value; wire formats without such a part send its text."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class ImagePart:
-    """A picture: `data` holds base64 text with its `media_type`, or `url` says where it is."""
-
-    data: str | None = None
-    media_type: str = "image/png"
-    url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPart:
-    """A file for the model to read: base64 `data` with its `media_type`."""
-
-    data: str
-    media_type: str = "application/pdf"
-    name: str = "document"
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkingPart:
-    """What the model thought before it answered. Shown to people, never counted as its answer."""
-
-    text: str
-
-
-Part = TextPart | JsonPart | ImagePart | DocumentPart | ThinkingPart
-_PART_TYPES: dict[str, type[Part]] = {
-    "text": TextPart,
-    "json": JsonPart,
-    "image": ImagePart,
-    "document": DocumentPart,
-    "thinking": ThinkingPart,
-}
-_PART_NAMES = {kind: name for name, kind in _PART_TYPES.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A model's wish to run a tool.
-
-    Attributes:
-        id: Pairs the call with its result; unique within a session.
-        name: The tool's name as the model wrote it; it need not exist.
-        arguments: The JSON *text* of the arguments. Nothing has checked it yet: stage 3 does.
-    """
-
-    id: str
-    name: str
-    arguments: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +57,7 @@ class Message:
         if self.role == "tool" and not self.tool_call_id:
             raise ValueError("A tool message needs the tool_call_id of the call it answers.")
         if not isinstance(self.content, str):
-            object.__setattr__(self, "content", _as_parts(self.content))
+            object.__setattr__(self, "content", as_parts(self.content))
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
 
     @classmethod
@@ -163,9 +107,9 @@ class Message:
         """This message as plain JSON values; fields at their default are left out."""
         plain: dict[str, Any] = {"role": self.role, "content": self.content}
         if not isinstance(self.content, str):
-            plain["content"] = [{"type": _PART_NAMES[type(part)], **asdict(part)} for part in self.content]
+            plain["content"] = [part_to_dict(part) for part in self.content]
         if self.tool_calls:
-            plain["tool_calls"] = [asdict(call) for call in self.tool_calls]
+            plain["tool_calls"] = [call_to_dict(call) for call in self.tool_calls]
         for name in ("tool_call_id", "is_error", "name", "raw_text"):
             if value := getattr(self, name):
                 plain[name] = value
@@ -183,8 +127,8 @@ class Message:
             raise ValueError(f"A message needs a 'role'; this one has {sorted(plain)}.")
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
-            content = tuple(_part_from(part) for part in content)
-        calls = tuple(_call_from(call) for call in a_list(plain.get("tool_calls"), "tool_calls"))
+            content = tuple(part_from_dict(part) for part in content)
+        calls = tuple(call_from_dict(call) for call in a_list(plain.get("tool_calls"), "tool_calls"))
         rest = {
             name: plain[name] for name in ("tool_call_id", "is_error", "name", "raw_text") if plain.get(name)
         }
@@ -202,37 +146,5 @@ def as_message(value: "Message | Mapping[str, Any]") -> Message:
     )
 
 
-def _as_parts(content: object) -> tuple[Part, ...]:
-    if not isinstance(content, list | tuple):
-        raise ValueError(f"Message content is text or parts, not {type(content).__name__}.")
-    for part in content:
-        if type(part) not in _PART_NAMES:
-            names = ", ".join(kind.__name__ for kind in _PART_NAMES)
-            raise ValueError(f"A message part is one of {names}, not {type(part).__name__}.")
-    return tuple(content)
-
-
 def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) -> str:
     return "".join(part.text for part in parts if isinstance(part, kind))
-
-
-def _part_from(plain: Any) -> Part:
-    fields = dict(a_mapping(plain, "A message part"))
-    name = a_text(fields.pop("type", ""), "type")
-    kind = _PART_TYPES.get(name)
-    if kind is None:
-        raise ValueError(f"Unknown part type {name!r}. The types are {', '.join(_PART_TYPES)}.")
-    try:
-        return kind(**fields)
-    except TypeError as error:
-        raise ValueError(f"This {name} part does not fit: {error}.") from error
-
-
-def _call_from(plain: Any) -> ToolCall:
-    plain = a_mapping(plain, "A tool call")
-    function = a_mapping(plain.get("function", plain), "function")
-    arguments = function.get("arguments")
-    if isinstance(arguments, Mapping):
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    call_id, name = needed_text(plain, "id", "A tool call"), needed_text(function, "name", "A tool call")
-    return ToolCall(call_id, name, a_text(arguments, "arguments") or "{}")

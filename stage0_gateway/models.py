@@ -9,11 +9,11 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.wire import WireFormat, openai
+from stage0_gateway.wire import WireFormat, anthropic, gemini, openai
 
 OFFLINE = "offline:teacher"
 
@@ -27,33 +27,37 @@ class Provider:
         base_url: Where it is, unless the caller says otherwise.
         key_variable: The environment variable its key is usually kept in; None where it needs no key.
         example_model: A model to start with.
+        supports_schema: Whether it can be asked for JSON by a schema.
     """
 
     wire: WireFormat
     base_url: str
     key_variable: str | None
     example_model: str
+    supports_schema: bool = True
 
 
+_OPENAI_COMPATIBLE = {
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat", False),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY", "llama-3.3-70b-versatile", True),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest", True),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-5-mini", True),
+    "ollama": ("http://127.0.0.1:11434/v1", None, "llama3.2", True),
+    "lmstudio": ("http://127.0.0.1:1234/v1", None, "default", True),
+    "llamacpp": ("http://127.0.0.1:8080/v1", None, "default", True),
+    "vllm": ("http://127.0.0.1:8000/v1", None, "default", True),
+    "offline": ("http://offline/v1", None, "teacher", True),
+}
 PROVIDERS = {
     "openai": Provider(openai, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
-    # Anthropic and Google also answer in OpenAI's format, at these addresses.
-    "anthropic": Provider(openai, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
+    "anthropic": Provider(anthropic, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
     "gemini": Provider(
-        openai,
-        "https://generativelanguage.googleapis.com/v1beta/openai",
+        gemini,
+        "https://generativelanguage.googleapis.com/v1beta",
         "GEMINI_API_KEY",
         "gemini-2.5-flash",
     ),
-    "deepseek": Provider(openai, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"),
-    "groq": Provider(openai, "https://api.groq.com/openai/v1", "GROQ_API_KEY", "llama-3.3-70b-versatile"),
-    "mistral": Provider(openai, "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest"),
-    "openrouter": Provider(openai, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-5-mini"),
-    "ollama": Provider(openai, "http://127.0.0.1:11434/v1", None, "llama3.2"),
-    "lmstudio": Provider(openai, "http://127.0.0.1:1234/v1", None, "default"),
-    "llamacpp": Provider(openai, "http://127.0.0.1:8080/v1", None, "default"),
-    "vllm": Provider(openai, "http://127.0.0.1:8000/v1", None, "default"),
-    "offline": Provider(openai, "http://offline/v1", None, "teacher"),
+    **{name: Provider(openai, *about) for name, about in _OPENAI_COMPATIBLE.items()},
 }
 
 
@@ -67,16 +71,22 @@ class Target:
     headers: dict[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     url: str = field(repr=False)
+    stream_url: str = field(repr=False)
     renamed: dict[str, str] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The model as people write it: "provider:name"."""
+        return f"{self.provider}:{self.model}"
 
     @property
     def public_url(self) -> str:
         """The URL without its query, fit to be printed."""
         return self.url.partition("?")[0]
 
-    def encode(self, request: ChatRequest) -> dict[str, Any]:
+    def encode(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         """The JSON body, with the names this server has for things; the caller's own fields stay as they are."""
-        body = self.wire.encode(request)
+        body = self.wire.encode(request, stream=stream)
         for name, own_name in self.renamed.items():
             if name in body and name not in (request.provider_options or {}):
                 body[own_name] = body.pop(name)
@@ -116,10 +126,10 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
         model=name,
         wire=provider.wire,
         headers=_basic(base) | provider.wire.headers(api_key),
-        secrets=tuple(_secrets(api_key, base)),
-        url=urlunsplit(
-            base._replace(netloc=_host(base), path=base.path.rstrip("/") + provider.wire.path(name))
-        ),
+        # The longest first: where one is the beginning of another, the rest of that would be left to read.
+        secrets=tuple(sorted(dict.fromkeys(_secrets(api_key, base)), key=len, reverse=True)),
+        url=_url(base, provider.wire.path(name)),
+        stream_url=_url(base, provider.wire.path(name, stream=True)),
         # OpenAI's own server has another name for it; everybody who followed has kept the old one.
         renamed={"max_tokens": "max_completion_tokens"} if prefix == "openai" and not base_url else {},
     )
@@ -129,12 +139,23 @@ def _parts(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises where it is none
-    except ValueError as error:
-        raise ConfigurationError(f"The base URL is none: {error}.") from None
+    except ValueError:
+        # Not shown: a password with a slash in it makes what stands before it look like the port.
+        raise ConfigurationError(
+            "The base URL is none: its host or its port (0 to 65535) cannot be. "
+            "In a password, write / as %2F, ? as %3F, # as %23 and @ as %40."
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         # Not shown: what stands before a forgotten scheme may be a password.
         raise ConfigurationError("The base URL does not start with http:// or https:// and a host.")
     return parts
+
+
+def _url(base: SplitResult, path: str) -> str:
+    path, _, query = path.partition("?")
+    queries = "&".join(part for part in (base.query, query) if part)
+    path = base.path.rstrip("/") + path
+    return urlunsplit(base._replace(netloc=_host(base), path=path, query=queries, fragment=""))
 
 
 def _host(base: SplitResult) -> str:
@@ -143,7 +164,7 @@ def _host(base: SplitResult) -> str:
 
 
 def _basic(base: SplitResult) -> dict[str, str]:
-    return {"Authorization": f"Basic {_token(base)}"} if base.password else {}
+    return {"Authorization": f"Basic {_token(base)}"} if base.username or base.password else {}
 
 
 def _token(base: SplitResult) -> str:
@@ -151,13 +172,14 @@ def _token(base: SplitResult) -> str:
 
 
 def _secrets(api_key: str | None, base: SplitResult) -> Iterator[str]:
-    """The key, a password in the URL as it stands there and as it is sent, and what its query holds."""
+    """The key, and what the URL holds before its host and in its query: as it stands there, and as it is meant."""
     if api_key:
         yield api_key
-    if base.password:
-        yield from (base.password, unquote(base.password), _token(base))
-    for value in parse_qs(base.query).values():
-        yield from value
+    if alone := base.password or base.username:  # a token may stand in the user's place
+        yield from (alone, unquote(alone), _token(base))
+    for pair in base.query.split("&"):
+        name, _, value = pair.partition("=")
+        yield from filter(None, (value or name, unquote_plus(value or name)))
 
 
 def require_key(model: str, api_key: str | None, base_url: str | None) -> None:

@@ -4,9 +4,9 @@ Knows nothing of URLs, keys or JSON. The gateway makes a `ChatRequest`; a wire f
 rooms under `serve/` decode it again on the other side.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from stage0_gateway.messages import Message
 
@@ -45,3 +45,20 @@ class ChatRequest:
     response_schema: Mapping[str, Any] | None = None
     stop: tuple[str, ...] = ()
     provider_options: Mapping[str, Any] | None = None
+
+
+class ChatOptions(TypedDict, total=False):
+    """What `Gateway.chat` and `Gateway.stream` may be told besides the messages; what is left out is open.
+
+    The names and meanings are those of `ChatRequest`; `stop` may also be one text, and `model` is another
+    "provider:name" for this request.
+    """
+
+    tools: Iterable[ToolSpec]
+    tool_choice: str | None
+    temperature: float | None
+    max_tokens: int | None
+    response_schema: Mapping[str, Any] | None
+    stop: str | Iterable[str]
+    model: str | None
+    provider_options: Mapping[str, Any] | None

@@ -6,7 +6,8 @@ Knows nothing of what the text means: whether it holds JSON, a decision or a lie
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stage0_gateway.messages import Message, ToolCall
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import ToolCall
 from stage0_gateway.usage import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "refusal", "pause", "error", "unknown"]

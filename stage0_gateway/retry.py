@@ -34,28 +34,44 @@ async def with_retries(
     Raises:
         GatewayError: The last one, when no try is left or it cannot be retried.
     """
-    if max_retries == 0:
-        return await send(1)
-    stamina = _stamina()
+    try:
+        return await send(1)  # nearly always all there is; the library below has its price
+    except GatewayError as error:
+        if max_retries == 0 or not _may_pass(error):
+            raise
+        first = error
+    return await _again(first, send, max_retries, on_retry)
+
+
+async def _again(
+    first: GatewayError,
+    send: Callable[[int], Awaitable[T]],
+    max_retries: int,
+    on_retry: Callable[[GatewayError, int], None],
+) -> T:
     failed = 0
 
     def wait_for(error: Exception) -> bool | float:
         nonlocal failed
         failed += 1
-        if not isinstance(error, GatewayError) or not error.retryable:
-            return False
-        if (error.retry_after or 0) > LONGEST_WAIT:
+        if not isinstance(error, GatewayError) or not _may_pass(error):
             return False
         if failed <= max_retries:
             on_retry(error, failed)
         return True if error.retry_after is None else error.retry_after
 
-    async for attempt in stamina.retry_context(
+    async for attempt in _stamina().retry_context(
         on=wait_for, attempts=max_retries + 1, timeout=None, wait_initial=0.5, wait_max=8.0, wait_jitter=0.5
     ):
         with attempt:
+            if attempt.num == 1:
+                raise first
             return await send(attempt.num)
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _may_pass(error: GatewayError) -> bool:
+    return error.retryable and (error.retry_after or 0) <= LONGEST_WAIT
 
 
 @cache

@@ -1,8 +1,8 @@
-"""`ScriptedModel`: a transport that replays given replies over the real wire.
+"""`ScriptedModel`: a transport that replays given replies over the real wire, whole or as a stream.
 
 The replaceable model for tests, docs and lessons. The gateway encodes a request, this decodes it again,
-encodes the next reply of the script, and the gateway decodes that: nothing is skipped but the network. A
-script that is asked once too often, or that is closed with replies left over, fails the test.
+encodes the next reply of the script in the same format, and the gateway decodes that: nothing is skipped but
+the network. A script that is asked once too often, or that is closed with replies left over, fails the test.
 """
 
 import json
@@ -14,10 +14,9 @@ import httpx
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.serve import openai
 from stage0_gateway.usage import Usage
 
-Reply = str | Message | int | Exception
+Reply = str | Message | ChatResponse | int | Exception
 
 
 class ScriptError(AssertionError):
@@ -25,32 +24,51 @@ class ScriptError(AssertionError):
 
 
 class ScriptedModel(httpx.AsyncBaseTransport):
-    """Answers the n-th request with the n-th reply.
+    """Answers the n-th request with the n-th reply, in the format of the request.
 
     Args:
-        replies: Text; a `Message` (with tool calls, thinking …); an HTTP status to fail with; or an exception
-            to raise as the network would (`httpx.ConnectError("…")`).
+        replies: Text; a `Message` (with tool calls, thinking …); a `ChatResponse`, where finish reason or
+            usage matter; an HTTP status to fail with; or an exception to raise as the network would
+            (`httpx.ConnectError("…")`).
+        piece: Where a stream is asked for, the most letters in one event.
 
     Attributes:
         requests: The requests so far, decoded.
     """
 
-    def __init__(self, replies: Iterable[Reply]) -> None:
+    def __init__(self, replies: Iterable[Reply], *, piece: int = 8) -> None:
         self.requests: list[ChatRequest] = []
         self._replies = list(replies)
+        self._piece = piece
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Play the next reply."""
-        self.requests.append(openai.decode_request(json.loads(await request.aread())))
-        number = len(self.requests)
-        if number > len(self._replies):
-            raise ScriptError(f"The script ends after reply {len(self._replies)}; this is request {number}.")
-        reply = self._replies[number - 1]
+        # The formats' other side is loaded with the first request: whoever asks a real model never needs it.
+        from stage0_gateway.serve.answer import json_answer, reply_answer
+        from stage0_gateway.serve.formats import format_of
+        from stage0_gateway.serve.in_process import as_response
+
+        path = request.url.raw_path.decode("ascii")
+        form = format_of(path)
+        if form is None:
+            raise ScriptError(f"{path} is no place where a model is asked for a reply.")
+        body = json.loads(await request.aread())
+        self.requests.append(form.decode_request(body, path))
+        reply = self._next()
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, int):
-            return httpx.Response(reply, json=openai.encode_error(reply, f"scripted failure {reply}"))
-        return httpx.Response(200, json=openai.encode_reply(_response(reply, number)))
+            return as_response(json_answer(reply, form.encode_error(reply, f"scripted failure {reply}")))
+        stream = form.wants_stream(path, body)
+        return as_response(
+            reply_answer(form, _response(reply, len(self.requests)), stream=stream, piece=self._piece)
+        )
+
+    def _next(self) -> Reply:
+        number = len(self.requests)
+        if number > len(self._replies):
+            raise ScriptError(f"The script ends after reply {len(self._replies)}; this is request {number}.")
+        return self._replies[number - 1]
 
     def assert_finished(self) -> None:
         """Fail if replies are left over.
@@ -68,6 +86,8 @@ class ScriptedModel(httpx.AsyncBaseTransport):
             self.assert_finished()
 
 
-def _response(reply: str | Message, number: int) -> ChatResponse:
+def _response(reply: str | Message | ChatResponse, number: int) -> ChatResponse:
+    if isinstance(reply, ChatResponse):
+        return reply
     message = Message.assistant(reply) if isinstance(reply, str) else reply
     return ChatResponse(message, usage=Usage(10, 5), model="scripted", request_id=f"scripted-{number}")

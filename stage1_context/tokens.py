@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from stage0_gateway import DocumentPart, ImagePart, JsonPart, Message
+from stage0_gateway import DocumentPart, ImagePart, JsonPart, Message, ProviderPart
 from stage1_context.errors import ContextError
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def message_tokens(counter: TokenCounter, message: Message) -> int:
             case ImagePart():
                 total += IMAGE_TOKENS
             case DocumentPart(data):
-                total += len(data) // 4
-            case JsonPart(value):
+                total += len(data) // 4 if data else IMAGE_TOKENS
+            case JsonPart(value) | ProviderPart(_, value):
                 total += counter.count(json.dumps(value, ensure_ascii=False, default=str))
             case _:
                 total += counter.count(part.text)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,6 +31,17 @@ def recorded():
         return list(harness.rows(str(DATA / name))), harness
 
     return load
+
+
+@pytest.fixture
+def say(capsys):
+    """`say(text)` prints how much of the outside data a test has checked, also where all is well."""
+
+    def out(text):
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}\n")
+
+    return out
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def token_meter() -> tuple[Callable[[GatewayEvent], None], Callable[[], Usage]]:
     """A listener for `on_event` that adds up tokens, and a way to read the sum.
 
     One listener may serve several gateways. A server that reports no usage adds nothing, and does not turn
-    the sum into None. Hint: which of the three events knows a usage?
+    the sum into None. Hint: which of the events knows a usage?
 
     Returns:
         The listener, and a function that tells the sum so far; `Usage()` before the first reply.

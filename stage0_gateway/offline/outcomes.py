@@ -9,11 +9,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from stage0_gateway.messages import Message
 
 _FEEDBACK = "[Feedback]"
+_OPENING = re.compile(r"\{")
 _RESULT = re.compile(r"^\[Tool result for ([^\]\n]{1,200})\][ \t]*\n?", re.MULTILINE)
 
 
@@ -51,10 +53,16 @@ def _called(name: str, arguments: Any) -> Outcome:
 
 
 def _decided(message: Message) -> Iterator[Outcome]:
-    text = message.text.strip()
-    plain = read_json(text) if text.startswith("{") else None
+    plain = _last_object(message.text)
     if isinstance(plain, dict) and isinstance(plain.get("tool"), str):
         yield _called(plain["tool"], plain.get("arguments"))
+
+
+def _last_object(text: str) -> Any:
+    """The last JSON object in a text; fences and words around it are none of its business."""
+    end = text.rfind("}") + 1
+    starts = (match.start() for match in islice(_OPENING.finditer(text[:end]), 20))
+    return next((plain for start in starts if (plain := read_json(text[start:end])) is not None), None)
 
 
 def _settle(done: list[Outcome], index: int | None, name: str, result: Message) -> None:

@@ -6,16 +6,17 @@ twice for one question, and at most `MOST_CALLS` are made. Knows nothing of HTTP
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stage0_gateway.messages import Message, ToolCall
+from stage0_gateway.messages import Message
 from stage0_gateway.offline.chatting import IDENTITY, ask_for, asks_who, chat
 from stage0_gateway.offline.filling import complete, fill
 from stage0_gateway.offline.outcomes import Outcome
 from stage0_gateway.offline.planning import Need, needs
 from stage0_gateway.offline.reading import Reading, read
 from stage0_gateway.offline.telling import tell
+from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest
 
 MOST_CALLS = 8
@@ -31,7 +32,7 @@ def answer(request: ChatRequest) -> Message:
     open_needs = [need for need in wanted if not _was_made(need, reading.outcomes)]
     callable_needs = [need for need in open_needs if not need.missing]
     if callable_needs and len(reading.outcomes) < MOST_CALLS:
-        return _call(reading, callable_needs[0])
+        return call(reading, callable_needs[0].tool.name, callable_needs[0].arguments)
     if reading.schema is not None:
         return Message.assistant(_by_schema(reading))
     return _say(reading, _words(reading, open_needs))
@@ -53,11 +54,11 @@ def _by_schema(reading: Reading) -> str:
     return _json(complete(reading.schema, fill(reading.schema, "\n".join(told))))
 
 
-def _call(reading: Reading, need: Need) -> Message:
+def call(reading: Reading, tool: str, arguments: Mapping[str, Any]) -> Message:
+    """A call, written down in the way the request asks for."""
     if reading.way == "native":
-        call = ToolCall(f"call_{reading.next_id}", need.tool.name, _json(need.arguments))
-        return Message.assistant("", tool_calls=(call,))
-    return Message.assistant(_json({"tool": need.tool.name, "arguments": need.arguments}))
+        return Message.assistant("", [ToolCall(f"call_{reading.next_id}", tool, _json(arguments))])
+    return Message.assistant(_json({"tool": tool, "arguments": arguments}))
 
 
 def _say(reading: Reading, text: str) -> Message:

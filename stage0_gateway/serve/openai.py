@@ -1,158 +1,54 @@
-"""OpenAI's chat completions seen from the server: a body becomes a request, a reply becomes a body.
+"""OpenAI's chat completions seen from the server: bodies become requests, replies bodies or streams.
 
-Pure functions, the mirror of `wire/openai.py`. Knows no HTTP and no model, and decides nothing about the
-conversation: it only refuses what is not a request, with a text that says which field is wrong. Used by
-the embedded and the scripted model.
+Pure functions, the mirror of `wire/openai.py`. Knows no HTTP and no model. How requests are read is told in
+`serve/openai_request.py`. Used by the embedded and the scripted model.
+
+This format has one place for thoughts and one for text, in this order, and none for parts that only a
+provider knows: a reply's parts of one kind are joined, and such parts are left out.
 """
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text, needed_text
-from stage0_gateway.messages import DocumentPart, ImagePart, Message, Part, Role, TextPart, ToolCall
-from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.parts import Citation, Part, TextPart, ThinkingPart, ToolCall
+from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.serve.openai_request import decode_request as decode_request
+from stage0_gateway.serve.said import cut, event, in_order
 from stage0_gateway.usage import Usage
+from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.openai import NAME as NAME
 
-_KNOWN = {
-    *("model", "messages", "tools", "tool_choice", "temperature", "max_tokens", "max_completion_tokens"),
-    *("stop", "response_format", "stream", "stream_options"),
-}
-
-# ---- the request ----------------------------------------------------------------------------------------
+_REASONS: dict[FinishReason, str] = {"length": "length", "refusal": "content_filter", "error": "error"}
 
 
-def decode_request(body: Mapping[str, Any]) -> ChatRequest:
-    """Read a chat completion request; fields this project has no word for become `provider_options`.
-
-    Raises:
-        ValueError: The body is not such a request; the text names the field.
-    """
-    body = a_mapping(body, "The body")
-    messages = a_list(body.get("messages"), "'messages'")
-    if not messages:
-        raise ValueError("'messages' must hold at least one message.")
-    return ChatRequest(
-        model=a_text(body.get("model"), "'model'"),
-        messages=tuple(_message(message, f"messages[{index}]") for index, message in enumerate(messages)),
-        tools=tuple(
-            _tool(tool, f"tools[{i}]") for i, tool in enumerate(a_list(body.get("tools"), "'tools'"))
-        ),
-        tool_choice=_tool_choice(body.get("tool_choice")),
-        temperature=a_number(body.get("temperature"), "'temperature'"),
-        max_tokens=_max_tokens(body),
-        response_schema=_response_schema(body.get("response_format")),
-        stop=_stop(body.get("stop")),
-        provider_options={name: value for name, value in body.items() if name not in _KNOWN} or None,
-    )
+def is_path(path: str) -> bool:
+    """Whether this is where chat completions are asked for, under whatever base."""
+    return path.partition("?")[0].rstrip("/").endswith("/chat/completions")
 
 
-def _message(plain: Any, where: str) -> Message:
-    plain = a_mapping(plain, where)
-    role = "system" if plain.get("role") == "developer" else plain.get("role")
-    if role not in ("system", "user", "assistant", "tool"):
-        raise ValueError(f"{where} has the role {role!r}; the roles are system, user, assistant and tool.")
-    content = plain.get("content")
-    if not isinstance(content, str):
-        content = tuple(_part(part, f"{where}.content") for part in a_list(content, f"{where}.content"))
-    calls = a_list(plain.get("tool_calls"), f"{where}.tool_calls")
-    answers = a_text(plain.get("tool_call_id"), f"{where}.tool_call_id") if role == "tool" else ""
-    name = a_text(plain.get("name"), f"{where}.name") if role == "tool" else ""
-    return Message(
-        role=cast("Role", role),
-        content=content or "",
-        tool_calls=tuple(_call(call, f"{where}.tool_calls") for call in calls),
-        tool_call_id=answers or None,
-        name=name or None,
-    )
-
-
-def _part(plain: Any, where: str) -> Part:
-    plain = a_mapping(plain, f"A part of {where}")
-    match plain.get("type"):
-        case "text":
-            return TextPart(a_text(plain.get("text"), f"{where}.text"))
-        case "image_url":
-            image = a_mapping(plain.get("image_url"), f"{where}.image_url")
-            data, media_type = _data_url(a_text(image.get("url"), f"{where}.image_url.url"))
-            return ImagePart(data, media_type) if media_type else ImagePart(url=data)
-        case "file":
-            file = a_mapping(plain.get("file"), f"{where}.file")
-            data, media_type = _data_url(a_text(file.get("file_data"), f"{where}.file.file_data"))
-            name = a_text(file.get("filename"), f"{where}.file.filename")
-            return DocumentPart(data, media_type or "application/pdf", name or "document")
-        case kind:
-            raise ValueError(f"{where} holds a part of type {kind!r}; there are text, image_url and file.")
-
-
-def _data_url(url: str) -> tuple[str, str]:
-    """The base64 text of a data URL and its media type; any other URL as it is, with no type."""
-    head, found, data = url.partition(";base64,")
-    return (data, head.removeprefix("data:")) if found and head.startswith("data:") else (url, "")
-
-
-def _call(plain: Any, where: str) -> ToolCall:
-    plain = a_mapping(plain, where)
-    function = a_mapping(plain.get("function"), f"{where}.function")
-    arguments = a_text(function.get("arguments"), f"{where}.function.arguments") or "{}"
-    return ToolCall(
-        needed_text(plain, "id", where), needed_text(function, "name", f"{where}.function"), arguments
-    )
-
-
-def _tool(plain: Any, where: str) -> ToolSpec:
-    function = a_mapping(a_mapping(plain, where).get("function"), f"{where}.function")
-    name = needed_text(function, "name", f"{where}.function")
-    description = a_text(function.get("description"), f"{where}.function.description")
-    parameters = function.get("parameters")
-    if parameters is None:
-        return ToolSpec(name, description)
-    return ToolSpec(name, description, a_mapping(parameters, f"{where}.function.parameters"))
-
-
-def _tool_choice(choice: Any) -> str | None:
-    if choice in (None, "auto", "none", "required"):
-        return choice if choice is None else str(choice)
-    function = a_mapping(a_mapping(choice, "'tool_choice'").get("function"), "'tool_choice.function'")
-    return needed_text(function, "name", "'tool_choice.function'")
-
-
-def _max_tokens(body: Mapping[str, Any]) -> int | None:
-    name = "max_tokens" if body.get("max_tokens") is not None else "max_completion_tokens"
-    value = body.get(name)
-    if value is not None and type(value) is not int:
-        raise ValueError(f"{name!r} must be a whole number, not {type(value).__name__}.")
-    return value
-
-
-def _stop(stop: Any) -> tuple[str, ...]:
-    return (
-        (stop,) if isinstance(stop, str) else tuple(a_text(one, "'stop'") for one in a_list(stop, "'stop'"))
-    )
-
-
-def _response_schema(wish: Any) -> Mapping[str, Any] | None:
-    if wish is None or a_mapping(wish, "'response_format'").get("type") != "json_schema":
-        return None
-    named = a_mapping(wish.get("json_schema"), "'response_format.json_schema'")
-    return a_mapping(named.get("schema"), "'response_format.json_schema.schema'")
-
-
-# ---- the reply ------------------------------------------------------------------------------------------
+def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
+    """Whether the body asks for a stream."""
+    return bool(body.get("stream"))
 
 
 def encode_reply(reply: ChatResponse, *, created: int = 0) -> dict[str, Any]:
     """A whole `chat.completion` object; `created` is in seconds since 1970, 0 keeps replies comparable."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
-    if reply.thinking:
-        message["reasoning_content"] = reply.thinking
-    if reply.tool_calls:
-        message["content"] = reply.content or None
-        message["tool_calls"] = [_encode_call(call) for call in reply.tool_calls]
-    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply), "logprobs": None}
-    body: dict[str, Any] = {"id": reply.request_id or "chatcmpl-0", "object": "chat.completion"}
-    body.update(created=created, model=reply.model or "", choices=[choice])
-    return body | _encode_usage(reply.usage)
+    reason = _finish_reason(reply)
+    choice = {"index": 0, "message": _message(reply), "finish_reason": reason, "logprobs": None}
+    return {**_head(reply, "chat.completion", created), "choices": [choice], **_usage(reply.usage)}
+
+
+def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
+    """The same reply as `chat.completion.chunk` events, then its token counts, then the end marker."""
+    head = _head(reply, "chat.completion.chunk", 0)
+    for delta in _deltas(_message(reply), piece):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+        yield event({**head, "choices": [choice]})
+    choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(reply)}
+    yield event({**head, "choices": [choice]})
+    if usage := _usage(reply.usage):
+        yield event({**head, "choices": [], **usage})
+    yield "data: [DONE]\n\n"
 
 
 def encode_error(status: int, message: str, *, kind: str = "") -> dict[str, Any]:
@@ -161,19 +57,60 @@ def encode_error(status: int, message: str, *, kind: str = "") -> dict[str, Any]
     return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
-def _encode_call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def _head(reply: ChatResponse, kind: str, created: int) -> dict[str, Any]:
+    name = {"id": reply.request_id or "chatcmpl-0", "object": kind}
+    return {**name, "created": created, "model": reply.model or ""}
+
+
+# ---- the message, whole ---------------------------------------------------------------------------------
+
+
+def _message(reply: ChatResponse) -> dict[str, Any]:
+    items = list(in_order(reply.message, NAME))
+    texts = [item for item in items if isinstance(item, TextPart)]
+    text = "".join(part.text for part in texts)
+    calls = [_call(item) for item in items if isinstance(item, ToolCall)]
+    message: dict[str, Any] = {"role": "assistant", "content": text or None if calls else text}
+    message |= {"refusal": reply.refusal, **_thinking(items, text)}
+    if notes := [_annotation(citation) for part in texts for citation in part.citations]:
+        message["annotations"] = notes
+    for part in texts:
+        if extra := own_data(part, NAME).get("extra_content"):
+            message["extra_content"] = extra
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def _thinking(items: Iterable[Part | ToolCall], text: str) -> dict[str, Any]:
+    """The thoughts under the name they have; Mistral's stand in the content, before the text."""
+    parts = [item for item in items if isinstance(item, ThinkingPart)]
+    if not parts:
+        return {}
+    kept, thought = own_data(parts[0], NAME), "".join(part.text for part in parts)
+    if kept.get("field") == "thinking":
+        inside = {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
+        return {"content": [inside, *([{"type": "text", "text": text}] if text else [])]}
+    field = "reasoning" if kept.get("field") == "reasoning" else "reasoning_content"
+    details = kept.get("reasoning_details")
+    return {field: thought, **({"reasoning_details": details} if details else {})}
+
+
+def _annotation(citation: Citation) -> dict[str, Any]:
+    cited = {"url": citation.url, "title": citation.title, "content": citation.quote}
+    note = {"type": "url_citation", "url_citation": {k: v for k, v in cited.items() if v is not None}}
+    return own_data(citation, NAME) or note
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return laid_over({"id": call.id, "type": "function", "function": function}, own_data(call, NAME))
 
 
 def _finish_reason(reply: ChatResponse) -> str:
-    if reply.raw_finish_reason:
-        return reply.raw_finish_reason
-    if reply.finish_reason in ("length", "refusal"):
-        return "length" if reply.finish_reason == "length" else "content_filter"
-    return "tool_calls" if reply.tool_calls else "stop"
+    usual = "tool_calls" if reply.tool_calls else "stop"
+    return reply.raw_finish_reason or _REASONS.get(reply.finish_reason, usual)
 
 
-def _encode_usage(usage: Usage | None) -> dict[str, Any]:
+def _usage(usage: Usage | None) -> dict[str, Any]:
     # The format has no word for "not reported" but to leave all of it out.
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return {}
@@ -188,3 +125,45 @@ def _encode_usage(usage: Usage | None) -> dict[str, Any]:
     if usage.reasoning_tokens is not None:
         numbers["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return {"usage": numbers}
+
+
+# ---- the message, in pieces -----------------------------------------------------------------------------
+
+
+def _deltas(message: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    """A whole message as deltas of at most so many letters."""
+    yield {"role": "assistant", "content": "", "refusal": None}
+    yield from _thought_deltas(message, most)
+    content = message["content"]
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content or ""}]:
+        yield from _content_deltas(part, most)
+    for text in cut(message["refusal"] or "", most):
+        yield {"refusal": text}
+    yield from ({name: message[name]} for name in ("annotations", "extra_content") if name in message)
+    for index, call in enumerate(message.get("tool_calls", ())):
+        yield from _call_deltas(index, call, most)
+
+
+def _thought_deltas(message: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    """Signed details come with the last of the thoughts they sign."""
+    field = next((name for name in ("reasoning_content", "reasoning") if name in message), "")
+    deltas: list[dict[str, Any]] = [{field: text} for text in cut(message.get(field, ""), most)]
+    if details := message.get("reasoning_details"):
+        deltas = [*deltas[:-1], {**(deltas[-1] if deltas else {}), "reasoning_details": details}]
+    yield from deltas
+
+
+def _content_deltas(part: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    if part["type"] == "text":
+        yield from ({"content": text} for text in cut(part["text"], most))
+    else:
+        for text in cut(part["thinking"][0]["text"], most):
+            yield {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]}
+
+
+def _call_deltas(index: int, call: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    """First whose call it is, then its arguments."""
+    function = call["function"]
+    yield {"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]}
+    for text in cut(function["arguments"], most):
+        yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}

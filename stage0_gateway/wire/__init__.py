@@ -5,28 +5,69 @@ nothing here opens a connection, waits or reads the clock. The gateway picks the
 prefix.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
+from stage0_gateway.draft import Draft
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
 
 
-class WireFormat(Protocol):
-    """What a wire format module offers."""
+class ReplyReader(Protocol):
+    """Reads one reply, event by event or whole.
 
-    def path(self, model: str) -> str:
+    What it raises besides errors of our tree (LookupError, TypeError, ValueError, AttributeError) means that
+    the server does not keep to the format; `reading.py` turns it into MalformedResponse.
+
+    Attributes:
+        draft: What has arrived so far.
+        complete: Whether the server has said why it ended; counts may still follow.
+        over: Whether the server has said that nothing follows.
+    """
+
+    draft: Draft
+    complete: bool
+    over: bool
+
+    def feed(self, data: Mapping[str, Any]) -> None:
+        """Take in one event of a stream, its JSON already read; raises the error that it stands for."""
+
+    def feed_whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a reply that came in one piece."""
+
+    def response(self, raw: Any = None) -> ChatResponse:
+        """What all of it amounts to."""
+
+
+class WireFormat(Protocol):
+    """What a wire format module offers.
+
+    Attributes:
+        NAME: The name under which provider data are kept.
+    """
+
+    NAME: str
+
+    def path(self, model: str, *, stream: bool = False) -> str:
         """The path behind the base URL to which a request for this model is posted."""
 
     def headers(self, api_key: str | None) -> dict[str, str]:
         """The headers that carry the key."""
 
-    def encode(self, request: ChatRequest) -> dict[str, Any]:
+    def encode(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         """The JSON body that asks for this."""
 
+    def reader(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> ReplyReader:
+        """Something that reads one reply.
+
+        Args:
+            names: Tool names that had to be sent otherwise, back to what they are (`names.own_names`).
+            wanted: The names of the stream events to make.
+        """
+
     def decode(self, body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
-        """The reply in a body; raises MalformedResponse if it is none."""
+        """The reply in a whole body; raises MalformedResponse if it is none."""
 
     def decode_error(self, status: int, body: Any, retry_after: float | None = None) -> GatewayError:
         """The error that a refusing answer stands for; `body` is JSON, or text where it was not JSON."""

@@ -1,43 +1,39 @@
 """OpenAI's chat completions, the format that most model servers speak.
 
-Pure: `encode` a request, `decode` a reply or an error. What servers send in practice differs from the
-documentation (`content` null or absent, calls without id or arguments, errors in several shapes), and
-each tolerance below is one of those. Used by the gateway; the other direction is `serve/openai.py`.
+Pure: `encode` a request, and what else a wire format offers; `openai_reply.py` reads the replies. The other
+direction is `serve/openai.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
-from stage0_gateway.errors import GatewayError, MalformedResponse, error_for_status
-from stage0_gateway.fields import a_count, a_list, a_mapping, a_text, needed_text
-from stage0_gateway.messages import (
+from stage0_gateway.errors import GatewayError
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import (
     DocumentPart,
     ImagePart,
     JsonPart,
-    Message,
     Part,
+    ProviderPart,
     TextPart,
     ThinkingPart,
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import ChatResponse
+from stage0_gateway.wire.names import sent_name
+from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.openai_reply import NAME as NAME
+from stage0_gateway.wire.openai_reply import OpenAIReader
+from stage0_gateway.wire.reading import read_whole
+from stage0_gateway.wire.refusal import refused
 
-_FINISH_REASONS: dict[str, FinishReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "content_filter": "refusal",
-    "error": "error",
-}
-_MOST_WORDS = 500  # characters of a server's own words that go into an error
+_THINKING = ("reasoning_content", "reasoning")
 
 
-def path(model: str) -> str:
+def path(model: str, *, stream: bool = False) -> str:
     """The same path for every model; the body names it."""
     return "/chat/completions"
 
@@ -50,11 +46,11 @@ def headers(api_key: str | None) -> dict[str, str]:
 # ---- the request ----------------------------------------------------------------------------------------
 
 
-def encode(request: ChatRequest) -> dict[str, Any]:
+def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """The JSON body of a chat completion request; what the caller left open is left out."""
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": [_message(message) for message in request.messages],
+        "messages": list(_messages(request.messages)),
     }
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
@@ -63,14 +59,26 @@ def encode(request: ChatRequest) -> dict[str, Any]:
     if request.response_schema is not None:
         schema = {"name": "reply", "schema": dict(request.response_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
     settings = {
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
         "stop": list(request.stop),
     }
     body.update((name, value) for name, value in settings.items() if value not in (None, []))
-    body.update(request.provider_options or {})
-    return body
+    return laid_over(body, request.provider_options)
+
+
+def _messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
+    """Pictures that tools returned follow the last result as the user's: a tool may only say text."""
+    for is_result, group in groupby(messages, key=lambda message: message.role == "tool"):
+        seen: list[dict[str, Any]] = []
+        for message in group:
+            yield _message(message)
+            seen += [part for part in _parts(message) if is_result and part["type"] != "text"]
+        if seen:
+            yield {"role": "user", "content": seen}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -79,160 +87,101 @@ def _message(message: Message) -> dict[str, Any]:
         plain["tool_calls"] = [_call(call) for call in message.tool_calls]
     if message.tool_call_id:
         plain["tool_call_id"] = message.tool_call_id
+    if message.role == "assistant" and not isinstance(message.content, str):
+        plain |= _thinking(message)
     return plain
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
     if isinstance(message.content, str):
         return message.content
-    # Thinking is the model's own and is not sent back in this format.
-    parts = [_part(part) for part in message.content if not isinstance(part, ThinkingPart)]
-    if all(part["type"] == "text" for part in parts):
-        return "".join(part["text"] for part in parts)
-    return parts
+    parts = _parts(message)
+    if message.role in ("tool", "system"):
+        parts = [part for part in parts if part["type"] == "text"]
+    # One plain text is what the simplest servers understand.
+    return "".join(part["text"] for part in parts) if all(part.keys() == _PLAIN for part in parts) else parts
 
 
-def _part(part: Part) -> dict[str, Any]:
+_PLAIN = {"type", "text"}
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    if isinstance(message.content, str):
+        return []
+    return [plain for part in message.content if (plain := _part(part)) is not None]
+
+
+def _part(part: Part) -> dict[str, Any] | None:
     match part:
-        case TextPart(text) | ThinkingPart(text):
-            return {"type": "text", "text": text}
+        case TextPart(text):
+            kept = {name: data for name, data in own_data(part, NAME).items() if name != "extra_content"}
+            return laid_over({"type": "text", "text": text}, kept)
         case JsonPart(value):
             return {"type": "text", "text": json.dumps(value, ensure_ascii=False)}
         case ImagePart(data, media_type, url):
-            return {"type": "image_url", "image_url": {"url": url or f"data:{media_type};base64,{data}"}}
-        case DocumentPart(data, media_type, name):
-            file = {"filename": name, "file_data": f"data:{media_type};base64,{data}"}
-            return {"type": "file", "file": file}
+            image = {"url": url or f"data:{media_type};base64,{data}"}
+            return laid_over({"type": "image_url", "image_url": image}, own_data(part, NAME))
+        case DocumentPart(data, media_type, name, url):
+            file = {"filename": name, "file_data": url or f"data:{media_type};base64,{data}"}
+            return laid_over({"type": "file", "file": file}, own_data(part, NAME))
+        case ThinkingPart(text):  # most servers take it beside the content; Mistral's want it inside
+            inside = own_data(part, NAME).get("field") == "thinking"
+            return {"type": "thinking", "thinking": [{"type": "text", "text": text}]} if inside else None
+        case ProviderPart(wire, data):
+            return dict(data) if wire == NAME else None
+
+
+def _thinking(message: Message) -> dict[str, Any]:
+    """Thinking under the names it came by: signed always, unsigned only while its calls are being answered.
+
+    Some servers want the thoughts behind a call back and refuse others.
+    """
+    plain: dict[str, Any] = {}
+    for part in message.content:
+        if isinstance(part, ThinkingPart):
+            kept = own_data(part, NAME)
+            if details := kept.get("reasoning_details"):
+                plain["reasoning_details"] = details
+            if message.tool_calls and (field := kept.get("field")) in _THINKING:
+                plain[field] = part.text
+        elif isinstance(part, TextPart) and (extra := own_data(part, NAME).get("extra_content")):
+            plain["extra_content"] = extra
+    return plain
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function}
+    function = {"name": sent_name(call.name), "arguments": call.arguments}
+    return laid_over({"id": call.id, "type": "function", "function": function}, own_data(call, NAME))
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
-    return {"type": "function", "function": function}
+    function = {"name": sent_name(spec.name), "description": spec.description}
+    return {"type": "function", "function": {**function, "parameters": dict(spec.parameters)}}
 
 
 def _tool_choice(choice: str) -> str | dict[str, Any]:
     if choice in ("auto", "none", "required"):
         return choice
-    return {"type": "function", "function": {"name": choice}}
+    return {"type": "function", "function": {"name": sent_name(choice)}}
 
 
 # ---- the reply ------------------------------------------------------------------------------------------
 
 
 def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
-    """Read a chat completion.
+    """Read a whole reply.
 
     Raises:
-        MalformedResponse: There is no message in it. A body that holds an error instead raises that error.
+        MalformedResponse: There is none in it. A body that holds an error instead raises that error.
     """
-    if error := body.get("error"):
-        code = error.get("code") if isinstance(error, Mapping) else None
-        raise decode_error(code if isinstance(code, int) and 400 <= code < 600 else 200, body)
-    try:
-        choice = a_mapping(body["choices"][0], "choices[0]")
-        return _response(body, choice, a_mapping(choice["message"], "message"), request_id)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        text = (
-            f"The answer is not a chat completion ({type(error).__name__}: {error}). It holds {sorted(body)}."
-        )
-        raise MalformedResponse(text) from error
+    return read_whole(reader(), body, request_id)
 
 
-def _response(
-    body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any], request_id: str | None
-) -> ChatResponse:
-    calls = [_read_call(call, n) for n, call in enumerate(a_list(message.get("tool_calls"), "tool_calls"))]
-    raw_reason = a_text(choice.get("finish_reason"), "finish_reason") or None
-    refusal = a_text(message.get("refusal"), "refusal") or None
-    return ChatResponse(
-        message=Message.assistant(_read_content(message), calls),
-        finish_reason="refusal" if refusal else _finish_reason(raw_reason, has_calls=bool(calls)),
-        raw_finish_reason=raw_reason,
-        usage=_read_usage(body.get("usage")),
-        model=a_text(body.get("model"), "model") or None,
-        request_id=request_id or a_text(body.get("id"), "id") or None,
-        refusal=refusal,
-        raw=body,
-    )
-
-
-def _finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason:
-    reason = _FINISH_REASONS.get(raw or "", "unknown")
-    # Servers say "stop", "" or nothing beside tool calls; the calls decide, unless the reply was cut.
-    return "tool_calls" if has_calls and reason in ("stop", "unknown") else reason
-
-
-def _read_content(message: Mapping[str, Any]) -> str | tuple[Part, ...]:
-    content = message.get("content")
-    if isinstance(content, list):
-        texts = [part for part in content if a_mapping(part, "content part").get("type") == "text"]
-        content = "".join(a_text(part.get("text"), "content") for part in texts)
-    content = a_text(content, "content")
-    thinking = a_text(message.get("reasoning_content") or message.get("reasoning"), "reasoning")
-    if not thinking:
-        return content
-    answer = (TextPart(content),) if content else ()
-    return (ThinkingPart(thinking), *answer)
-
-
-def _read_call(call: Any, index: int) -> ToolCall:
-    call = a_mapping(call, "tool call")
-    function = a_mapping(call["function"], "function")
-    call_id = a_text(call.get("id"), "id") or f"call_{index}"
-    return ToolCall(
-        call_id, needed_text(function, "name", "function"), _argument_text(function.get("arguments"))
-    )
-
-
-def _argument_text(arguments: Any) -> str:
-    """Arguments as text; missing, null and empty mean none. A server that sends an object meant its JSON."""
-    if isinstance(arguments, str):
-        return arguments or "{}"
-    return "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-
-
-def _read_usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, Mapping):
-        return None
-    return Usage(
-        input_tokens=a_count(usage.get("prompt_tokens")),
-        output_tokens=a_count(usage.get("completion_tokens")),
-        cached_input_tokens=_detail(usage, "prompt_tokens_details", "cached_tokens"),
-        reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
-    )
-
-
-def _detail(usage: Mapping[str, Any], group: str, name: str) -> int | None:
-    details = usage.get(group)
-    return a_count(details.get(name)) if isinstance(details, Mapping) else None
-
-
-# ---- an error -------------------------------------------------------------------------------------------
+def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> OpenAIReader:
+    """Something that reads one reply, whole or streamed."""
+    return OpenAIReader(names, wanted)
 
 
 def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:
     """The error a refusing answer stands for: `{"error": {...}}`, `{"detail": ...}`, or plain text."""
-    said, code = _server_words(body)
-    overflow = code == "context_length_exceeded" or "maximum context length" in said
-    return error_for_status(status, said, retry_after=retry_after, overflow=overflow and 400 <= status < 500)
-
-
-def _server_words(body: Any) -> tuple[str, str]:
-    """What a server says went wrong, and its code for it."""
-    error = body
-    if isinstance(body, Mapping):
-        error = body.get("error") or body.get("detail") or body.get("message") or body
-    if isinstance(error, Mapping):
-        return _cut(error.get("message") or error), str(error.get("code") or "")
-    return _cut(error), ""
-
-
-def _cut(said: Any) -> str:
-    """The beginning of a long text, between two words: half a secret would not be known for one."""
-    text = (said if isinstance(said, str) else json.dumps(said, default=str)).strip()
-    return text if len(text) <= _MOST_WORDS else text[:_MOST_WORDS].rpartition(" ")[0] + " …"
+    return refused(status, body, retry_after)

@@ -132,11 +132,11 @@ async def test_a_password_of_a_proxy_is_not_told(monkeypatch):
     assert "sk-secret" not in "".join(format_exception(caught.value))
 
 
-async def test_the_http_librarys_own_log_shows_no_query(server, caplog):
-    caplog.set_level("INFO")
+async def test_the_http_librarys_own_logs_show_no_query(server, caplog):
+    caplog.set_level("DEBUG")
     async with Gateway("openai:m", base_url=f"{server}/v1?key=sk-secret") as gateway:
         await gateway.chat(ASK)
-    assert "/v1/chat/completions" in caplog.text
+    assert "httpcore" in {record.name.split(".")[0] for record in caplog.records}
     assert "sk-secret" not in caplog.text
 
 

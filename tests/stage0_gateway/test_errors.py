@@ -51,6 +51,16 @@ def test_an_overflow_is_an_invalid_request_that_names_the_window():
     assert "window" in str(error)
 
 
+def test_whoever_raises_a_refusal_may_know_that_it_passes():
+    assert error_for_status(400, "locked", retryable=True).retryable is True
+    assert error_for_status(500, "invalid", retryable=False).retryable is False
+
+
+def test_an_error_stands_alone_until_others_came_before_it():
+    assert GatewayError("x").earlier == ()
+    assert (GatewayError("x").status, GatewayError("x").retry_after) == (None, None)
+
+
 def test_the_time_a_server_asks_to_wait_is_kept():
     assert error_for_status(429, "slow down", retry_after=7.0).retry_after == 7.0
 

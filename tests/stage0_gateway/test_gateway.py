@@ -1,5 +1,3 @@
-import json
-
 import httpx
 import pytest
 
@@ -15,7 +13,10 @@ from stage0_gateway import (
     ServerFailed,
     ToolCall,
     ToolSpec,
+    Usage,
+    WarningEvent,
 )
+from stage0_gateway.cost import Price, PriceTable
 
 ASK = [Message.user("hi")]
 
@@ -138,13 +139,6 @@ async def test_numbers_json_cannot_hold_are_refused_before_anything_is_sent():
         await Gateway("openai:m", transport=ScriptedModel([])).chat(ASK, temperature=float("nan"))
 
 
-def test_the_body_is_compact_json():
-    from stage0_gateway.gateway import _to_json
-
-    assert json.loads(_to_json({"a": "ü"})) == {"a": "ü"}
-    assert _to_json({"a": "ü", "b": 1}) == '{"a":"ü","b":1}'.encode()
-
-
 async def test_an_empty_conversation_is_refused_before_anything_is_sent():
     with pytest.raises(ValueError, match="There is no message to send"):
         await Gateway("openai:m", transport=ScriptedModel([])).chat([])
@@ -168,3 +162,72 @@ async def test_one_text_to_stop_at_is_one_text():
     async with Gateway("openai:m", transport=model) as gateway:
         await gateway.chat(ASK, stop="END")
     assert model.requests[0].stop == ("END",)
+
+
+@pytest.mark.parametrize("options", [{"topp": 0.5}, {"stream": True}, {"max_output_tokens": 5}])
+async def test_an_option_there_is_none_of_is_refused(options):
+    gateway = Gateway("openai:m", transport=ScriptedModel([]))
+    with pytest.raises(TypeError, match=next(iter(options))):
+        await gateway.chat(ASK, **options)
+    with pytest.raises(TypeError, match=next(iter(options))):
+        gateway.stream(ASK, **options)
+
+
+async def test_a_model_that_cannot_be_asked_for_a_schema_says_so_before_anything_is_sent():
+    gateway = Gateway("deepseek:m", transport=ScriptedModel([]))
+    assert (gateway.supports_schema, Gateway("ollama:m").supports_schema) == (False, True)
+    with pytest.raises(ConfigurationError, match=r"deepseek:m cannot be asked for JSON by a schema"):
+        await gateway.chat(ASK, response_schema={})
+    with pytest.raises(ConfigurationError, match="describe the JSON in the prompt"):
+        gateway.stream(ASK, response_schema={})
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_fewer_than_one_request_at_a_time_is_refused(number):
+    with pytest.raises(ConfigurationError, match=f"max_concurrency is {number}; 1 is the least"):
+        Gateway("ollama:m", max_concurrency=number)
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+async def test_prices_give_a_reply_its_cost(ask):
+    prices = PriceTable({"openai:m": Price(input=2.0, output=10.0)})
+    async with Gateway("openai:m", transport=ScriptedModel(["yes", "yes"]), prices=prices) as gateway:
+        await gateway.chat(ASK)
+        reply = await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
+    assert (reply.usage, reply.cost) == (Usage(10, 5), (10 * 2.0 + 5 * 10.0) / 1_000_000)
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+async def test_without_prices_or_counts_a_cost_is_not_known(ask):
+    def answer(request):
+        return httpx.Response(200, json={"choices": [{"message": {"content": "yes"}}]})
+
+    priced = Gateway(
+        "openai:m", transport=httpx.MockTransport(answer), prices=PriceTable({"m": Price(1.0, 1.0)})
+    )
+    unpriced = Gateway("openai:m", transport=ScriptedModel(["yes"]))
+    for gateway in priced, unpriced:
+        reply = await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
+        assert reply.cost is None
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+@pytest.mark.parametrize(("read", "warned"), [(2048, True), (10_001, False)])
+async def test_a_server_that_cuts_a_long_prompt_in_silence_is_reported(ask, read, warned):
+    body = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": read}}
+    events = []
+    gateway = Gateway("ollama:llama3.2", transport=answering(json=body), on_event=events.append)
+    long = [Message.user("word " * 10_000)]
+    await (gateway.chat(long) if ask == "chat" else gateway.stream(long).final_message())
+    told = [event for event in events if isinstance(event, WarningEvent)]
+    assert [event.model for event in told] == (["llama3.2"] if warned else [])
+    assert all("at least 7952 tokens less than it was sent" in event.text for event in told)
+    assert all("num_ctx" in event.text for event in told)
+
+
+async def test_a_conversation_may_be_given_once_only_and_is_sent_with_every_try():
+    model = ScriptedModel([500, "yes"])
+    async with Gateway("openai:m", transport=model) as gateway:
+        await gateway.chat(iter(ASK), tools=iter([ToolSpec("f", "")]), stop=iter(["END"]))
+    assert model.requests[0] == model.requests[1]
+    assert (model.requests[1].messages, model.requests[1].stop) == ((Message.user("hi"),), ("END",))

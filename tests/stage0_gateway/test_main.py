@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from stage0_gateway.__main__ import main
+from stage0_gateway.offline.faults import FAULTS
 
 
 def test_serve_says_where_it_listens_answers_and_stops_cleanly_on_ctrl_c() -> None:
@@ -43,3 +44,34 @@ def test_what_is_no_port_is_refused_before_anything_is_opened(
         main(["serve", f"--port={port}"])
     assert stopped.value.code == 2
     assert f"'{port}' is not a port; a port is a number from 0 to 65535" in capsys.readouterr().err
+
+
+def test_faults_are_served_in_their_order() -> None:
+    command = [sys.executable, "-m", "stage0_gateway", "serve", "--port", "0", "--faults", "overloaded,none"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = [server.stdout.readline().strip() for _ in range(2)][1].removeprefix("LLM_BASE_URL=")
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        seen = [
+            httpx.post(f"{url}/chat/completions", json=body, trust_env=False).status_code for _ in range(2)
+        ]
+        server.send_signal(signal.SIGINT)
+        server.wait(10)
+    assert seen == [503, 200]
+
+
+def test_an_unknown_fault_is_refused_before_anything_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["serve", "--faults", "fenced,overload"])
+    assert stopped.value.code == 2
+    assert "There is no fault 'overload'. Did you mean 'overloaded'? There are none, fenced," in (
+        capsys.readouterr().err
+    )
+
+
+def test_the_help_lists_every_fault_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    shown = capsys.readouterr().out
+    for name, fault in FAULTS.items():
+        assert re.search(rf"^  {name} +{re.escape(fault.does)}$", shown, re.MULTILINE)

@@ -74,8 +74,9 @@ def test_a_request_that_is_none_is_the_clients_bad_request_error(client: openai.
         client.chat.completions.create(model="teacher", messages=[])
 
 
-def test_a_stream_is_refused_for_now(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError, match="does not stream"):
-        client.chat.completions.create(
-            model="teacher", messages=[{"role": "user", "content": "hi"}], stream=True
-        )
+def test_a_stream_says_what_the_whole_reply_says(client: openai.OpenAI) -> None:
+    messages: Any = [{"role": "user", "content": "Who are you?"}]
+    whole = client.chat.completions.create(model="teacher", messages=messages)
+    chunks = list(client.chat.completions.create(model="teacher", messages=messages, stream=True))
+    said = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert said == whole.choices[0].message.content

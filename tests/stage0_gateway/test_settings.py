@@ -1,6 +1,7 @@
+import httpx
 import pytest
 
-from stage0_gateway import Gateway
+from stage0_gateway import AuthenticationFailed, Gateway
 from stage0_gateway.settings import settings_from_env
 
 NONE = {"base_url": None, "api_key": None}
@@ -24,6 +25,8 @@ NONE = {"base_url": None, "api_key": None}
             {**NONE, "model": "openai:m", "api_key": "mine"},
         ),
         ({"LLM_MODEL": "", "LLM_BASE_URL": ""}, {"model": "offline:teacher"}),
+        ({"LLM_MODEL": "gemini:m", "GEMINI_API_KEY": "g"}, {**NONE, "model": "gemini:m", "api_key": "g"}),
+        ({"ANTHROPIC_API_KEY": "a"}, {**NONE, "model": "anthropic:claude-haiku-4-5", "api_key": "a"}),
     ],
     ids=[
         "nothing",
@@ -35,6 +38,8 @@ NONE = {"base_url": None, "api_key": None}
         "a key of another provider is not sent",
         "a key for this server goes before the provider's",
         "empty is not set",
+        "another format",
+        "a key of another format alone",
     ],
 )
 def test_the_environment_says_which_model_to_use(monkeypatch, environment, expected):
@@ -47,6 +52,87 @@ def test_a_model_by_argument_goes_before_the_environment(monkeypatch):
     monkeypatch.setenv("LLM_MODEL", "openai:m")
     monkeypatch.setenv("GROQ_API_KEY", "g")
     assert settings_from_env("groq:x") == {**NONE, "model": "groq:x", "api_key": "g"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "fallbacks", "expected"),
+    [
+        (
+            {"LLM_MODEL": "openai:m", "OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a"},
+            ["anthropic:c"],
+            {**NONE, "model": "openai:m", "api_key": {"openai": "o", "anthropic": "a"}},
+        ),
+        (
+            {"LLM_MODEL": "openai:m", "LLM_API_KEY": "mine", "OPENAI_API_KEY": "o"},
+            ["openai:other"],
+            {**NONE, "model": "openai:m", "api_key": {"openai": "mine"}},
+        ),
+        (
+            {
+                "LLM_MODEL": "ollama:m",
+                "LLM_BASE_URL": "http://x/v1",
+                "GROQ_API_KEY": "g",
+                "MISTRAL_API_KEY": "m",
+            },
+            ["groq:a", "offline:teacher"],
+            {"model": "ollama:m", "base_url": "http://x/v1", "api_key": {"groq": "g"}},
+        ),
+        (
+            {"LLM_MODEL": "openai:m", "OPENAI_API_KEY": "o"},
+            ["ollama:m", "offline:teacher"],
+            {**NONE, "model": "openai:m", "api_key": "o"},
+        ),
+        (
+            {
+                "LLM_BASE_URL": "http://x/v1",
+                "LLM_API_KEY": "mine",
+                "LLM_MODEL": "offline:teacher",
+                "GROQ_API_KEY": "g",
+            },
+            ["groq:a"],
+            {**NONE, "model": "offline:teacher", "api_key": {"groq": "g"}},
+        ),
+        ({"LLM_MODEL": "offline:teacher"}, ["ollama:m"], {"model": "offline:teacher"}),
+    ],
+    ids=[
+        "each has its own",
+        "one key for the models of one provider",
+        "only the keys that are needed",
+        "models without keys",
+        "the embedded model takes nothing from the settings of a server",
+        "no key at all",
+    ],
+)
+def test_the_keys_of_fallback_models_are_found_too(monkeypatch, environment, fallbacks, expected):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert settings_from_env(None, fallbacks) == expected
+
+
+@pytest.mark.parametrize("key", [{}, {"GROQ_API_KEY": "g"}])
+def test_the_server_and_the_key_of_one_provider_are_not_used_for_anothers_model(monkeypatch, key):
+    settings = {"LLM_MODEL": "openai:m", "LLM_BASE_URL": "http://mine.test/v1", "LLM_API_KEY": "mine", **key}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert settings_from_env("groq:x") == {**NONE, "model": "groq:x", "api_key": key.get("GROQ_API_KEY")}
+    mine = {"base_url": "http://mine.test/v1", "api_key": "mine"}
+    assert settings_from_env("openai:x") == {"model": "openai:x", **mine}
+
+
+async def test_a_gateway_from_the_environment_has_the_keys_of_its_fallback_models(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "o")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a")
+    seen = []
+
+    def answer(request):
+        seen.append(request.headers.get("authorization") or request.headers.get("x-api-key"))
+        return httpx.Response(401, json={"error": {"message": "no"}})
+
+    transport = httpx.MockTransport(answer)
+    gateway = Gateway.from_env(fallback_models=["anthropic:c"], transport=transport)
+    with pytest.raises(AuthenticationFailed):
+        await gateway.chat([{"role": "user", "content": "hi"}])
+    assert seen == ["Bearer o", "a"]
 
 
 async def test_with_nothing_set_the_embedded_model_answers_and_says_that_it_is_one(caplog):

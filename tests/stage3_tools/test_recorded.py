@@ -1,7 +1,6 @@
 """Real tool sets with valid and invalid calls (BFCL): every fifth row."""
 
 import json
-import sys
 
 import pytest
 
@@ -38,12 +37,7 @@ def pairs(calls):
     return [[call["name"], call["arguments"]] for call in calls]
 
 
-def say(capsys, text):
-    with capsys.disabled():
-        sys.stdout.write(f"\n  {text}")
-
-
-async def test_valid_calls_reach_the_tool_unchanged(harness, rows, capsys):
+async def test_valid_calls_reach_the_tool_unchanged(harness, rows, say):
     checked = 0
     for row in rows:
         tools, reached = noting(row)
@@ -53,10 +47,10 @@ async def test_valid_calls_reach_the_tool_unchanged(harness, rows, capsys):
         assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
         checked += len(reached)
     assert checked > 100
-    say(capsys, f"registry.execute: {checked} valid calls of {len(rows)} rows")
+    say(f"registry.execute: {checked} valid calls of {len(rows)} rows")
 
 
-async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(harness, rows, capsys, conversation):
+async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(harness, rows, say, conversation):
     checked = 0
     for row in rows:
         if not row["valid_calls"]:
@@ -68,10 +62,10 @@ async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(harness, ro
         assert (result.status, result.reply, await talk.problems()) == ("completed", "done", []), row["id"]
         assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
         checked += len(reached)
-    say(capsys, f"prompt dialect: {checked} valid calls of {len(rows)} rows")
+    say(f"prompt dialect: {checked} valid calls of {len(rows)} rows")
 
 
-async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(rows, capsys):
+async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(rows, say):
     checked = 0
     for row in rows:
         tools, reached = noting(row)
@@ -85,4 +79,4 @@ async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(ro
             checked += 1
         assert reached == [], row["id"]
     assert checked > 100
-    say(capsys, f"registry.execute: {checked} invalid calls of {len(rows)} rows refused")
+    say(f"registry.execute: {checked} invalid calls of {len(rows)} rows refused")

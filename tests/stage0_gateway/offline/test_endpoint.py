@@ -5,22 +5,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway.messages import Message, ToolCall
+from stage0_gateway.messages import Message
+from stage0_gateway.models import resolve
 from stage0_gateway.offline.endpoint import FINGERPRINT, MODEL, answer_http, estimate_usage
+from stage0_gateway.offline.faults import FAULTS, FaultPlan
+from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest
+from stage0_gateway.serve.formats import format_of
+from stage0_gateway.sse import SseReader
 from stage0_gateway.usage import Usage
 
 ASKED = b'{"messages": [{"role": "user", "content": "Tea \\ud83d"}]}'
+PATHS = {
+    "openai": ["/v1/chat/completions"],
+    "anthropic": ["/v1/messages"],
+    "gemini": ["/v1beta/models/teacher:generateContent", "/models/m:streamGenerateContent?alt=sse"],
+}
+EACH = [path for paths in PATHS.values() for path in paths]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
 )
 
 
-def told(method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
+def told(method: str, path: str, body: bytes = b"") -> tuple[int | None, Any]:
     """The status and the value of the body, which is always JSON in ASCII."""
-    status, answer = answer_http(method, path, body)
-    return status, json.loads(answer.decode("ascii"))
+    answer = answer_http(method, path, body)
+    return answer.status, json.loads(answer.body.decode("ascii"))
+
+
+def said_as(name: str) -> Any:
+    """A request in which anything is said."""
+    return lambda inner: {name: [{"role": "user", "content": inner, "parts": inner}]}
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models/", "/any/where/models?limit=1"])
@@ -59,26 +75,53 @@ def test_a_question_with_half_a_character_gets_a_whole_completion() -> None:
 )
 def test_what_is_not_offered_is_a_404_that_says_what_is(method: str, path: str) -> None:
     status, value = told(method, path, ASKED)
-    said = f"There is no {method} {path}. There are POST /v1/chat/completions and GET /v1/models."
+    offered = (
+        "POST /v1/chat/completions, /v1/messages and /v1beta/models/teacher:generateContent, "
+        "and GET /v1/models"
+    )
+    said = f"There is no {method} {path}. There are {offered}."
     assert (status, value["error"]["message"]) == (404, said)
 
 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"[]", "This is not a chat completion request: The body must be a JSON object, not list."),
-        (b'{"seed": NaN}', "This is not a chat completion request: NaN is not JSON."),
-        (b'{"seed": -Infinity}', "This is not a chat completion request: -Infinity is not JSON."),
-        (b'{"seed": 1e999}', "This is not a chat completion request: A number is too large."),
-        (
-            b'{"stream": true,' + ASKED[1:],
-            "This teaching model does not stream; leave out stream, or send false.",
-        ),
+        (b"[]", "The body must be a JSON object, not list."),
+        (b'{"seed": NaN}', "NaN is not JSON."),
+        (b'{"seed": -Infinity}', "-Infinity is not JSON."),
+        (b'{"seed": 1e999}', "A number is too large."),
     ],
 )
-def test_what_cannot_be_answered_is_a_400_with_the_reason(body: bytes, said: str) -> None:
-    error = {"message": said, "type": "invalid_request_error", "param": None, "code": None}
-    assert told("POST", "/v1/chat/completions", body) == (400, {"error": error})
+@pytest.mark.parametrize(
+    ("path", "name"), [(path, name) for name, paths in PATHS.items() for path in paths], ids=lambda v: v[:20]
+)
+def test_what_cannot_be_answered_is_a_400_with_the_reason_in_the_formats_own_shape(
+    path: str, name: str, body: bytes, said: str
+) -> None:
+    form = format_of(path)
+    assert form is not None
+    text = f"This is not a request in the {name} format: {said}"
+    assert told("POST", path, body) == (400, form.encode_error(400, text))
+
+
+@pytest.mark.parametrize(("name", "model"), [(name, f"{name}:teacher") for name in PATHS])
+def test_a_stream_and_a_whole_reply_are_the_same_reply(name: str, model: str) -> None:
+    target = resolve(model, "key")
+    request = ChatRequest(target.model, (Message.user("Tea \ud83d, 两位"),))
+    whole = answer_http("POST", target.url, json.dumps(target.encode(request)).encode())
+    body = json.dumps(target.encode(request, stream=True)).encode()
+    streamed = answer_http("POST", target.stream_url, body)
+    assert (whole.is_stream, streamed.is_stream, streamed.status) == (False, True, 200)
+    sse, reader = SseReader(), target.wire.reader()
+    for chunk in streamed.chunks:
+        for data in sse.feed(chunk):
+            if data != "[DONE]":
+                reader.feed(json.loads(data))
+    assert reader.response() == target.wire.decode(json.loads(whole.body))
+    assert "Tea \ud83d, 两位" in reader.response().content
+    assert (
+        (FINGERPRINT.encode() in streamed.body) is (FINGERPRINT.encode() in whole.body) is (name == "openai")
+    )
 
 
 def test_usage_is_estimated_from_lengths_with_the_calls_and_never_zero() -> None:
@@ -88,20 +131,23 @@ def test_usage_is_estimated_from_lengths_with_the_calls_and_never_zero() -> None
     assert estimate_usage(ChatRequest("teacher", (Message.user(""),)), Message.assistant("")) == Usage(1, 1)
 
 
-@given(JSON | st.builds(lambda inner: {"messages": [{"role": "user", "content": inner}]}, JSON))
-def test_any_json_is_answered_with_200_or_400(value: Any) -> None:
-    status, body = answer_http("POST", "/v1/chat/completions", json.dumps(value).encode())
-    assert status in (200, 400)
-    assert json.loads(body)["object" if status == 200 else "error"]
+@pytest.mark.parametrize("path", EACH)
+@given(JSON | st.sampled_from(["messages", "contents"]).flatmap(lambda name: st.builds(said_as(name), JSON)))
+def test_any_json_is_answered_with_200_or_400(path: str, value: Any) -> None:
+    answer = answer_http("POST", path, json.dumps(value).encode())
+    assert answer.status in (200, 400)
+    assert answer.is_stream or isinstance(json.loads(answer.body), dict)
 
 
+@pytest.mark.parametrize("path", EACH)
 @given(st.binary())
-def test_any_bytes_are_answered(body: bytes) -> None:
-    assert answer_http("POST", "/v1/chat/completions", body)[0] in (200, 400)
+def test_any_bytes_are_answered(path: str, body: bytes) -> None:
+    assert answer_http("POST", path, body).status in (200, 400)
 
 
-def test_deeply_nested_json_is_refused() -> None:
-    assert answer_http("POST", "/v1/chat/completions", b"[" * 1_000_000)[0] == 400
+@pytest.mark.parametrize("path", EACH)
+def test_deeply_nested_json_is_refused(path: str) -> None:
+    assert answer_http("POST", path, b"[" * 1_000_000).status == 400
 
 
 @pytest.mark.parametrize("depth", [900, 950, 970, 980, 985, 990, 2_000])
@@ -115,4 +161,34 @@ def test_a_result_nested_to_any_depth_is_answered(depth: int) -> None:
         ],
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
-    assert answer_http("POST", "/v1/chat/completions", json.dumps(body).encode())[0] == 200
+    assert answer_http("POST", "/v1/chat/completions", json.dumps(body).encode()).status == 200
+
+
+@pytest.mark.parametrize("depth", [900, 950, 970, 980, 985, 990, 2_000])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_call_nested_to_any_depth_is_answered_with_every_fault(depth: int, fault: str) -> None:
+    arguments = '{"z": ' + "[" * depth + "]" * depth + "}"
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    body = {
+        "messages": [
+            {"role": "user", "content": "f?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "ok"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    }
+    answer = answer_http("POST", "/v1/chat/completions", json.dumps(body).encode(), FaultPlan([fault]))
+    assert answer.status in (None, 200, 429, 500, 502, 503)
+
+
+def test_each_request_for_a_reply_takes_the_next_fault_and_no_other_request_does() -> None:
+    plan = FaultPlan(["overloaded", "rate_limited"])
+    asked: list[tuple[str, str]] = [
+        ("GET", "/v1/models"),
+        ("POST", "/v1/files"),
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/messages"),
+        ("POST", "/v1/chat/completions"),
+    ]
+    statuses = [answer_http(method, path, ASKED, plan).status for method, path in asked]
+    assert statuses == [200, 404, 503, 429, 200]

@@ -1,124 +1,129 @@
-import contextlib
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletion
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from stage0_gateway.messages import ImagePart, Message, TextPart, ThinkingPart, ToolCall
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.errors import error_for_status
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import Citation, JsonPart, TextPart, ThinkingPart, ToolCall
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.serve.openai import decode_request, encode_error, encode_reply
+from stage0_gateway.serve import openai
+from stage0_gateway.serve.openai import encode_error, encode_reply, encode_stream
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import openai as wire
 
+PATH = "/v1/chat/completions"
 CALL = ToolCall("call_1", "get_weather", '{"city": "Paris"}')
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+
+
+def own(**fields):
+    return {"openai": fields}
+
+
+# ---- what this format can carry, and brings back as it was ----------------------------------------------
+
+TEXT = st.text(max_size=30)
+SAID = st.text(min_size=1, max_size=30)
+OBJECT = st.dictionaries(SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3)
+NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
+    lambda name: name not in ("auto", "none", "required", "any")
 )
-FIELDS = st.sampled_from(
-    [
-        *(
-            "messages",
-            "role",
-            "content",
-            "tools",
-            "tool_calls",
-            "function",
-            "name",
-            "arguments",
-            "id",
-            "type",
-        ),
-        *("stop", "tool_choice", "response_format", "json_schema", "schema", "image_url", "url", "text"),
-    ]
+URL = SAID.map("https://example.com/{}".format)
+CALLS = st.lists(
+    st.builds(
+        ToolCall,
+        SAID,
+        NAME,
+        SAID,
+        st.none() | st.builds(lambda data: own(extra_content={"google": data}), OBJECT),
+    ),
+    max_size=3,
 )
-LIKELY = st.recursive(
-    st.none() | st.integers() | st.sampled_from(["user", "tool", "text", "json_schema", "function", ""]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=5),
-    max_leaves=30,
+DETAIL = st.builds(
+    lambda text, at: {"type": "reasoning.text", "index": at, "text": text}, SAID, st.integers(0, 9)
+)
+DETAILS = st.lists(DETAIL, min_size=1, max_size=3, unique_by=lambda one: one["index"])
+
+
+def cited(note):
+    told = note["url_citation"]
+    return Citation(told.get("url"), told.get("title"), told.get("content"), {"openai": note})
+
+
+COUNT = st.integers(0, 10**6)
+REASONS = {
+    "stop": "stop",
+    "eos": "stop",
+    "tool_calls": "tool_calls",
+    "length": "length",
+    "content_filter": "refusal",
+    "error": "error",
+    "function_call": "unknown",
+}
+NOTE = st.builds(
+    lambda told: {"type": "url_citation", "url_citation": told},
+    st.fixed_dictionaries({"url": URL}, optional={"title": SAID, "content": SAID, "start_index": COUNT}),
 )
 
 
-def test_what_the_client_side_encodes_is_decoded_to_the_same_request() -> None:
-    request = ChatRequest(
-        model="m",
-        messages=(
-            Message.system("Be brief."),
-            Message.user(
-                (TextPart("What is this?"), ImagePart("aGk=", "image/png"), ImagePart(url="http://x/y"))
-            ),
-            Message.assistant("", [CALL]),
-            Message.tool("sunny", "call_1"),
-        ),
-        tools=(ToolSpec("get_weather", "Weather of a city.", {"type": "object", "properties": {}}),),
-        tool_choice="get_weather",
-        temperature=0.5,
-        max_tokens=7,
-        response_schema={"type": "object"},
-        stop=("END",),
-        provider_options={"seed": 3},
+@st.composite
+def replies(draw):
+    """One place for thoughts and one for text, in this order; calls at the end; the server's word for why."""
+    parts = []
+    if thought := draw(TEXT):
+        fields = draw(
+            st.sampled_from(["reasoning", "reasoning_content", "thinking"]).map(lambda f: {"field": f})
+        )
+        details = draw(st.none() | DETAILS) if fields["field"] != "thinking" else None
+        parts.append(
+            ThinkingPart(thought, own(**fields, **({"reasoning_details": details} if details else {})))
+        )
+    notes = draw(st.lists(NOTE, max_size=2))
+    if text := draw(TEXT):
+        extra = own(extra_content={"google": draw(OBJECT)}) if draw(st.booleans()) else None
+        parts.append(TextPart(text, tuple(map(cited, notes)), extra))
+    calls = draw(CALLS)
+    raw, reason = draw(st.sampled_from([*REASONS.items()]))
+    refusal = draw(st.none() | SAID)
+    if calls and reason in ("stop", "unknown"):
+        reason = "tool_calls"
+    plain = len(parts) == 1 and parts[0] == TextPart(text)
+    return ChatResponse(
+        Message.assistant(text if plain else tuple(parts) or "", calls),
+        finish_reason="refusal" if refusal else reason,
+        raw_finish_reason=raw,
+        usage=draw(st.none() | st.builds(Usage, COUNT, COUNT, st.none() | COUNT, st.none() | COUNT)),
+        model=draw(st.none() | SAID),
+        request_id=draw(SAID),
+        refusal=refusal,
     )
-    assert decode_request(wire.encode(request)) == request
 
 
-def test_a_developer_message_null_content_and_a_single_stop_are_read() -> None:
-    body = {
-        "model": "m",
-        "messages": [
-            {"role": "developer", "content": [{"type": "text", "text": "a"}]},
-            {"role": "assistant"},
-        ],
-        "max_completion_tokens": 9,
-        "stop": "END",
-    }
-    messages = (Message.system((TextPart("a"),)), Message.assistant(""))
-    assert decode_request(body) == ChatRequest("m", messages, max_tokens=9, stop=("END",))
-
-
-@pytest.mark.parametrize("choice", ["auto", "none", "required"])
-def test_a_tool_choice_in_one_word_is_kept(choice: str) -> None:
-    body = {"messages": [{"role": "user", "content": "hi"}], "tool_choice": choice}
-    assert decode_request(body).tool_choice == choice
+# ---- the tests ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("path", "is_one"),
     [
-        ({}, "'messages' must hold at least one message."),
-        ({"messages": "hi"}, "'messages' must be a list, not str."),
-        ({"messages": [1]}, "messages[0] must be a JSON object, not int."),
-        (
-            {"messages": [{"role": "king"}]},
-            "messages[0] has the role 'king'; the roles are system, user, assistant and tool.",
-        ),
-        ({"messages": [{"role": "tool"}]}, "A tool message needs the tool_call_id of the call it answers."),
-        ({"messages": [{"role": "user"}], "stop": [1]}, "'stop' must be text, not int."),
-        (
-            {"messages": [{"role": "user"}], "max_tokens": True},
-            "'max_tokens' must be a whole number, not bool.",
-        ),
-        ({"messages": [{"role": "user"}], "tools": [{"function": {}}]}, "tools[0].function needs a 'name'."),
+        (PATH, True),
+        ("/openai/deployments/x/chat/completions?api-version=1", True),
+        ("/v1/completions", False),
+        ("/v1/messages", False),
     ],
 )
-def test_what_is_not_a_request_is_refused_with_the_field_that_is_wrong(
-    body: dict[str, object], said: str
-) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
-        decode_request(body)
-    assert str(caught.value) == said
+def test_a_path_ends_with_chat_completions(path, is_one):
+    assert openai.is_path(path) is is_one
 
 
-@given(
-    JSON | LIKELY | st.fixed_dictionaries({"messages": LIKELY}, optional={"tools": LIKELY, "stop": LIKELY})
-)
-def test_any_json_value_is_a_request_or_a_value_error(value: object) -> None:
-    with contextlib.suppress(ValueError):  # and nothing but a ValueError
-        decode_request(value)  # type: ignore[arg-type]
+@given(replies(), st.integers(1, 40))
+def test_the_client_side_reads_the_reply_that_was_given_whole_and_in_pieces_of_any_size(heard, reply, piece):
+    assert wire.decode(json.loads(json.dumps(encode_reply(reply)))) == reply
+    assert heard(wire, encode_stream(reply, piece=piece), piece) == reply
 
 
-def test_a_reply_with_text_is_a_whole_chat_completion() -> None:
+def test_a_reply_with_text_is_a_whole_chat_completion():
     reply = ChatResponse(Message.assistant("Hello."), usage=Usage(3, 4), model="m", request_id="r-1")
     assert encode_reply(reply, created=5) == {
         "id": "r-1",
@@ -137,6 +142,32 @@ def test_a_reply_with_text_is_a_whole_chat_completion() -> None:
     }
 
 
+def test_a_stream_has_its_role_first_then_pieces_the_reason_the_counts_and_the_end_marker():
+    message = Message.assistant((ThinkingPart("hm"), TextPart("Hello.")), [CALL])
+    events = list(encode_stream(ChatResponse(message, usage=Usage(3, 4)), piece=9))
+    assert events[-1] == "data: [DONE]\n\n"
+    chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": ""},
+    }
+    assert [choice["delta"] for chunk in chunks for choice in chunk["choices"]] == [
+        {"role": "assistant", "content": "", "refusal": None},
+        {"reasoning_content": "hm"},
+        {"content": "Hello."},
+        {"tool_calls": [call]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": '}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '"Paris"}'}}]},
+        {},
+    ]
+    assert [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]] == [None] * 6 + [
+        "tool_calls"
+    ]
+    assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]) == ([], 7)
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -151,18 +182,40 @@ def test_a_reply_with_text_is_a_whole_chat_completion() -> None:
         ),
     ],
 )
-def test_every_reply_validates_as_openais_own_type(reply: ChatResponse, reason: str) -> None:
+def test_every_reply_validates_as_openais_own_type_whole_and_streamed(reply, reason):
     completion = ChatCompletion.model_validate(encode_reply(reply), strict=True)
     assert completion.choices[0].finish_reason == reason
-    assert wire.decode(encode_reply(reply)).message == reply.message
+    events = [event.removeprefix("data: ") for event in encode_stream(reply)]
+    chunks = [ChatCompletionChunk.model_validate_json(event, strict=True) for event in events[:-1]]
+    assert reason in [choice.finish_reason for chunk in chunks for choice in chunk.choices]
 
 
-def test_usage_that_is_not_known_is_left_out() -> None:
+def test_thoughts_and_sources_of_no_provider_get_this_formats_usual_words():
+    parts = (ThinkingPart("hm"), TextPart("a", (Citation("http://x", "X", "x"),)), JsonPart({"b": 1}))
+    message = encode_reply(ChatResponse(Message.assistant(parts)))["choices"][0]["message"]
+    note = {"type": "url_citation", "url_citation": {"url": "http://x", "title": "X", "content": "x"}}
+    assert message["reasoning_content"] == "hm"
+    assert (message["content"], message["annotations"]) == ('a{"b": 1}', [note])
+
+
+def test_half_a_surrogate_pair_survives_a_stream(heard):
+    reply = ChatResponse(Message.assistant("a\ud83db"), "stop", "stop", request_id="r")
+    assert heard(wire, encode_stream(reply), 3) == reply
+
+
+def test_usage_that_is_not_known_is_left_out():
     assert "usage" not in encode_reply(ChatResponse(Message.assistant("a"), usage=Usage(3, None)))
 
 
-def test_an_error_has_openais_shape() -> None:
+def test_an_error_has_openais_shape():
     error = {"message": "No.", "type": "invalid_request_error", "param": None, "code": None}
     assert encode_error(400, "No.") == {"error": error}
     assert encode_error(500, "No.") == {"error": error | {"type": "server_error"}}
     assert encode_error(400, "No.", kind="mine") == {"error": error | {"type": "mine"}}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503, 529])
+def test_the_client_side_reads_the_error_that_was_meant(status):
+    read = wire.decode_error(status, encode_error(status, "No."))
+    meant = error_for_status(status, "No.")
+    assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)

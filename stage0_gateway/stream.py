@@ -1,0 +1,298 @@
+"""`MessageStream`: a reply while it arrives, for whoever wants to watch, wait, or have it whole.
+
+Nothing runs in the background. Whoever iterates, waits for an event or for the final message reads on, and
+everybody else who listens hears of it. Knows no format and no HTTP; the gateway makes it and says how the
+reply is opened.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Protocol, Self
+
+from stage0_gateway.draft import Draft
+from stage0_gateway.errors import GatewayError, StreamInterrupted
+from stage0_gateway.messages import Message
+from stage0_gateway.response import ChatResponse
+from stage0_gateway.stream_events import (
+    EVENT_NAMES,
+    AbortEvent,
+    ConnectEvent,
+    EndEvent,
+    ErrorEvent,
+    FinalMessageEvent,
+    MessageEvent,
+    StreamEvent,
+)
+
+Listener = Callable[[StreamEvent], object]
+
+
+class OpenReply(Protocol):
+    """A reply that has begun to arrive."""
+
+    connected: ConnectEvent
+    draft: Draft
+
+    def take(self) -> list[StreamEvent]:
+        """What the next of the server's events amounts to; nothing where more must be waited for."""
+
+    async def read_on(self) -> bool:
+        """Wait for more; False at the end."""
+
+    def response(self) -> ChatResponse:
+        """The reply, once its events have ended."""
+
+    async def aclose(self) -> None:
+        """Hang up."""
+
+
+class MessageStream:
+    """One streamed reply. Nothing is sent before somebody reads.
+
+    Iterate over it (`async for event in stream`), register listeners, await `final_message()`, or all of
+    these. As an async context manager it hangs up at the end of the block.
+
+    Args:
+        open_reply: Sends the request; given the names of the events that are to be made.
+    """
+
+    def __init__(self, open_reply: Callable[[set[str]], Awaitable[OpenReply]]) -> None:
+        self._open_reply = open_reply
+        self._wanted: set[str] = set()
+        self._listeners: dict[str, list[tuple[Listener, bool]]] = {}  # and whether it is called once only
+        self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}  # by the queue's own id
+        self._reading: asyncio.Task[object] | None = None  # whoever reads the next step
+        self._waiting: list[asyncio.Future[None]] = []  # the others, until it is read
+        self._own: AsyncGenerator[StreamEvent, None] | None = None
+        self._reply: OpenReply | None = None
+        self._response: ChatResponse | None = None
+        self._error: Exception | None = None
+        self._aborted = self._interrupted = False
+        self._reason: str | None = None
+        self._ended = False
+
+    # ---- watching ---------------------------------------------------------------------------------------
+
+    async def events(self, *names: str) -> AsyncGenerator[StreamEvent, None]:
+        """The events from now on; those with these names, or all.
+
+        Raises:
+            GatewayError: The stream failed; the events before are given first.
+            ValueError: There is no such event.
+        """
+        chosen = frozenset(names) or EVENT_NAMES
+        for name in chosen:
+            self._want(name)
+        queue: deque[StreamEvent] = deque()
+        self._queues[id(queue)] = (chosen, queue)
+        try:
+            while True:
+                while queue:
+                    yield queue.popleft()
+                if not (self._take_waiting() or await self._advance()):
+                    break
+        finally:
+            del self._queues[id(queue)]
+        if self._error is not None:
+            raise self._error
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        return self.events()
+
+    async def __anext__(self) -> StreamEvent:
+        self._own = self._own or self.events()
+        return await anext(self._own)
+
+    def on(self, name: str, listener: Listener) -> Self:
+        """Call a function with each event of this name. What it raises, whoever reads gets."""
+        self._want(name)
+        self._listeners.setdefault(name, []).append((listener, False))
+        return self
+
+    def once(self, name: str, listener: Listener) -> Self:
+        """Call a function with the next event of this name, and not again."""
+        self._want(name)
+        self._listeners.setdefault(name, []).append((listener, True))
+        return self
+
+    def off(self, name: str, listener: Listener) -> Self:
+        """Undo one `on` or `once`."""
+        waiting = self._listeners.get(name, [])
+        for entry in [each for each in waiting if each[0] == listener][:1]:
+            waiting.remove(entry)
+        return self
+
+    async def emitted(self, name: str) -> StreamEvent:
+        """Wait for the next event of this name.
+
+        Raises:
+            GatewayError: The stream failed before.
+            LookupError: It ended without one.
+        """
+        seen: list[StreamEvent] = []
+        self.once(name, seen.append)
+        try:
+            while not seen:
+                if not await self._advance():
+                    raise self._error or LookupError(f"The stream ended without another {name!r} event.")
+        finally:
+            self.off(name, seen.append)
+        return seen[0]
+
+    def _want(self, name: str) -> None:
+        if name not in EVENT_NAMES:
+            raise ValueError(f"There is no event {name!r}. There are {', '.join(sorted(EVENT_NAMES))}.")
+        self._wanted.add(name)
+
+    # ---- the whole --------------------------------------------------------------------------------------
+
+    @property
+    def current_message(self) -> Message:
+        """What has arrived of the message so far."""
+        return self._reply.draft.message() if self._reply else Message.assistant("")
+
+    async def final_message(self) -> ChatResponse:
+        """Read to the end; the same `ChatResponse` that `chat` would have given.
+
+        Raises:
+            GatewayError: The stream failed; StreamInterrupted if it was aborted.
+        """
+        while self._take_waiting() or await self._advance():
+            pass
+        if self._response is not None:
+            return self._response
+        if self._error is not None:
+            raise self._error
+        why = f": {self._reason}" if self._reason else ""
+        raise StreamInterrupted(f"The stream was aborted before its end{why}.", retryable=False)
+
+    def abort(self, reason: str | None = None) -> None:
+        """Stop now: hang up, and end with the events `abort` and `end`.
+
+        Args:
+            reason: Why; the `abort` event and the error of `final_message` say it.
+        """
+        if self._aborted or self._ended:
+            return
+        self._aborted, self._reason = True, reason
+        if self._reading is not None and self._reading is asyncio.current_task():
+            # Called from within the reading, by `on_event` say: it cannot be interrupted before it waits.
+            asyncio.get_running_loop().call_soon(self._interrupt)
+        else:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._reading is not None and not self._ended:
+            self._interrupted = True
+            self._reading.cancel()
+
+    async def aclose(self) -> None:
+        """Hang up, whatever is still to come."""
+        self.abort("closed")
+        while await self._advance():
+            pass
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    # ---- reading on -------------------------------------------------------------------------------------
+
+    def _take_waiting(self) -> bool:
+        """Tell what has arrived already, if nobody else is at it: the short way, without waiting."""
+        if self._reply is None or self._aborted or self._ended or self._reading is not None:
+            return False
+        events = self._reply.take()
+        if events:
+            self._tell(events)
+        return bool(events)
+
+    async def _advance(self) -> bool:
+        """Read one step, or wait while somebody else does; False when nothing is left."""
+        if self._reading is not None:
+            done = asyncio.get_running_loop().create_future()
+            self._waiting.append(done)
+            await done
+            return True
+        if self._ended:
+            return False
+        task = self._reading = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        try:
+            events = await (self._give_up() if self._aborted else self._read())
+        except asyncio.CancelledError:
+            if not self._interrupted or (task and task.uncancel() > before):
+                # Not by `abort`, or not by it alone. Whoever else reads on is told that this was the end.
+                self._reason = self._reason if self._aborted else "cancelled"
+                self._aborted, self._interrupted = True, False
+                await self._hang_up()
+                self._ended = False
+                raise
+            events = await self._give_up()
+        except Exception as error:
+            self._error = error
+            await self._hang_up()
+            raise
+        finally:
+            self._reading = None
+            for done in self._waiting:
+                if not done.done():
+                    done.set_result(None)
+            self._waiting.clear()
+        self._tell(events)
+        return True
+
+    async def _give_up(self) -> list[StreamEvent]:
+        await self._hang_up()
+        return [AbortEvent(self._reason), EndEvent()]
+
+    async def _read(self) -> list[StreamEvent]:
+        """What comes next: the connection, what one of the server's events amounts to, or the end."""
+        reply = self._reply
+        try:
+            if reply is None:
+                reply = self._reply = await self._open_reply(self._wanted)
+                return [reply.connected]
+            events = reply.take()
+            while not events:
+                if not await reply.read_on():
+                    break
+                events = reply.take()
+            if events:
+                return events
+            self._response = reply.response()
+            last = [MessageEvent(self._response.message), FinalMessageEvent(self._response)]
+        except GatewayError as error:
+            self._error = error
+            last = [ErrorEvent(error)]
+        await self._hang_up()
+        return [*(reply.take() if reply else ()), *last, EndEvent()]
+
+    async def _hang_up(self) -> None:
+        self._ended = True
+        if self._reply is not None:
+            await self._reply.aclose()
+
+    def _tell(self, events: list[StreamEvent]) -> None:
+        for chosen, queue in self._queues.values():
+            queue.extend(events if chosen is EVENT_NAMES else [one for one in events if one.name in chosen])
+        if self._listeners:
+            self._call_listeners(events)
+
+    def _call_listeners(self, events: list[StreamEvent]) -> None:
+        """Call them all: what one of them raises costs the others nothing."""
+        raised: Exception | None = None
+        for event in events:
+            waiting = self._listeners.get(event.name, [])
+            for listener, once in tuple(waiting):
+                if once and (listener, once) in waiting:
+                    waiting.remove((listener, once))
+                try:
+                    listener(event)
+                except Exception as error:
+                    raised = raised or error
+        if raised is not None:
+            raise raised

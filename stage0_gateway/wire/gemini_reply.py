@@ -1,0 +1,162 @@
+"""Reading a reply of Gemini's, whole or chunk by chunk: a chunk is a reply with the next few parts.
+
+Thought signatures stay on the very parts they came with. Used by `gemini.py` alone, which has the other half
+of the format.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from stage0_gateway.draft import Draft, TextBlock
+from stage0_gateway.fields import a_count, a_list, a_mapping, a_text, needed_text
+from stage0_gateway.parts import Citation
+from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.usage import Usage
+from stage0_gateway.wire.opaque import arguments_text
+from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream
+
+NAME = "gemini"
+_SIGNATURE = "thoughtSignature"
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+    "MISSING_THOUGHT_SIGNATURE": "error",
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"), "refusal"
+    ),
+    **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "refusal"),
+}
+
+
+class GeminiReader:
+    """Reads a reply, whole or chunk by chunk: a chunk is a reply with a few of the parts."""
+
+    def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
+        self.draft = Draft(NAME, names, wanted)
+        self.complete = self.over = False
+        self._open: TextBlock | None = None
+
+    def feed(self, data: Mapping[str, Any]) -> None:
+        """Take in one chunk."""
+        if data.get("error"):
+            raise refused_in_stream(data)
+        self._take(data)
+
+    def feed_whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a reply; one without candidates is the answer to a blocked prompt."""
+        if body.get("error"):
+            raise refused_in_reply(body)
+        if not (body.get("candidates") or body.get("promptFeedback")):
+            raise KeyError("candidates")
+        self._take(body)
+
+    def response(self, raw: Any = None) -> ChatResponse:
+        """What all of it amounts to."""
+        draft = self.draft
+        reason = _FINISH_REASONS.get(draft.raw_finish_reason or "", "unknown")
+        if draft.has_calls and (
+            reason in ("stop", "unknown") or draft.raw_finish_reason == "UNEXPECTED_TOOL_CALL"
+        ):
+            reason = "tool_calls"
+        return draft.response("refusal" if draft.block_reason else reason, raw)
+
+    def _take(self, data: Mapping[str, Any]) -> None:
+        """What a whole reply and a chunk have in common."""
+        draft = self.draft
+        draft.model = a_text(data.get("modelVersion"), "modelVersion") or draft.model
+        draft.request_id = draft.request_id or a_text(data.get("responseId"), "responseId") or None
+        if isinstance(usage := data.get("usageMetadata"), Mapping):
+            draft.usage = _usage(usage)
+        if blocked := (data.get("promptFeedback") or {}).get("blockReason"):
+            draft.block_reason = a_text(blocked, "blockReason")
+            self.complete = True
+        for candidate in a_list(data.get("candidates"), "candidates"):
+            if candidate.get("index") in (0, None):
+                self._take_candidate(candidate)
+
+    def _take_candidate(self, candidate: Mapping[str, Any]) -> None:
+        for part in a_list((candidate.get("content") or {}).get("parts"), "parts"):
+            self._take_part(a_mapping(part, "part"))
+        for citation in _citations(candidate):
+            self._cite(citation)
+        if reason := candidate.get("finishReason"):
+            self.complete = True
+            self.draft.raw_finish_reason = a_text(reason, "finishReason")
+
+    def _cite(self, citation: Citation) -> None:
+        """To the last text; sources may be told again with every chunk."""
+        texts = [
+            block for block in self.draft.blocks if isinstance(block, TextBlock) and block.kind == "text"
+        ]
+        block = texts[-1] if texts else self._start("text")
+        if citation not in block.citations:
+            self.draft.cite(block, citation)
+
+    def _take_part(self, part: Mapping[str, Any]) -> None:
+        if "functionCall" in part:
+            self._take_call(part)
+        elif isinstance(text := part.get("text"), str):
+            self._take_text(text, part)
+        else:
+            self._close()
+            self.draft.stop(self.draft.start_provider(part))
+
+    def _take_text(self, text: str, part: Mapping[str, Any]) -> None:
+        """Texts that follow each other are one, but a signed one stands for itself."""
+        kept = {name: value for name, value in part.items() if name != "text"}
+        kind = "thinking" if part.get("thought") else "text"
+        if kept.get(_SIGNATURE) or self._open is None or self._open.kind != kind:
+            if not text and not kept:
+                return
+            self._start(kind)
+        block = self._open
+        assert block is not None
+        block.data |= kept
+        self.draft.write(block, text)
+        if signature := kept.get(_SIGNATURE):
+            self.draft.sign(block, _SIGNATURE, a_text(signature, _SIGNATURE))
+            self._close()
+
+    def _start(self, kind: str) -> TextBlock:
+        self._close()
+        self._open = self.draft.start_text("thinking" if kind == "thinking" else "text")
+        return self._open
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self.draft.stop(self._open)
+            self._open = None
+
+    def _take_call(self, part: Mapping[str, Any]) -> None:
+        self._close()
+        call = a_mapping(part["functionCall"], "functionCall")
+        block = self.draft.start_call(a_text(call.get("id"), "id"), needed_text(call, "name", "functionCall"))
+        block.data |= {name: value for name, value in part.items() if name != "functionCall"}
+        if call.get("id"):
+            block.data["functionCall"] = {"id": call["id"]}
+        if call.get("args"):
+            self.draft.fill(block, arguments_text(call["args"]))
+        self.draft.stop(block)
+
+
+def _citations(candidate: Mapping[str, Any]) -> Iterable[Citation]:
+    """Where the answer has something from: what it was grounded on, and what it quotes."""
+    grounding = candidate.get("groundingMetadata") or {}
+    for chunk in a_list(grounding.get("groundingChunks"), "groundingChunks"):
+        source = chunk.get("web") or chunk.get("retrievedContext") or {}
+        yield Citation(source.get("uri"), source.get("title"), source.get("text"))
+    quoted = candidate.get("citationMetadata") or {}
+    for source in a_list(quoted.get("citationSources") or quoted.get("citations"), "citations"):
+        yield Citation(source.get("uri"), source.get("title"))
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    return Usage(
+        input_tokens=a_count(usage.get("promptTokenCount")),
+        output_tokens=a_count(usage.get("candidatesTokenCount")),
+        cached_input_tokens=a_count(usage.get("cachedContentTokenCount")),
+        reasoning_tokens=a_count(usage.get("thoughtsTokenCount")),
+    )

@@ -1,0 +1,33 @@
+"""Tool names as providers accept them, and back.
+
+Providers take letters, digits, `_` and `-`, up to 64 of them, the first no digit; people also write dots,
+spaces and other scripts. A name that a provider would refuse is sent under another one that holds a
+fingerprint of it: the same name always becomes the same, and no two become one. Used by all wire formats.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from stage0_gateway.request import ToolSpec
+
+_ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_OTHER = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def sent_name(name: str) -> str:
+    """The name under which a tool is sent: its own, where a provider accepts it."""
+    if _ACCEPTED.fullmatch(name):
+        return name
+    mark = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{_first_letter(_OTHER.sub('_', name))[:55]}_{mark}"
+
+
+def own_names(tools: Iterable[ToolSpec]) -> Mapping[str, str]:
+    """From the names that were sent back to the tools' own; only those that differ."""
+    sent = ((sent_name(tool.name), tool.name) for tool in tools)
+    return {name: own for name, own in sent if name != own}
+
+
+def _first_letter(name: str) -> str:
+    return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"

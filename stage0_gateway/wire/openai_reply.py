@@ -1,0 +1,174 @@
+"""Reading a chat completion, whole or chunk by chunk: a message is what all its deltas amount to.
+
+What servers send differs from the documentation: `content` null or absent, calls without id or index,
+thinking under four names, counts in several places. Each tolerance below is one of those. Used by `openai.py`
+alone, which has the other half of the format.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from stage0_gateway.draft import Draft, TextBlock
+from stage0_gateway.fields import a_count, a_list, a_mapping, a_text
+from stage0_gateway.parts import Citation
+from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.usage import Usage
+from stage0_gateway.wire.call_deltas import CallDeltas
+from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream
+
+NAME = "openai"
+_THINKING = ("reasoning_content", "reasoning")
+_ORDER = ("thinking", "text", "tool_call")
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "tool_calls": "tool_calls",
+    "length": "length",
+    "content_filter": "refusal",
+    "error": "error",
+}
+
+
+class OpenAIReader:
+    """Reads a completion, whole or chunk by chunk: a message is what all its deltas amount to."""
+
+    def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
+        self.draft = Draft(NAME, names, wanted)
+        self.complete = self.over = False
+        self._text: TextBlock | None = None
+        self._thoughts: TextBlock | None = None
+        self._details: list[dict[str, Any]] = []
+        self._calls = CallDeltas(self.draft)
+
+    def feed(self, data: Mapping[str, Any]) -> None:
+        """Take in one chunk; after its end marker, `[DONE]`, a server sends none."""
+        if data.get("error"):
+            raise refused_in_stream(data)
+        self._take_head(data)
+        for choice in data.get("choices") or ():
+            if choice.get("index") in (0, None):
+                self._take_choice(choice, choice.get("delta") or choice.get("message") or {})
+
+    def feed_whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a chat completion."""
+        if body.get("error"):
+            raise refused_in_reply(body)
+        choice = a_mapping(body["choices"][0], "choices[0]")
+        self._take_head(body)
+        self._take_choice(choice, a_mapping(choice["message"], "message"), whole=True)
+
+    def response(self, raw: Any = None) -> ChatResponse:
+        """What all of it amounts to."""
+        draft = self.draft
+        if self._details and self._thoughts:
+            self._thoughts.data["reasoning_details"] = self._details
+        # One order however the chunks were mixed: a whole message does not tell, either.
+        draft.blocks.sort(key=lambda block: _ORDER.index(block.kind))
+        reason = _FINISH_REASONS.get(draft.raw_finish_reason or "", "unknown")
+        if draft.has_calls and reason in ("stop", "unknown"):
+            reason = "tool_calls"  # servers say "stop", "" or nothing beside calls; but "length" is a cut
+        return draft.response("refusal" if draft.refusal else reason, raw)
+
+    # ---- what a body and a chunk have in common -----------------------------------------------------------
+
+    def _take_head(self, data: Mapping[str, Any]) -> None:
+        """The model, the id and the token counts; where they are repeated, the last counts."""
+        draft = self.draft
+        if draft.model is None and (model := data.get("model")):
+            draft.model = a_text(model, "model")
+        if draft.request_id is None and (request_id := data.get("id")):
+            draft.request_id = a_text(request_id, "id")
+        usage = data.get("usage")
+        if usage is None and "x_groq" in data:
+            usage = (data["x_groq"] or {}).get("usage")
+        if usage and isinstance(usage, Mapping):
+            draft.usage = _usage(usage)
+            if type(cost := usage.get("cost")) in (int, float):  # OpenRouter says what it charges
+                draft.cost = cost
+
+    def _take_choice(
+        self, choice: Mapping[str, Any], said: Mapping[str, Any], *, whole: bool = False
+    ) -> None:
+        """One choice: its message or delta, and why it ended."""
+        text = said.get("content")
+        if text and len(said) == 1 and type(text) is str and choice.get("finish_reason") is None:
+            self._say(text)  # what nearly every chunk of a stream is
+            return
+        for field in _THINKING:
+            if thought := said.get(field):
+                self._think(a_text(thought, field), field)
+                break
+        if details := said.get("reasoning_details"):
+            self._take_details(details, alone=not any(said.get(field) for field in _THINKING))
+        if (content := said.get("content")) and isinstance(content, str):
+            self._say(content)
+        elif content:
+            self._take_parts(a_list(content, "content"))
+        for call in said.get("tool_calls") or ():
+            self._calls.take(call, whole=whole)
+        self._take_rest(said)
+        if (reason := choice.get("finish_reason")) is not None:
+            self.complete = True
+            self.draft.raw_finish_reason = a_text(reason, "finish_reason") or self.draft.raw_finish_reason
+
+    def _take_rest(self, said: Mapping[str, Any]) -> None:
+        if refusal := said.get("refusal"):
+            self.draft.refusal = (self.draft.refusal or "") + a_text(refusal, "refusal")
+        for note in said.get("annotations") or ():
+            if isinstance(cited := a_mapping(note, "annotation").get("url_citation"), Mapping):
+                citation = Citation(cited.get("url"), cited.get("title"), cited.get("content"), {NAME: note})
+                self.draft.cite(self._text_block(), citation)
+        if extra := said.get("extra_content"):
+            self._text_block().data["extra_content"] = extra
+
+    def _say(self, text: str) -> None:
+        self.draft.write(self._text or self._text_block(), text)
+
+    def _text_block(self) -> TextBlock:
+        self._text = self._text or self.draft.start_text()
+        return self._text
+
+    def _think(self, text: str, field: str) -> None:
+        if self._thoughts is None:
+            self._thoughts = self.draft.start_text("thinking")
+            self._thoughts.data["field"] = field
+        self.draft.write(self._thoughts, text)
+
+    def _take_parts(self, parts: list[Any]) -> None:
+        for part in parts:
+            if part.get("type") == "thinking":  # Mistral's
+                for thought in a_list(part.get("thinking"), "thinking"):
+                    self._think(a_text(thought.get("text"), "thinking"), "thinking")
+            elif part.get("type") == "text":
+                self._say(a_text(part.get("text"), "text"))
+
+    def _take_details(self, details: Any, *, alone: bool) -> None:
+        """OpenRouter's: thoughts with their signatures, in pieces that belong together by kind and index."""
+        for piece in a_list(details, "reasoning_details"):
+            piece = a_mapping(piece, "reasoning_details")
+            if alone:
+                self._think(a_text(piece.get("text") or piece.get("summary"), "thinking"), "reasoning")
+            last = self._details[-1] if self._details else {}
+            if any(last.get(name) != piece.get(name) for name in ("type", "index")) or not last:
+                self._details.append(dict(piece))
+                continue
+            for name, value in piece.items():
+                grows = name in ("text", "summary", "data") and isinstance(last.get(name), str)
+                last[name] = (
+                    last[name] + value if grows and isinstance(value, str) else value or last.get(name)
+                )
+        if self._details and self._thoughts is None:
+            self._think("", "reasoning_details")
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    read = read if isinstance(read, Mapping) else {"cached_tokens": usage.get("prompt_cache_hit_tokens")}
+    written = written if isinstance(written, Mapping) else {}
+    return Usage(
+        input_tokens=a_count(usage.get("prompt_tokens")),
+        output_tokens=a_count(usage.get("completion_tokens")),
+        cached_input_tokens=a_count(read.get("cached_tokens")),
+        reasoning_tokens=a_count(written.get("reasoning_tokens")),
+        cache_write_tokens=a_count(read.get("cache_write_tokens")),
+    )

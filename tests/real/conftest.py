@@ -1,0 +1,106 @@
+"""aimock, a mock model server of somebody else's making, running on loopback; see test_aimock.py.
+
+It speaks three formats as its own authors read them, so it is a second opinion on ours. What it answers to
+which question stands in `aimock/fixtures.json`. It is installed once, into `.venv`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+
+from stage0_gateway import Gateway
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = Path(__file__).parent / "aimock"
+INSTALLED = ROOT / ".venv" / "aimock"
+KEY = "sk-the-right-key"
+FORMATS = {
+    "openai": ("openai:gpt-5-mini", "/v1"),
+    "anthropic": ("anthropic:claude-haiku-4-5", "/v1"),
+    "gemini": ("gemini:gemini-2.5-flash", "/v1beta"),
+}
+QUIET = ("--no-audit", "--no-fund", "--no-package-lock")
+NPM = ("npm", "install", *QUIET, "--ignore-scripts", "--engine-strict", "--fetch-retries=1")
+NO_NETWORK = (
+    "ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """aimock, spoken to in one format. Its answers to a question asked again are counted for each test."""
+
+    server: str
+    wire: str
+    test: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def gateway(self, **options):
+        model, path = FORMATS[self.wire]
+        base_url = f"{self.server}{path}?testId={self.test}"
+        return Gateway(model, **{"api_key": KEY, "base_url": base_url, "max_retries": 0, **options})
+
+    def seen(self):
+        """The requests that came in, as aimock understood them: in OpenAI's format, whatever they came in."""
+        query = {"testId": self.test}
+        answer = httpx.get(f"{self.server}/__aimock/journal", params=query, headers={"x-api-key": KEY})
+        return [entry["body"] for entry in answer.raise_for_status().json()]
+
+
+@pytest.fixture(scope="session")
+def aimock():
+    """The URL of the running server."""
+    if missing := [name for name in ("node", "npm") if not shutil.which(name)]:
+        pytest.skip(f"{' and '.join(missing)} not installed; aimock needs Node 20.15 or later")
+    install()
+    command = [INSTALLED / "node_modules" / ".bin" / "aimock", "--config", "aimock.json", "--port", "0"]
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("AIMOCK_")}
+    with subprocess.Popen(command, cwd=SETTINGS, env=outer, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            said = server.stdout.readline()
+            ready = re.fullmatch(r"aimock server listening on (\S+)\n", said)
+            assert ready, f"aimock did not say where it listens, but {said!r}; stderr may say why"
+            yield ready[1]
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(params=FORMATS)
+def peer(request, aimock):
+    return Peer(aimock, request.param)
+
+
+@pytest.fixture(params=["whole", "streamed"])
+def ask(request):
+    """`await ask(gateway, messages, …)` gives the reply that `chat` gives, or the one a stream ends with."""
+
+    async def whole(gateway, messages, **options):
+        return await gateway.chat(messages, **options)
+
+    async def streamed(gateway, messages, **options):
+        async with gateway.stream(messages, **options) as stream:
+            return await stream.final_message()
+
+    return {"whole": whole, "streamed": streamed}[request.param]
+
+
+def install():
+    """Have npm fetch aimock, unless it has done so for this very package.json."""
+    wanted, stamp = (SETTINGS / "package.json").read_text(), INSTALLED / ".installed"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    (INSTALLED / "package.json").write_text(wanted)
+    done = subprocess.run(NPM, cwd=INSTALLED, capture_output=True, text=True, timeout=300)
+    if done.returncode and re.search(rf"npm (?:error|ERR!) code (?:{NO_NETWORK})", done.stderr):
+        pytest.skip("aimock is not installed, and no npm registry can be reached from here")
+    if done.returncode and "EBADENGINE" in done.stderr:
+        pytest.skip("aimock needs Node 20.15 or later")
+    assert done.returncode == 0, done.stderr
+    stamp.write_text(wanted)

@@ -1,0 +1,217 @@
+import pytest
+
+from stage0_gateway import (
+    ChatResponse,
+    Citation,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    Usage,
+)
+from stage0_gateway.draft import Draft
+from stage0_gateway.stream_events import (
+    EVENT_NAMES,
+    CitationEvent,
+    ContentBlockDeltaEvent,
+    ContentBlockStartEvent,
+    ContentBlockStopEvent,
+    InputJsonEvent,
+    SignatureEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+)
+
+
+def make(wanted=EVENT_NAMES, names=None):
+    return Draft("openai", names, wanted)
+
+
+def test_nothing_yet_is_an_empty_message():
+    assert make().message() == Message.assistant("")
+
+
+def test_text_grows_and_is_told_with_its_block():
+    draft = make()
+    block = draft.start_text()
+    for delta in ("a", "", "b"):
+        draft.write(block, delta)
+    draft.stop(block)
+    assert draft.message() == Message.assistant("ab")
+    assert draft.events == [
+        ContentBlockStartEvent(0, "text"),
+        ContentBlockDeltaEvent(0, "text", "a"),
+        TextEvent("a", 0, block),
+        ContentBlockDeltaEvent(0, "text", "b"),
+        TextEvent("b", 0, block),
+        ContentBlockStopEvent(0, "text", TextPart("ab")),
+    ]
+
+
+def test_thinking_is_apart_from_text_and_keeps_its_signature():
+    draft = make({"thinking", "signature", "text"})
+    block = draft.start_text("thinking")
+    draft.write(block, "hm")
+    draft.sign(block, "signature", "s")
+    draft.sign(block, "signature", "")
+    draft.write(draft.start_text(), "a")
+    assert draft.message().content == (ThinkingPart("hm", {"openai": {"signature": ""}}), TextPart("a"))
+    assert draft.events == [
+        ThinkingEvent("hm", 0, block),
+        SignatureEvent("s", 0),
+        TextEvent("a", 1, draft.blocks[1]),
+    ]
+
+
+def test_a_call_is_told_whole_when_it_ends():
+    draft = make()
+    block = draft.start_call("1", "f")
+    draft.fill(block, '{"a": ')
+    draft.fill(block, "1}")
+    draft.stop(block)
+    call = ToolCall("1", "f", '{"a": 1}')
+    assert draft.events == [
+        ContentBlockStartEvent(0, "tool_call", "f"),
+        ContentBlockDeltaEvent(0, "tool_call", '{"a": '),
+        InputJsonEvent('{"a": ', 0, block),
+        ContentBlockDeltaEvent(0, "tool_call", "1}"),
+        InputJsonEvent("1}", 0, block),
+        ToolCallEvent(call, 0),
+        ContentBlockStopEvent(0, "tool_call", call),
+    ]
+
+
+def test_no_event_is_made_that_nobody_waits_for():
+    draft = make(())
+    text, call = draft.start_text(), draft.start_call("1", "f")
+    draft.write(text, "a")
+    draft.fill(call, "{}")
+    draft.sign(text, "signature", "s")
+    draft.cite(text, Citation("u"))
+    draft.stop_all()
+    assert draft.events == []
+
+
+def test_a_block_ends_once():
+    draft = make({"tool_call"})
+    draft.stop(draft.start_call("1", "f"))
+    draft.start_call("2", "g")
+    draft.stop_all()
+    draft.response("tool_calls")
+    assert draft.events == [ToolCallEvent(ToolCall("1", "f"), 0), ToolCallEvent(ToolCall("2", "g"), 1)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "ids"),
+    [(["", "x", ""], ["call_0", "x", "call_2"]), (["call_1", ""], ["call_1", "call_2"])],
+)
+def test_an_id_that_is_missing_is_made_of_the_place_among_the_calls_and_was_not_there_before(sent, ids):
+    draft = make()
+    draft.start_text()
+    assert [draft.start_call(call_id, "f").id for call_id in sent] == ids
+
+
+def test_a_name_that_was_changed_for_the_provider_becomes_the_tools_own_again():
+    draft = make(names={"a_b_1": "a.b"})
+    assert [draft.start_call("1", name).name for name in ("a_b_1", "f")] == ["a.b", "f"]
+    assert draft.events[0] == ContentBlockStartEvent(0, "tool_call", "a.b")
+
+
+def test_no_arguments_are_an_empty_object_and_what_is_whole_is_known():
+    draft = make()
+    block = draft.start_call("1", "f")
+    seen = [(block.part("openai").arguments, block.is_whole)]
+    for delta in ('{"a"', ": 1}"):
+        draft.fill(block, delta)
+        seen.append((block.part("openai").arguments, block.is_whole))
+    assert seen == [("{}", False), ('{"a"', False), ('{"a": 1}', True)]
+
+
+def test_what_only_the_provider_has_a_word_for_is_kept_as_it_is_by_then():
+    draft = make({"content_block_stop"})
+    block = draft.start_provider({"type": "search"})
+    block.data["query"] = "x"
+    draft.stop(block)
+    block.data["late"] = 1
+    part = ProviderPart("openai", {"type": "search", "query": "x"})
+    assert draft.events == [ContentBlockStopEvent(0, "provider", part)]
+    assert draft.message().content == (ProviderPart("openai", {**part.data, "late": 1}),)
+
+
+def test_what_a_text_cites_stays_with_it():
+    draft = make({"citation"})
+    block, citation = draft.start_text(), Citation("u", quote="q")
+    draft.write(block, "a")
+    draft.cite(block, citation)
+    assert draft.events == [CitationEvent(citation, 0)]
+    assert draft.message().content == (TextPart("a", (citation,)),)
+
+
+def test_where_a_call_stood_is_kept_only_if_something_follows_it():
+    draft = make()
+    draft.start_call("1", "f").data["x"] = 1
+    draft.write(draft.start_text(), "a")
+    draft.start_call("2", "g")
+    assert draft.message() == Message.assistant(
+        "a", [ToolCall("1", "f", provider_data={"openai": {"x": 1, "at": 0}}), ToolCall("2", "g")]
+    )
+
+
+@pytest.mark.parametrize("delta", [None, 5, ["a"], b"a"], ids=repr)
+def test_a_delta_that_is_no_text_is_refused(delta):
+    draft = make()
+    text, call = draft.start_text(), draft.start_call("1", "f")
+    with pytest.raises(ValueError, match="a delta must be text"):
+        draft.write(text, delta)
+    with pytest.raises(ValueError, match="a delta must be text"):
+        draft.fill(call, delta)
+
+
+def test_the_reply_is_all_that_was_learned_and_ends_what_is_open():
+    draft = make({"content_block_stop"})
+    draft.usage, draft.model, draft.request_id = Usage(1, 2), "m", "r"
+    draft.raw_finish_reason, draft.refusal, draft.block_reason = "odd", "no", "why"
+    draft.write(draft.start_text(), "a")
+    assert draft.has_calls is False
+    response = draft.response("refusal", {"x": 1})
+    assert (response, response.raw) == (
+        ChatResponse(Message.assistant("a"), "refusal", "odd", Usage(1, 2), "m", None, "r", "no", "why"),
+        {"x": 1},
+    )
+    assert draft.events == [ContentBlockStopEvent(0, "text", TextPart("a"))]
+
+
+def test_what_was_taken_of_a_message_does_not_grow_with_it():
+    draft = make()
+    block = draft.start_text()
+    draft.write(block, "a")
+    block.data["x"] = 1
+    early = draft.message()
+    draft.write(block, "b")
+    block.data["y"] = 2
+    assert early.content == (TextPart("a", provider_data={"openai": {"x": 1}}),)
+
+
+def test_a_letter_that_came_in_two_halves_is_whole_in_the_end():
+    draft = make()
+    text, call, thinking = draft.start_text(), draft.start_call("1", "f"), draft.start_text("thinking")
+    for half in ("🙂\ud83d", "\ude42\ud83d"):
+        draft.write(text, half)
+        draft.write(thinking, half)
+        draft.fill(call, half)
+    draft.stop_all()
+    message = draft.message()
+    assert (message.text, message.thinking) == ("🙂🙂\ud83d", "🙂🙂\ud83d")
+    assert [each.tool_call.arguments for each in draft.events if each.name == "tool_call"] == ["🙂🙂\ud83d"]
+
+
+def test_looking_at_a_long_text_after_every_piece_takes_no_longer_than_its_length():
+    """It would not end within anybody's patience, if every look put all pieces together again."""
+    draft, piece = make(()), "0123456789" * 10
+    block = draft.start_text()
+    for _ in range(300_000):
+        draft.write(block, piece)
+        assert block.text.endswith("9")
+    assert len(block.text) == 30_000_000

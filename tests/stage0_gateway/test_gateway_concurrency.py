@@ -1,0 +1,173 @@
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from stage0_gateway import Gateway, InvalidRequest, Message, StreamInterrupted
+
+ASK = [Message.user("hi")]
+
+
+def text(content, finish_reason=None):
+    choice = {"delta": {"content": content}, "finish_reason": finish_reason}
+    return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+
+
+STREAM = [text("y"), text("es", "stop")]
+WHOLE = [b'{"choices": [{"message": {"content": "yes"}}]}']
+
+
+class Counting(httpx.AsyncBaseTransport):
+    """Answers with the next body, the last one again and again; counts the exchanges not closed yet."""
+
+    def __init__(self, *bodies, status=200):
+        self.bodies, self.status, self.open, self.most = list(bodies), status, 0, 0
+
+    async def handle_async_request(self, request):
+        self.open += 1
+        self.most = max(self.most, self.open)
+        body = self.bodies.pop(0) if len(self.bodies) > 1 else self.bodies[0]
+        return httpx.Response(self.status, stream=Body(self, body))
+
+
+class Body(httpx.AsyncByteStream):
+    """An error in it is raised, and None never comes."""
+
+    def __init__(self, counting, chunks):
+        self.counting, self.chunks = counting, chunks
+
+    async def __aiter__(self):
+        for chunk in self.chunks:
+            await asyncio.sleep(0)
+            if isinstance(chunk, Exception):
+                raise chunk
+            if chunk is None:
+                await asyncio.Event().wait()
+            yield chunk
+
+    async def aclose(self):
+        self.counting.open -= 1
+
+
+def one_at_a_time(transport):
+    return Gateway("openai:m", transport=transport, max_concurrency=1, max_retries=0)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("body", [WHOLE, STREAM], ids=["chat", "stream"])
+async def test_no_more_requests_are_under_way_than_allowed(body, most):
+    counting = Counting(body)
+    gateway = Gateway("openai:m", transport=counting, max_concurrency=most)
+    ask = gateway.chat if body is WHOLE else lambda messages: gateway.stream(messages).final_message()
+    replies = await asyncio.gather(*[ask(ASK) for _ in range(10)])
+    assert [each.content for each in replies] == ["yes"] * 10
+    assert (counting.most, counting.open) == (most, 0)
+
+
+async def test_without_a_limit_all_are_under_way_at_once():
+    counting = Counting(WHOLE)
+    gateway = Gateway("openai:m", transport=counting)
+    await asyncio.gather(*[gateway.chat(ASK) for _ in range(50)])
+    assert (counting.most, counting.open) == (50, 0)
+
+
+async def fails(gateway):
+    with pytest.raises(StreamInterrupted):
+        await gateway.stream(ASK).final_message()
+
+
+async def is_aborted(gateway):
+    stream = gateway.stream(ASK)
+    stream.on("text", lambda event: stream.abort())
+    await stream.emitted("end")
+
+
+async def is_cancelled(gateway):
+    task = asyncio.create_task(gateway.stream(ASK).final_message())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def is_left(gateway):
+    async with gateway.stream(ASK) as stream:
+        await stream.emitted("text")
+
+
+async def is_never_read(gateway):
+    gateway.stream(ASK)
+
+
+async def cannot_be_sent(gateway):
+    with pytest.raises(ValueError, match="JSON"):
+        await gateway.chat(ASK, temperature=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("how", "first"),
+    [
+        (fails, [text("y"), httpx.ReadError("reset")]),
+        (is_aborted, [text("y"), None]),
+        (is_cancelled, [text("y"), None]),
+        (is_cancelled, [None]),
+        (is_left, [text("y"), None]),
+        (is_never_read, STREAM),
+        (cannot_be_sent, STREAM),
+    ],
+)
+async def test_the_place_of_a_stream_is_free_again_however_it_ends(how, first):
+    counting = Counting(first, STREAM)
+    gateway = one_at_a_time(counting)
+    await how(gateway)
+    assert (await gateway.stream(ASK).final_message()).content == "yes"
+    assert (counting.most, counting.open) == (1, 0)
+
+
+async def test_a_stream_that_is_dropped_unread_gives_its_place_back():
+    gateway = one_at_a_time(Counting([text("y"), None], STREAM))
+    async for event in gateway.stream(ASK):
+        if event.name == "text":
+            break
+    async with asyncio.timeout(5):
+        assert (await gateway.stream(ASK).final_message()).content == "yes"
+
+
+async def test_the_place_of_a_request_that_is_refused_is_free_again():
+    counting = Counting([b'{"error": {"message": "no"}}'], status=400)
+    gateway = one_at_a_time(counting)
+    for _ in range(3):
+        with pytest.raises(InvalidRequest, match="no"):
+            await gateway.chat(ASK)
+        with pytest.raises(InvalidRequest, match="no"):
+            await gateway.stream(ASK).final_message()
+    assert (counting.most, counting.open) == (1, 0)
+
+
+async def test_whoever_waits_for_a_place_may_be_cancelled():
+    counting = Counting([text("y"), None], STREAM)
+    gateway = one_at_a_time(counting)
+    async with gateway.stream(ASK) as stream:
+        await stream.emitted("text")
+        waiting = asyncio.create_task(gateway.chat(ASK))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert counting.open == 1
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert (await gateway.stream(ASK).final_message()).content == "yes"
+
+
+async def test_the_time_spent_waiting_for_a_place_is_not_the_servers():
+    gateway = Gateway(
+        "openai:m", transport=Counting([text("y"), None], WHOLE), max_concurrency=1, timeout=0.05
+    )
+    async with gateway.stream(ASK) as stream:
+        await stream.emitted("text")
+        waiting = asyncio.create_task(gateway.chat(ASK))
+        with pytest.raises(Exception, match="No complete answer within"):
+            await stream.final_message()
+    assert (await waiting).content == "yes"

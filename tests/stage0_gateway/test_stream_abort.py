@@ -1,0 +1,295 @@
+import asyncio
+import gc
+import json
+
+import httpx
+import pytest
+
+from stage0_gateway import Gateway, StreamInterrupted
+
+ASK = [{"role": "user", "content": "hi"}]
+
+
+def text(content):
+    return f"data: {json.dumps({'choices': [{'delta': {'content': content}}]})}\n\n".encode()
+
+
+END = [b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n', b"data: [DONE]\n\n"]
+
+
+class Body(httpx.AsyncByteStream):
+    """Gives its chunks one after the other; None never comes. Remembers being closed, and may be slow at it."""
+
+    def __init__(self, *chunks, slow_to_close=False):
+        self.chunks, self.slow_to_close = chunks, slow_to_close
+        self.closed = 0
+        self.closing = asyncio.Event()
+
+    async def __aiter__(self):
+        for chunk in self.chunks:
+            await asyncio.sleep(0)
+            if chunk is None:
+                await asyncio.Event().wait()
+            yield chunk
+
+    async def aclose(self):
+        self.closed += 1
+        self.closing.set()
+        if self.slow_to_close:
+            await asyncio.Event().wait()
+
+
+def gateway(body, **options):
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=body))
+    return Gateway("openai:m", transport=transport, max_retries=0, **options)
+
+
+async def names(stream):
+    return [event.name async for event in stream.events("connect", "text", "final_message", "abort", "end")]
+
+
+async def turns(number=20):
+    """Let the others run until they wait for something that does not come."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def others():
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+ABORTED = ["connect", "text", "abort", "end"]
+
+
+async def test_a_listener_may_abort():
+    body = Body(text("a"), text("b"), *END)
+    stream = gateway(body).stream(ASK)
+    stream.on("text", lambda event: stream.abort("enough"))
+    told = []
+    stream.on("abort", told.append)
+    assert await names(stream) == ABORTED
+    assert ([event.reason for event in told], body.closed) == (["enough"], 1)
+
+
+async def test_whoever_reads_may_abort():
+    body = Body(text("a"), text("b"), *END)
+    stream = gateway(body).stream(ASK)
+    seen = []
+    async for event in stream.events("text", "abort", "end"):
+        seen.append(event.name)
+        stream.abort()
+    assert (seen, body.closed, stream.current_message.text) == (["text", "abort", "end"], 1, "a")
+
+
+async def test_another_task_may_abort_while_the_server_is_silent():
+    body = Body(text("a"), None)
+    stream = gateway(body).stream(ASK)
+    watching = asyncio.create_task(names(stream))
+    waiting = asyncio.create_task(stream.final_message())
+    await turns()
+    stream.abort("enough")
+    assert await watching == ABORTED
+    with pytest.raises(StreamInterrupted, match=r"aborted before its end: enough\.") as caught:
+        await waiting
+    assert (caught.value.retryable, body.closed) == (False, 1)
+    assert (watching.cancelling(), waiting.cancelling()) == (0, 0)  # no trace of the interruption is left
+
+
+async def test_a_stream_may_be_aborted_before_it_is_read():
+    sent = []
+    transport = httpx.MockTransport(sent.append)
+    stream = Gateway("openai:m", transport=transport).stream(ASK)
+    stream.abort("never mind")
+    assert await names(stream) == ["abort", "end"]
+    with pytest.raises(StreamInterrupted, match="never mind"):
+        await stream.final_message()
+    assert sent == []
+
+
+@pytest.mark.parametrize("who", ["another task", "a report of the gateway"])
+async def test_a_stream_may_be_aborted_while_the_server_has_not_answered(who):
+    ended = []
+
+    async def hang(request):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(request)
+
+    def report(event):
+        if who != "another task":
+            stream.abort()
+
+    stream = Gateway("openai:m", transport=httpx.MockTransport(hang), on_event=report).stream(ASK)
+    watching = asyncio.create_task(names(stream))
+    await turns()
+    stream.abort()
+    assert (await watching, len(ended)) == (["abort", "end"], 1)
+
+
+@pytest.mark.parametrize("last", ["final_message", "end"])
+async def test_an_abort_of_a_reply_that_is_complete_changes_nothing(last):
+    stream = gateway(Body(text("a"), *END)).stream(ASK)
+    stream.on(last, lambda event: stream.abort())
+    assert await names(stream) == ["connect", "text", "final_message", "end"]
+    stream.abort()
+    assert (await stream.final_message()).content == "a"
+
+
+async def test_an_abort_of_a_stream_that_failed_changes_nothing():
+    stream = gateway(Body(text("a"))).stream(ASK)
+    told = []
+    stream.on("error", lambda event: stream.abort()).on("abort", told.append)
+    with pytest.raises(StreamInterrupted, match="before the reply was complete"):
+        await names(stream)
+    assert told == []
+
+
+async def test_the_first_abort_counts():
+    stream = gateway(Body(text("a"), None)).stream(ASK)
+    waiting = asyncio.create_task(stream.emitted("abort"))
+    await turns()
+    stream.abort("first")
+    stream.abort("second")
+    assert (await waiting).reason == "first"
+    stream.abort("third")
+    assert await names(stream) == []
+
+
+@pytest.mark.parametrize("when", ["request", "response"])
+async def test_a_report_of_the_gateway_may_abort_and_interrupts_nobody_afterwards(when):
+    def report(event):
+        if event.name == when:
+            stream.abort()
+
+    stream = gateway(Body(text("a"), *END), on_event=report).stream(ASK)
+    assert (await names(stream))[-2:] in (["abort", "end"], ["final_message", "end"])
+    await turns()  # a cancellation that was meant for the reading would come out here
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_leaving_the_block_early_hangs_up():
+    body = Body(text("a"), text("b"), None)
+    async with gateway(body).stream(ASK) as stream:
+        assert (await stream.emitted("text")).delta == "a"
+    assert body.closed == 1
+    with pytest.raises(StreamInterrupted, match="aborted before its end: closed"):
+        await stream.final_message()
+
+
+async def test_a_block_that_fails_hangs_up_and_tells_its_own_error():
+    body = Body(text("a"), None)
+    with pytest.raises(ZeroDivisionError):
+        async with gateway(body).stream(ASK) as stream:
+            1 / len((await stream.emitted("text")).delta[1:])
+    assert body.closed == 1
+
+
+async def test_closing_a_stream_while_another_task_reads_ends_its_reading():
+    body = Body(text("a"), None)
+    stream = gateway(body).stream(ASK)
+    watching = asyncio.create_task(names(stream))
+    await turns()
+    await stream.aclose()
+    assert body.closed == 1
+    assert await watching == ABORTED
+
+
+async def test_cancelling_the_task_hangs_up():
+    body = Body(text("a"), None)
+    stream = gateway(body).stream(ASK)
+    reading = asyncio.create_task(stream.final_message())
+    await turns()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert body.closed == 1
+
+
+async def test_cancelling_one_reader_is_an_end_that_the_others_are_told_of():
+    body = Body(text("a"), None)
+    stream = gateway(body).stream(ASK)
+    first = asyncio.create_task(names(stream))
+    await turns()
+    second = asyncio.create_task(names(stream))
+    await turns()
+    first.cancel()
+    assert await second == ["abort", "end"]
+    with pytest.raises(StreamInterrupted, match="cancelled"):
+        await stream.final_message()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_cancelling_one_who_only_waits_disturbs_nobody():
+    body = Body(text("a"), None)
+    stream = gateway(body).stream(ASK)
+    first = asyncio.create_task(names(stream))
+    await turns()
+    second = asyncio.create_task(stream.final_message())
+    await turns()
+    second.cancel()
+    await turns()
+    assert (first.done(), body.closed) == (False, 0)
+    stream.abort()
+    assert await first == ABORTED
+
+
+async def test_a_cancellation_while_an_abort_hangs_up_is_not_lost():
+    body = Body(text("a"), text("b"), None, slow_to_close=True)
+    stream = gateway(body).stream(ASK)
+    stream.on("text", lambda event: stream.abort())
+    reading = asyncio.create_task(names(stream))
+    await body.closing.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def test_a_cancellation_and_an_abort_at_once_are_a_cancellation():
+    stream = gateway(Body(text("a"), None)).stream(ASK)
+    reading = asyncio.create_task(names(stream))
+    await turns()
+    stream.abort()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def test_a_task_that_was_cancelled_before_may_read_on_and_be_aborted():
+    stream = gateway(Body(text("a"), None)).stream(ASK)
+
+    async def read():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return await names(stream)
+
+    reading = asyncio.create_task(read())
+    await turns()
+    reading.cancel()
+    await turns()
+    stream.abort()
+    assert await reading == ABORTED
+
+
+async def test_a_time_limit_of_the_callers_own_hangs_up():
+    body = Body(text("a"), None)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01), gateway(body).stream(ASK) as stream:
+            await stream.final_message()
+    assert body.closed == 1
+
+
+@pytest.mark.parametrize("how", ["read to the end", "left early", "aborted"])
+async def test_no_task_is_left_behind(how):
+    before = others()
+    body = Body(text("a"), text("b"), *END)
+    async with gateway(body).stream(ASK) as stream:
+        await (stream.final_message() if how == "read to the end" else stream.emitted("text"))
+        if how == "aborted":
+            stream.abort()
+            await stream.emitted("end")
+    gc.collect()
+    await turns()
+    assert (others(), body.closed) == (before, 1)

@@ -1,0 +1,191 @@
+"""Two calls stay two, and one stays one, however a server numbers, names and cuts them."""
+
+import pytest
+
+from stage0_gateway import ToolCall
+from stage0_gateway.draft import Draft
+from stage0_gateway.wire.call_deltas import CallDeltas
+
+
+def calls(*pieces, whole=False):
+    """The calls that these elements of `tool_calls` amount to."""
+    draft = Draft("openai")
+    deltas = CallDeltas(draft)
+    for each in pieces:
+        deltas.take(each, whole=whole)
+    return draft.message().tool_calls
+
+
+def piece(index=None, call_id=None, name=None, arguments=None):
+    """A piece of a call; what is None is left out."""
+    function = {"name": name, "arguments": arguments}
+    call = {"index": index, "id": call_id, "function": {k: v for k, v in function.items() if v is not None}}
+    return {k: v for k, v in call.items() if v is not None}
+
+
+A, B = ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", '{"y": 2}')
+
+HOSTILE = {
+    "as documented": [
+        piece(0, "a", "f", ""),
+        piece(0, arguments='{"x"'),
+        piece(0, arguments=": 1}"),
+        piece(1, "b", "g", ""),
+        piece(1, arguments='{"y": 2}'),
+    ],
+    "pieces of both take turns": [
+        piece(0, "a", "f", '{"x"'),
+        piece(1, "b", "g", '{"y"'),
+        piece(0, arguments=": 1}"),
+        piece(1, arguments=": 2}"),
+    ],
+    "the index starts at 1": [
+        piece(1, "a", "f", '{"x": 1}'),
+        piece(2, "b", "g", '{"y"'),
+        piece(2, arguments=": 2}"),
+    ],
+    "no index": [
+        piece(None, "a", "f", '{"x"'),
+        piece(None, arguments=": 1}"),
+        piece(None, "b", "g", '{"y"'),
+        piece(None, arguments=": 2}"),
+    ],
+    "no index at first": [
+        piece(None, "a", "f", '{"x"'),
+        piece(0, arguments=": 1}"),
+        piece(None, "b", "g", '{"y": 2}'),
+    ],
+    "both at index 0": [
+        piece(0, "a", "f", '{"x"'),
+        piece(0, arguments=": 1}"),
+        piece(0, "b", "g", '{"y"'),
+        piece(0, arguments=": 2}"),
+    ],
+    "both at index 0, id and name repeated": [
+        piece(0, "a", "f", '{"x"'),
+        piece(0, "a", "f", ": 1}"),
+        piece(0, "b", "g", '{"y"'),
+        piece(0, "b", "g", ": 2}"),
+    ],
+    "both at index 0, taking turns": [
+        piece(0, "a", "f", '{"x"'),
+        piece(0, "b", "g", '{"y"'),
+        piece(0, "a", "f", ": 1}"),
+        piece(0, "b", "g", ": 2}"),
+    ],
+    "the id alone repeated": [
+        piece(0, "a", "f", '{"x"'),
+        piece(0, "b", "g", '{"y"'),
+        piece(0, "a", arguments=": 1}"),
+        piece(0, "b", "", ": 2}"),
+    ],
+    "another id with every piece": [
+        piece(0, "a", "f", '{"x"'),
+        piece(0, "z1", arguments=": 1}"),
+        piece(1, "b", "g", '{"y"'),
+        piece(1, "z2", arguments=": 2}"),
+    ],
+    "whole calls": [piece(0, "a", "f", '{"x": 1}'), piece(1, "b", "g", '{"y": 2}')],
+    "arguments as objects": [piece(0, "a", "f", {"x": 1}), piece(1, "b", "g", {"y": 2})],
+    "a piece for an index that is not known": [
+        piece(0, "a", "f", '{"x"'),
+        piece(7, arguments=": 1}"),
+        piece(1, "b", "g", '{"y": 2}'),
+    ],
+    "pieces that hold nothing": [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}},
+        {"index": 0, "id": None, "function": {"name": None, "arguments": ""}},
+        {"index": 0, "id": "", "function": {"name": "", "arguments": '{"x": 1}'}},
+        {"index": 1, "id": "b", "function": {"name": "g", "arguments": '{"y": 2}'}},
+        {"index": 1, "function": None},
+    ],
+}
+
+
+@pytest.mark.parametrize("pieces", HOSTILE.values(), ids=HOSTILE)
+def test_two_calls_stay_two_calls(pieces):
+    assert calls(*pieces) == (A, B)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, "", "f", '{"x": 1}'), piece(0, "", "g", '{"y": 2}')],
+        [piece(None, None, "f", '{"x": 1}'), piece(None, None, "g", '{"y": 2}')],
+        [piece(0, None, "f", '{"x"'), piece(0, None, "f", ": 1}"), piece(0, None, "g", '{"y": 2}')],
+    ],
+    ids=["ids empty", "neither id nor index", "the name repeated"],
+)
+def test_calls_without_ids_get_one_each(pieces):
+    assert calls(*pieces) == (ToolCall("call_0", "f", '{"x": 1}'), ToolCall("call_1", "g", '{"y": 2}'))
+
+
+TWICE = ('{"x": {"y": 1}}', '{"x": 2}')
+
+
+@pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
+@pytest.mark.parametrize("index", [None, 0])
+def test_two_whole_calls_of_one_tool_stay_two(index, call_id):
+    made = calls(*(piece(index, call_id, "f", arguments) for arguments in TWICE))
+    assert tuple(call.arguments for call in made) == TWICE
+
+
+@pytest.mark.parametrize("index", [None, 0])
+def test_an_object_within_the_arguments_is_no_second_call(index):
+    pieces = [piece(index, "a", "f", each) for each in ('{"x": ', '{"y": 1}', "}", "")]
+    assert calls(*pieces) == (ToolCall("a", "f", TWICE[0]),)
+
+
+def test_the_same_id_at_two_indexes_is_two_calls():
+    pieces = [piece(at, "a", "f", arguments) for arguments in ('{"x"', ": 1}") for at in (0, 1)]
+    assert [call.arguments for call in calls(*pieces)] == ['{"x": 1}', '{"x": 1}']
+
+
+@pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
+@pytest.mark.parametrize("index", [None, 0])
+def test_another_name_is_another_call_before_anything_is_whole(index, call_id):
+    made = calls(piece(index, call_id, "f"), piece(index, call_id, "g"), piece(index, arguments="{}"))
+    assert [call.name for call in made] == ["f", "g"]
+
+
+@pytest.mark.parametrize("arguments", [[None], [""], ["", ""], ["{}"], ["{", "}"], [{}]], ids=repr)
+def test_no_arguments_in_any_form_are_none(arguments):
+    first, *rest = arguments
+    pieces = [piece(0, "a", "f", first), *(piece(0, arguments=each) for each in rest)]
+    assert calls(*pieces) == (ToolCall("a", "f", "{}"),)
+
+
+@pytest.mark.parametrize("call_id", [None, "", "a"])
+@pytest.mark.parametrize("index", [None, 0])
+@pytest.mark.parametrize("arguments", [None, "", '{"x', "{}"])
+def test_each_element_of_a_whole_message_is_a_call_whatever_it_shares_with_another(index, call_id, arguments):
+    made = calls(piece(index, call_id, "f", arguments), piece(index, call_id, "f", arguments), whole=True)
+    assert [call.arguments for call in made] == [arguments or "{}"] * 2
+
+
+def test_a_custom_tools_input_is_its_arguments():
+    made = calls(
+        {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}},
+        {"index": 0, "custom": {"input": "y"}},
+    )
+    assert made == (ToolCall("a", "f", "xy"),)
+
+
+def test_what_the_provider_wants_to_see_again_is_kept_with_its_call():
+    (call,) = calls({**piece(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}})
+    assert call.provider_data == {"openai": {"extra_content": {"google": {"thought_signature": "s"}}}}
+
+
+@pytest.mark.parametrize(
+    ("piece", "said"),
+    [
+        (piece(0, "a", None, "{}"), "function needs a 'name'"),
+        (piece(0, arguments="{}"), "function needs a 'name'"),
+        ("f", "tool call must be a JSON object, not str"),
+        ({"function": {"name": 5}}, "name must be text, not int"),
+        ({"id": 5, "function": {"name": "f"}}, "id must be text, not int"),
+    ],
+)
+def test_what_is_no_piece_of_a_call_is_refused_in_words(piece, said):
+    with pytest.raises(ValueError, match=said):
+        calls(piece)

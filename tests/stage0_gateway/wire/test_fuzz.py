@@ -1,0 +1,233 @@
+"""Whatever a server sends: a response or an error of our tree, the same however the bytes are cut."""
+
+import copy
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stage0_gateway import ChatRequest, ChatResponse, GatewayError, Message
+from stage0_gateway.sse import SseReader
+from stage0_gateway.stream_events import EVENT_NAMES
+from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire.reading import read_end, read_event
+
+WIRES = (openai, anthropic, gemini)
+many = settings(max_examples=300)
+each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
+
+
+def chunk(delta, finish_reason=None, **more):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], **more}
+
+
+def block(index, start, *deltas):
+    yield {"type": "content_block_start", "index": index, "content_block": start}
+    yield from ({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
+    yield {"type": "content_block_stop", "index": index}
+
+
+def parts(*several, **more):
+    return {"candidates": [{"content": {"parts": list(several)}, **more}], "modelVersion": "m"}
+
+
+DETAIL = {"type": "reasoning.text", "index": 0, "text": "hm", "signature": "s"}
+CITED = {"type": "url_citation", "url_citation": {"url": "u", "title": "t"}}
+SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+QUOTED = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "q"}
+STREAMS = {
+    "openai": [
+        chunk({"role": "assistant", "reasoning": "hm", "reasoning_details": [DETAIL]}, id="r", model="m"),
+        chunk({"content": "Grüße 你好 "}),
+        chunk({"content": [{"type": "text", "text": "🙂"}], "annotations": [CITED], "refusal": None}),
+        chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"a":'}}]}),
+        chunk({"tool_calls": [{"index": 0, "function": {"arguments": " 1}"}, "extra_content": {"g": 1}}]}),
+        chunk({"tool_calls": [{"id": "b", "function": {"name": "g", "arguments": "{}"}}]}, "tool_calls"),
+        {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {}}},
+    ],
+    "anthropic": [
+        {"type": "message_start", "message": {"id": "r", "model": "m", "usage": {"input_tokens": 3}}},
+        {"type": "ping"},
+        *block(
+            0,
+            {"type": "thinking", "thinking": "", "signature": ""},
+            {"type": "thinking_delta", "thinking": "hm"},
+            {"type": "signature_delta", "signature": "s"},
+        ),
+        *block(
+            1,
+            {"type": "text", "text": ""},
+            {"type": "text_delta", "text": "Grüße 🙂"},
+            {"type": "citations_delta", "citation": QUOTED},
+        ),
+        *block(2, SEARCH, {"type": "input_json_delta", "partial_json": '{"query": "x"}'}),
+        *block(
+            3,
+            {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+            {"type": "input_json_delta", "partial_json": ""},
+            {"type": "input_json_delta", "partial_json": '{"a": 1}'},
+        ),
+        *block(4, {"type": "compaction"}, {"type": "compaction_delta", "content": "short"}),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 4}},
+        {"type": "message_stop"},
+    ],
+    "gemini": [
+        parts({"text": "hm", "thought": True}, responseId="r"),
+        parts({"text": "Grüße "}, groundingMetadata={"groundingChunks": [{"web": {"uri": "u"}}]}),
+        parts({"text": "🙂", "thoughtSignature": "s"}, {"executableCode": {"code": "1"}}),
+        parts({"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}),
+        parts({"functionCall": {"name": "g", "id": "b"}}, finishReason="STOP"),
+        {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4, "thoughtsTokenCount": 1}},
+    ],
+}
+SAID = {
+    "reasoning_content": "hm",
+    "content": "hi",
+    "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}],
+    "annotations": [CITED],
+}
+BODIES = {
+    "openai": {"choices": [{"message": SAID, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1}},
+    "anthropic": {
+        "type": "message",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "hi", "citations": [QUOTED]},
+            {"type": "tool_use", "id": "a", "name": "f", "input": {"a": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens_details": {"thinking_tokens": 1}},
+    },
+    "gemini": {**STREAMS["gemini"][3], "promptFeedback": {}, "usageMetadata": {"promptTokenCount": 1}},
+}
+
+texts = st.text(st.characters(exclude_categories=()), max_size=8)  # with halves of surrogate pairs
+odd = st.sampled_from(
+    [None, "", [], {}, 0, True, [None], [[]], [{}], {"": None}, {"type": "text", "text": 5}]
+)
+json_values = st.recursive(
+    odd.map(copy.deepcopy) | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def places(value):
+    """Every list and object of a JSON value, with each of its keys."""
+    for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from places(inner)
+
+
+@st.composite
+def mutated(draw, value):
+    """A value in which something was replaced, repeated, exchanged or left out, up to three times."""
+    value = copy.deepcopy(value)
+    for _ in range(draw(st.integers(1, 3))):
+        found = list(places(value)) or [([None], 0)]
+        inside, key = draw(st.sampled_from(found))
+        match draw(st.sampled_from(["replace", "replace", "replace", "leave out", "take from elsewhere"])):
+            case "replace":
+                inside[key] = draw(json_values)
+            case "leave out":
+                del inside[key]
+            case _:
+                other, where = draw(st.sampled_from(found))
+                inside[key] = copy.deepcopy(other[where])
+    return value
+
+
+def assert_sound(response):
+    """It is an error with words; or it holds what it says it holds, and can be saved and sent to anybody."""
+    if isinstance(response, GatewayError):
+        assert str(response)
+        return
+    assert type(response) is ChatResponse
+    assert [type(each) for call in response.tool_calls for each in (call.id, call.name, call.arguments)] == [
+        str
+    ] * (3 * len(response.tool_calls))
+    named = (response.model, response.request_id, response.raw_finish_reason, response.refusal)
+    assert {type(each) for each in named} <= {str, type(None)}
+    assert {type(response.content), type(response.thinking)} == {str}
+    assert Message.from_dict(json.loads(json.dumps(response.message.to_dict()))) is not None
+    for wire in WIRES:
+        json.dumps(wire.encode(ChatRequest("m", (response.message,))))
+
+
+def answer_to(wire, events, *, whole=False):
+    """The response to these events or this whole body, or the error of ours."""
+    try:
+        reader = wire.reader(wanted=EVENT_NAMES)
+        for event in [events] if whole else events:
+            read_event(reader, event, whole=whole)
+        return reader.response(events) if whole else read_end(reader)
+    except GatewayError as error:
+        return error
+
+
+@each_wire
+@given(json_values)
+def test_any_json_is_a_response_or_an_error_of_ours(wire, value):
+    assert_sound(answer_to(wire, [value]))
+    assert_sound(answer_to(wire, value, whole=True))
+
+
+@many
+@each_wire
+@given(data=st.data())
+def test_a_stream_with_anything_changed_is_a_response_or_an_error_of_ours(wire, data):
+    assert_sound(answer_to(wire, data.draw(mutated(STREAMS[wire.NAME]))))
+
+
+@many
+@each_wire
+@given(data=st.data())
+def test_a_whole_reply_with_anything_changed_is_a_response_or_an_error_of_ours(wire, data):
+    assert_sound(answer_to(wire, data.draw(mutated(BODIES[wire.NAME])), whole=True))
+
+
+@each_wire
+@given(st.integers(100, 599), json_values, st.none() | st.floats(0, 99))
+def test_any_refusal_is_an_error_of_ours(wire, status, body, wait):
+    error = wire.decode_error(status, body, wait)
+    assert (isinstance(error, GatewayError), error.status) == (True, status)
+    assert wait is None or error.retry_after == wait
+
+
+def cut(body, places):
+    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
+    return [body[a:b] for a, b in pairwise(edges)]
+
+
+def events_of(chunks):
+    sse = SseReader()
+    return [data for each in chunks for data in sse.feed(each)] + sse.close()
+
+
+pieces = st.sampled_from(
+    [b"data:", b"data: ", b"data", b"\r", b"\n", b"\r\n", b"\n\n", b"data: a\n\n", b":", b"x", "🙂".encode()]
+)
+near_sse = st.lists(pieces).map(b"".join)
+
+
+@many
+@given(st.binary(max_size=60) | near_sse, st.lists(st.integers(0, 999), max_size=9))
+def test_any_bytes_are_the_same_events_however_they_are_cut(body, places):
+    by_event = re.split(rb"(?<=\n\n)|(?<=\r\r)", body)  # as servers cut them
+    assert events_of(cut(body, places)) == events_of(by_event) == events_of([body])
+
+
+@each_wire
+@given(places=st.lists(st.integers(0, 9999), max_size=40), end=st.sampled_from(["\n", "\r", "\r\n"]))
+def test_a_streamed_reply_is_the_same_response_however_its_bytes_are_cut(wire, places, end):
+    body = "".join(
+        f"data: {json.dumps(event, ensure_ascii=False)}{end}{end}" for event in STREAMS[wire.NAME]
+    ).encode()
+    events = [json.loads(data) for data in events_of(cut(body, places))]
+    assert events == STREAMS[wire.NAME]
+    response = answer_to(wire, events)
+    assert (type(response), response) == (ChatResponse, answer_to(wire, STREAMS[wire.NAME]))

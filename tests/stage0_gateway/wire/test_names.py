@@ -1,0 +1,42 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage0_gateway import ToolSpec
+from stage0_gateway.wire.names import own_names, sent_name
+
+ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+
+
+@pytest.mark.parametrize("name", ["f", "get_weather", "_x", "A-1", "a" * 64])
+def test_a_name_that_every_provider_accepts_is_sent_as_it_is(name):
+    assert sent_name(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("math.add", "math_add_ecef409b"),
+        ("math add", "math_add_47dba5ca"),
+        ("1st", "_1st_e01ddf65"),
+        ("天气", "___4d947325"),
+        ("", "__e3b0c442"),
+        ("a" * 65, f"{'a' * 55}_635361c4"),
+    ],
+)
+def test_another_name_is_sent_with_a_fingerprint_that_never_changes(name, sent):
+    assert sent_name(name) == sent
+
+
+@given(st.lists(st.text(max_size=70) | st.text("a.b c", max_size=4), unique=True, max_size=30))
+def test_every_name_becomes_one_that_is_accepted_and_no_two_become_one(names):
+    sent = [sent_name(name) for name in names]
+    assert all(ACCEPTED.fullmatch(each) for each in sent)
+    assert len({*sent}) == len(names)
+
+
+def test_only_the_names_that_were_changed_need_to_be_found_again():
+    tools = [ToolSpec("f", ""), ToolSpec("a.b", ""), ToolSpec("a b", "")]
+    assert own_names(tools) == {sent_name("a.b"): "a.b", sent_name("a b"): "a b"}

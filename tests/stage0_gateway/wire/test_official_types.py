@@ -1,0 +1,124 @@
+"""What we send is what the providers' own libraries would send: every recorded request that carries tools is
+read, written again by our formats, and held against the request types of the official SDKs."""
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from stage0_gateway.serve import anthropic as serve_anthropic
+from stage0_gateway.serve import gemini as serve_gemini
+from stage0_gateway.serve import openai as serve_openai
+from stage0_gateway.wire import anthropic, gemini, openai
+
+FORMATS = {
+    "openai": (serve_openai, openai),
+    "anthropic": (serve_anthropic, anthropic),
+    "gemini": (serve_gemini, gemini),
+}
+
+
+def official_openai() -> TypeAdapter:
+    from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+
+    return TypeAdapter(CompletionCreateParamsNonStreaming)
+
+
+def official_anthropic() -> TypeAdapter:
+    """The types that also know the tools still in beta, which a third of the recordings use."""
+    from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming
+
+    return TypeAdapter(MessageCreateParamsNonStreaming)
+
+
+def walk(value: Any) -> None:
+    """Lists in the SDKs' types are read lazily; an error shows only when they are."""
+    if isinstance(value, dict):
+        for each in value.values():
+            walk(each)
+    elif not isinstance(value, str | bytes) and hasattr(value, "__iter__"):
+        for each in value:
+            walk(each)
+
+
+def check_gemini(body: dict[str, Any]) -> None:
+    from google.genai import types
+
+    for content in body["contents"]:
+        types.Content.model_validate(content)
+    for tool in body.get("tools", ()):
+        types.Tool.model_validate(tool)
+    for name, kind in (
+        ("systemInstruction", types.Content),
+        ("toolConfig", types.ToolConfig),
+        ("generationConfig", types.GenerationConfig),
+    ):
+        if name in body:
+            kind.model_validate(body[name])
+
+
+def requests_with_tools(rows: Iterator[dict], provider: str) -> Iterator[tuple[str, str, dict]]:
+    for row in rows:
+        body = row["request"]["body"]
+        body = json.loads(body) if isinstance(body, str) and body[:1] == "{" else body
+        if row["provider"] == provider and isinstance(body, dict) and body.get("tools"):
+            yield row["id"], row["request"]["path"], body
+
+
+def not_base64(body: dict[str, Any]) -> bool:
+    """A recording whose signature was cut out of it by whoever published it."""
+    signatures = [part.get("thoughtSignature") for one in body["contents"] for part in one["parts"]]
+    try:
+        for signature in filter(None, signatures):
+            base64.b64decode(signature, validate=True)
+    except ValueError:
+        return True
+    return False
+
+
+def unknown_to_the_sdk(adapter: TypeAdapter, body: dict[str, Any]) -> bool:
+    """Whether the recorded request itself holds what these types do not know: newer, or another server's."""
+    try:
+        walk(adapter.validate_python(body))
+    except ValidationError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+def test_every_recorded_request_with_tools_is_well_formed_when_we_write_it(recorded, provider, say):
+    served, wire = FORMATS[provider]
+    checker = {"openai": official_openai, "anthropic": official_anthropic}.get(provider)
+    adapter = checker() if checker else None
+    checked, wrong = 0, {}
+    for name, path, body in requests_with_tools(recorded("wire.jsonl")[0], provider):
+        sent = wire.encode(served.decode_request(body, path))
+        if provider == "gemini" and not_base64(sent):
+            continue
+        checked += 1
+        try:
+            walk(adapter.validate_python(sent)) if adapter else check_gemini(sent)
+        except ValidationError as error:
+            if adapter is None or not unknown_to_the_sdk(adapter, body):
+                wrong[name] = str(error)[:600]
+    say(f"wire.jsonl: {checked} requests with tools checked against the official {provider} types")
+    assert wrong == {}
+    assert checked > 100
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+def test_a_conversation_makes_a_second_round_trip_unchanged(recorded, provider):
+    served, wire = FORMATS[provider]
+    for name, path, body in requests_with_tools(recorded("wire.jsonl")[0], provider):
+        once = wire.encode(served.decode_request(body, path))
+        assert wire.encode(served.decode_request(once, path)) == once, name
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_request_that_is_not_well_formed_is_found(provider):
+    adapter = {"openai": official_openai, "anthropic": official_anthropic}[provider]()
+    with pytest.raises(ValidationError):
+        walk(adapter.validate_python({"model": "m", "max_tokens": 1, "messages": [{"role": "who"}]}))

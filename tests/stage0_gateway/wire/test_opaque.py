@@ -1,0 +1,76 @@
+import pytest
+
+from stage0_gateway import TextPart, ToolCall
+from stage0_gateway.wire.opaque import arguments_object, arguments_text, laid_over, own_data, place_of
+
+KEPT = {"openai": {"a": 1}, "gemini": {"b": 2, "at": 3}}
+
+
+@pytest.mark.parametrize(
+    ("part", "wire", "expected"),
+    [
+        (TextPart("x", provider_data=KEPT), "openai", {"a": 1}),
+        (TextPart("x", provider_data=KEPT), "anthropic", {}),
+        (TextPart("x"), "openai", {}),
+        (ToolCall("1", "f", provider_data=KEPT), "gemini", {"b": 2}),
+    ],
+    ids=["its own", "another's", "none", "without the place of a call"],
+)
+def test_a_format_sends_what_is_kept_under_its_name_and_nothing_else(part, wire, expected):
+    assert own_data(part, wire) == expected
+
+
+def test_what_is_given_is_not_what_is_kept():
+    own_data(TextPart("x", provider_data=KEPT), "openai")["a"] = 5
+    assert KEPT["openai"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (None, {"type": "text", "kept": {"x": 1}}),
+        ({"new": 1}, {"type": "text", "kept": {"x": 1}, "new": 1}),
+        ({"type": "other"}, {"type": "other", "kept": {"x": 1}}),
+        ({"kept": {"y": 2}}, {"type": "text", "kept": {"x": 1, "y": 2}}),
+        ({"kept": {"x": 2}}, {"type": "text", "kept": {"x": 2}}),
+        ({"kept": None}, {"type": "text", "kept": None}),
+    ],
+)
+def test_what_is_laid_over_wins_and_objects_are_joined(data, expected):
+    assert laid_over({"type": "text", "kept": {"x": 1}}, data) == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "place"), [(0, 0), (2, 2), (None, 2), (3, 2), (-1, 2), ("1", 2), (1.0, 2)], ids=repr
+)
+def test_a_call_belongs_to_its_place_as_long_as_there_is_one(at, place):
+    assert place_of(ToolCall("1", "f", provider_data={"gemini": {"at": at}}), "gemini", 2) == place
+
+
+def test_a_call_of_another_format_belongs_to_the_end():
+    call = ToolCall("1", "f", provider_data={"gemini": {"at": 0}})
+    assert (place_of(call, "anthropic", 2), place_of(ToolCall("1", "f"), "gemini", 2)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("", {}),
+        ('{"a": ', {"not_a_json_object": '{"a": '}),
+        ("[1]", {"not_a_json_object": "[1]"}),
+        ("null", {"not_a_json_object": "null"}),
+        ("[" * 9999, {"not_a_json_object": "[" * 9999}),
+    ],
+    ids=["an object", "empty", "cut", "a list", "null", "too deep"],
+)
+def test_arguments_that_are_no_object_are_shown_to_the_model_as_what_they_are(text, value):
+    assert arguments_object(ToolCall("1", "f", text)) == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [("x", "x"), ("", "{}"), (None, "{}"), ({}, "{}"), ({"a": "ü"}, '{"a": "ü"}'), ([1], "[1]")],
+)
+def test_arguments_of_any_kind_are_text(arguments, text):
+    assert arguments_text(arguments) == text

@@ -1,0 +1,277 @@
+"""How a reply in OpenAI's format is read; what is asked: test_openai.py."""
+
+import pytest
+
+from stage0_gateway import (
+    AuthenticationFailed,
+    ChatResponse,
+    Citation,
+    GatewayError,
+    MalformedResponse,
+    Message,
+    ServerFailed,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    Usage,
+)
+from stage0_gateway.stream_events import (
+    EVENT_NAMES,
+    ContentBlockDeltaEvent,
+    ContentBlockStartEvent,
+    ContentBlockStopEvent,
+    InputJsonEvent,
+    TextEvent,
+    ToolCallEvent,
+)
+from stage0_gateway.wire import openai
+from stage0_gateway.wire.reading import read_end, read_event
+
+
+def reply(message, **more):
+    return {"choices": [{"message": message, "finish_reason": "stop"}], "model": "m", **more}
+
+
+def stream(*chunks, names=None, wanted=()):
+    reader = openai.reader(names, wanted)
+    for each in chunks:
+        read_event(reader, each)
+    return read_end(reader)
+
+
+def test_a_whole_reply_is_read():
+    body = reply({"content": "yes"}, id="r1", usage={"prompt_tokens": 3, "completion_tokens": 4})
+    assert openai.decode(body) == ChatResponse(
+        Message.assistant("yes"), "stop", "stop", Usage(3, 4), "m", request_id="r1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({"content": None}, Message.assistant("")),
+        ({}, Message.assistant("")),
+        ({"content": "a", "tool_calls": None}, Message.assistant("a")),
+        (
+            {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            Message.assistant("ab"),
+        ),
+        (
+            {"content": "a", "reasoning_content": "hm"},
+            Message.assistant(
+                (ThinkingPart("hm", {"openai": {"field": "reasoning_content"}}), TextPart("a"))
+            ),
+        ),
+        (
+            {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": None}}]},
+            Message.assistant("", [ToolCall("1", "f", "{}")]),
+        ),
+        (
+            {"tool_calls": [{"id": "", "function": {"name": "f", "arguments": ""}}] * 2},
+            Message.assistant("", [ToolCall("call_0", "f", "{}"), ToolCall("call_1", "f", "{}")]),
+        ),
+        (
+            {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {"a": 1}}}]},
+            Message.assistant("", [ToolCall("1", "f", '{"a": 1}')]),
+        ),
+        (
+            {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": '{"a": '}}]},
+            Message.assistant("", [ToolCall("1", "f", '{"a": ')]),
+        ),
+    ],
+    ids=[
+        "content null",
+        "content absent",
+        "calls null",
+        "content in parts",
+        "reasoning",
+        "arguments null",
+        "two without id and arguments",
+        "arguments as an object",
+        "arguments that do not parse are kept",
+    ],
+)
+def test_what_servers_send_is_read(message, expected):
+    assert openai.decode(reply(message)).message == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "with_calls", "expected"),
+    [
+        ("stop", False, "stop"),
+        ("stop", True, "tool_calls"),
+        ("", True, "tool_calls"),
+        (None, False, "unknown"),
+        ("length", True, "length"),
+        ("content_filter", False, "refusal"),
+        ("weird", False, "unknown"),
+    ],
+)
+def test_the_calls_decide_on_the_finish_reason_unless_the_reply_was_cut(raw, with_calls, expected):
+    calls = [{"id": "1", "function": {"name": "f", "arguments": "{}"}}] if with_calls else []
+    body = {"choices": [{"message": {"content": "", "tool_calls": calls}, "finish_reason": raw}]}
+    response = openai.decode(body)
+    assert (response.finish_reason, response.raw_finish_reason) == (expected, raw or None)
+
+
+def test_a_refusal_is_told_apart_from_an_answer():
+    response = openai.decode(reply({"content": None, "refusal": "I will not."}))
+    assert (response.finish_reason, response.refusal) == ("refusal", "I will not.")
+
+
+def test_an_error_inside_a_successful_answer_is_raised():
+    with pytest.raises(GatewayError, match="overloaded"):
+        openai.decode({"error": {"message": "overloaded"}})
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"choices": []}, {"choices": [{}]}, {"choices": [{"message": 5}]}, {"choices": 3}]
+)
+def test_what_is_no_completion_is_malformed(body):
+    with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
+        openai.decode(body)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": {"a": 1}},
+        {"content": "a", "reasoning": ["b"]},
+        {"tool_calls": [{"id": 5, "function": {"name": "f"}}]},
+        {"tool_calls": [{"id": "1", "function": {"name": None}}]},
+        {"refusal": 7},
+    ],
+)
+def test_a_field_of_the_wrong_type_is_malformed_and_never_made_into_text(message):
+    with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
+        openai.decode(reply(message))
+
+
+def test_what_a_server_counts_and_charges_besides_is_kept():
+    details = {"cached_tokens": 5, "cache_write_tokens": 6}
+    response = openai.decode(
+        reply({"content": "a"}, usage={"prompt_tokens": 9, "prompt_tokens_details": details, "cost": 0.5})
+    )
+    assert (response.usage, response.cost) == (Usage(9, None, 5, cache_write_tokens=6), 0.5)
+    deepseek = openai.decode(reply({"content": "a"}, usage={"prompt_cache_hit_tokens": 5}))
+    assert (deepseek.usage, deepseek.cost) == (Usage(None, None, 5), None)
+
+
+def test_counts_that_are_none_are_unknown():
+    usage = {"prompt_tokens": "5", "completion_tokens": None, "prompt_tokens_details": [1]}
+    assert openai.decode(reply({"content": "a"}, usage=usage)).usage == Usage()
+
+
+def test_citations_and_what_must_go_back_are_kept_with_the_text():
+    note = {"type": "url_citation", "url_citation": {"url": "u", "title": "t", "content": "q"}}
+    said = {"content": "a", "annotations": [note, {"type": "file"}], "extra_content": {"g": 1}}
+    citation = Citation("u", "t", "q", {"openai": note})
+    text = TextPart("a", (citation,), {"openai": {"extra_content": {"g": 1}}})
+    assert openai.decode(reply(said)).message.content == (text,)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "joined"),
+    [
+        (
+            [
+                {"type": "reasoning.text", "text": "h"},
+                {"type": "reasoning.text", "text": "m", "signature": "s"},
+            ],
+            [{"type": "reasoning.text", "text": "hm", "signature": "s"}],
+        ),
+        (
+            [{"type": "reasoning.text", "index": 0, "text": "h"}, {"type": "x", "index": 0, "data": "d"}],
+            [{"type": "reasoning.text", "index": 0, "text": "h"}, {"type": "x", "index": 0, "data": "d"}],
+        ),
+        ([{"type": "x", "index": at, "data": "d"} for at in (0, 1)],) * 2,
+    ],
+    ids=["of one kind", "of two", "of two indexes"],
+)
+def test_details_of_thinking_come_in_pieces_that_belong_together_by_kind_and_index(pieces, joined):
+    chunks = [{"choices": [{"delta": {"reasoning_details": [each]}}]} for each in pieces]
+    thinking = stream(*chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}).message.content[0]
+    assert thinking.provider_data["openai"]["reasoning_details"] == joined
+
+
+def test_a_stream_is_read_as_the_whole_reply_would_be():
+    call = {"id": "1", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    usage = {
+        "prompt_tokens": 3,
+        "completion_tokens": 4,
+        "prompt_tokens_details": {"cached_tokens": 1},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    whole = reply({"content": "hi", "reasoning": "hm", "tool_calls": [call]}, id="r", usage=usage)
+    deltas = [{"content": ""}, {"reasoning": "h"}, {"content": "h"}, {"reasoning": "m"}, {"content": "i"}]
+    pieces = [{"index": 0, "id": "1", "function": {"name": "f"}}, {"function": {"arguments": '{"a": 1}'}}]
+    chunks = [{"choices": [{"delta": each}], "model": "m", "id": "r"} for each in deltas]
+    chunks += [{"choices": [{"delta": {"tool_calls": [each]}}]} for each in pieces]
+    end = [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+    assert stream(*chunks, *end) == openai.decode(whole)
+    assert openai.decode(whole).usage == Usage(3, 4, cached_input_tokens=1, reasoning_tokens=2)
+
+
+def test_an_empty_text_is_no_part_of_the_reply_streamed_or_not():
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    deltas = [{"choices": [{"delta": each}]} for each in ({"content": ""}, {"reasoning": "hm"})]
+    whole = openai.decode(
+        {"choices": [{"message": {"content": "", "reasoning": "hm"}, "finish_reason": "stop"}]}
+    )
+    assert stream(*deltas, end) == whole
+    assert [type(part) for part in whole.message.content] == [ThinkingPart]
+
+
+def test_only_the_first_of_several_choices_is_the_reply():
+    choices = [
+        {"index": at, "delta": {"content": text}, "finish_reason": "stop"}
+        for at, text in ((1, "b"), (0, "a"))
+    ]
+    assert stream({"choices": choices}).content == "a"
+
+
+def test_a_call_gets_its_tools_own_name_again():
+    call = {"id": "1", "function": {"name": "a_b_1", "arguments": "{}"}}
+    chunk = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    assert stream(chunk, names={"a_b_1": "a.b"}).tool_calls == (ToolCall("1", "a.b"),)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [({"message": "boo", "code": 503}, ServerFailed), ({"message": "boo"}, MalformedResponse)],
+)
+def test_an_error_in_a_whole_reply_is_what_its_code_says(error, kind):
+    with pytest.raises(GatewayError, match="boo") as caught:
+        openai.decode({"error": error})
+    assert type(caught.value) is kind
+
+
+def test_a_refusing_answer_is_the_error_it_stands_for():
+    error = openai.decode_error(401, {"error": {"message": "bad key"}}, 3.0)
+    assert (type(error), error.retry_after) == (AuthenticationFailed, 3.0)
+
+
+def test_what_happens_is_told_in_order_and_only_what_is_wanted():
+    call = ToolCall("1", "f", '{"a": 1}')
+    delta = {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": call.arguments}}]}
+    reader = openai.reader(wanted=EVENT_NAMES)
+    for each in ({"content": "hi"}, delta):
+        read_event(reader, {"choices": [{"delta": each}]})
+    reader.complete = True
+    read_end(reader)
+    block = reader.draft.blocks[0]
+    assert reader.draft.events == [
+        ContentBlockStartEvent(0, "text"),
+        ContentBlockDeltaEvent(0, "text", "hi"),
+        TextEvent("hi", 0, block),
+        ContentBlockStartEvent(1, "tool_call", "f"),
+        ContentBlockDeltaEvent(1, "tool_call", call.arguments),
+        InputJsonEvent(call.arguments, 1, block),
+        ContentBlockStopEvent(0, "text", TextPart("hi")),
+        ToolCallEvent(call, 1),
+        ContentBlockStopEvent(1, "tool_call", call),
+    ]
+    quiet = openai.reader(wanted={"tool_call"})
+    read_event(quiet, {"choices": [{"delta": {"content": "hi", **delta}, "finish_reason": "stop"}]})
+    read_end(quiet)
+    assert quiet.draft.events == [ToolCallEvent(call, 1)]

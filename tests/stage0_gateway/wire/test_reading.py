@@ -1,0 +1,95 @@
+import pytest
+
+from stage0_gateway import ChatResponse, MalformedResponse, RateLimited, StreamInterrupted
+from stage0_gateway.draft import Draft
+from stage0_gateway.wire.reading import read_end, read_event, read_whole
+
+
+class Reader:
+    """A reader that takes in everything, or raises one thing."""
+
+    def __init__(self, error=None):
+        self.draft, self.error = Draft("odd"), error
+        self.complete = self.over = False
+        self.fed = []
+
+    def feed(self, data):
+        self._take("event", data)
+
+    def feed_whole(self, body):
+        self._take("whole", body)
+
+    def _take(self, kind, data):
+        self.fed.append((kind, data))
+        if self.error:
+            raise self.error
+
+    def response(self, raw=None):
+        return self.draft.response("stop", raw)
+
+
+def test_a_whole_reply_is_read_at_once_and_keeps_its_body_and_the_name_of_the_exchange():
+    reader = Reader()
+    response = read_whole(reader, {"a": 1}, "r")
+    assert (reader.fed, response.raw, response.request_id) == ([("whole", {"a": 1})], {"a": 1}, "r")
+
+
+def test_an_event_is_fed_as_one():
+    reader = Reader()
+    read_event(reader, {"a": 1})
+    read_event(reader, {"b": 2}, whole=True)
+    assert reader.fed == [("event", {"a": 1}), ("whole", {"b": 2})]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("x"),
+        IndexError("x"),
+        TypeError("x"),
+        ValueError("x"),
+        AttributeError("x"),
+        RecursionError("x"),
+    ],
+)
+def test_whatever_makes_a_reader_fail_is_one_error_that_says_what_came(error):
+    with pytest.raises(MalformedResponse) as caught:
+        read_event(Reader(error), {"b": 1, "a": 2})
+    assert str(caught.value) == (
+        f"This is not a reply in the odd format ({type(error).__name__}: {error}). It holds ['a', 'b']."
+    )
+    assert (caught.value.status, caught.value.retryable) == (200, False)
+
+
+@pytest.mark.parametrize("data", [[1], "x", None, 5], ids=repr)
+def test_what_is_no_object_is_named_by_its_type(data):
+    with pytest.raises(MalformedResponse, match=f"It holds {type(data).__name__}"):
+        read_event(Reader(TypeError("x")), data)
+
+
+def test_what_came_is_shown_only_as_far_as_a_person_reads_on():
+    body = {f"key{n}": n for n in range(9999)}
+    with pytest.raises(MalformedResponse) as caught:
+        read_event(Reader(ValueError("x" * 9999)), body)
+    assert len(str(caught.value)) < 700
+
+
+def test_the_error_does_not_lead_to_what_may_hold_a_key():
+    with pytest.raises(MalformedResponse) as caught:
+        read_event(Reader(ValueError("sk-secret")), {})
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+@pytest.mark.parametrize("error", [RateLimited("no"), ZeroDivisionError()], ids=["ours", "a bug"])
+def test_an_error_of_ours_and_a_bug_pass_as_they_are(error):
+    with pytest.raises(type(error)) as caught:
+        read_event(Reader(error), {})
+    assert caught.value is error
+
+
+def test_a_stream_that_is_complete_is_a_reply_and_another_was_interrupted():
+    reader = Reader()
+    with pytest.raises(StreamInterrupted, match=r"^The stream ended before the reply was complete\.$"):
+        read_end(reader)
+    reader.complete = True
+    assert read_end(reader) == ChatResponse(reader.draft.message(), "stop")

@@ -1,0 +1,158 @@
+import json
+import sys
+
+import pytest
+
+from stage0_gateway import (
+    AuthenticationFailed,
+    ContextOverflow,
+    InvalidRequest,
+    MalformedResponse,
+    RateLimited,
+    ServerFailed,
+    StreamInterrupted,
+)
+from stage0_gateway.wire.refusal import refused, refused_in_reply, refused_in_stream, words
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "said"),
+    [
+        (401, {"error": {"message": "bad key", "code": "invalid_api_key"}}, AuthenticationFailed, "bad key"),
+        (401, {"detail": "Unauthorized"}, AuthenticationFailed, "Unauthorized"),
+        (422, {"detail": [{"msg": "field required"}, 5]}, InvalidRequest, '[{"msg": "field required"}, 5]'),
+        (400, {"error": "no model"}, InvalidRequest, "no model"),
+        (400, {"message": "no", "type": "bad"}, InvalidRequest, "no"),
+        (
+            400,
+            [{"error": {"code": 400, "message": "API key not valid."}}],
+            InvalidRequest,
+            "API key not valid.",
+        ),
+        (429, {"error": {"message": "slow down", "code": 429}}, RateLimited, "slow down"),
+        (529, {"type": "error", "error": {"message": "Overloaded"}}, ServerFailed, "Overloaded"),
+        (502, "<html>Bad gateway</html>", ServerFailed, "<html>Bad gateway</html>"),
+        (500, {"error": {"code": None}}, ServerFailed, '{"code": null}'),
+        (500, ["odd", 1], ServerFailed, '["odd", 1]'),
+        (500, None, ServerFailed, "null"),
+        (500, "", ServerFailed, "The server gave no reason."),
+    ],
+)
+def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
+    error = refused(status, body)
+    assert type(error) is kind
+    assert str(error).startswith(f"{said} (HTTP {status})")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "context_length_exceeded", "message": "no"},
+        {"type": "exceed_context_size_error", "message": "no"},
+        {"message": "This model's maximum context length is 8192 tokens."},
+        {"message": "prompt is too long: 3333404 tokens > 200000 maximum"},
+        {
+            "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+        },
+        {"message": "the request exceeds the available context size"},
+        {"message": "Please reduce the length of the messages."},
+    ],
+    ids=lambda error: error["message"][:30],
+)
+def test_a_prompt_that_is_too_long_is_known_by_its_many_names(error):
+    assert type(refused(400, {"error": error})) is ContextOverflow
+    assert type(refused(429, {"error": error})) is RateLimited
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["max_tokens is too large", "The tool call id is too long", "missing context", "a list of prompts"],
+)
+def test_what_only_sounds_like_it_is_an_invalid_request(said):
+    assert type(refused(400, {"error": {"message": said}})) is InvalidRequest
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "retryable"),
+    [
+        (429, {"message": "slow down"}, True),
+        (429, {"message": "no money", "code": "insufficient_quota"}, False),
+        (400, {"message": "no money", "type": "billing_error"}, False),
+        (500, {"message": "Internal error"}, True),
+        (500, {"message": "no", "type": "invalid_request_error"}, False),
+        (500, {"message": "Invalid tool schema"}, False),
+        (500, {"message": "1 validation error for Request"}, False),
+        (408, {"message": "too slow"}, True),
+        (404, {"message": "no such model"}, False),
+    ],
+)
+def test_whether_to_send_it_again_is_told_by_the_status_and_by_what_waiting_cannot_mend(
+    status, error, retryable
+):
+    assert refused(status, {"error": error}).retryable is retryable
+
+
+def retry_info(delay):
+    return {"error": {"message": "quota", "details": [{"@type": "x"}, 5, {"retryDelay": delay}]}}
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        (retry_info("7s"), 7.0),
+        (retry_info("0.5s"), 0.5),
+        (retry_info("soon"), None),
+        (retry_info(7), None),
+        ({"error": {"message": "Please retry in 34.07s."}}, 34.07),
+        ({"error": {"message": "Please try again in 1m30s."}}, 90.0),
+        ({"error": {"message": "Please try again in 120ms. Or later."}}, 0.12),
+        ({"error": {"message": "Retry later."}}, None),
+        ("try again in 2h", 7200.0),
+    ],
+)
+def test_the_time_to_wait_is_found_in_the_details_or_in_the_words(body, seconds):
+    assert refused(429, body).retry_after == seconds
+
+
+def test_what_the_headers_say_of_waiting_counts_more():
+    assert refused(429, retry_info("7s"), 0.0).retry_after == 0.0
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "meant"),
+    [
+        ({"code": 503}, ServerFailed, 503),
+        ({"code": "503"}, ServerFailed, 503),
+        ({"type": "overloaded_error"}, ServerFailed, 529),
+        ({"code": "rate_limit_exceeded"}, RateLimited, 429),
+        ({"type": "invalid_request_error", "code": "context_length_exceeded"}, ContextOverflow, 400),
+        ({"code": 200}, None, None),
+        ({"code": "odd"}, None, None),
+        ({"code": "٤٠٠"}, None, None),
+        ({"code": ["x"]}, None, None),
+    ],
+)
+def test_an_error_that_came_as_if_all_were_well_is_what_its_code_or_type_says(error, kind, meant):
+    body = {"error": {"message": "boo", **error}}
+    streamed, whole = refused_in_stream(body), refused_in_reply(body)
+    assert (type(streamed), type(whole)) == (kind or StreamInterrupted, kind or MalformedResponse)
+    assert (streamed.status, whole.status) == (200, 200)
+    assert str(whole).startswith(f"boo (HTTP 200, but {meant} inside)" if meant else "boo (HTTP 200) Check")
+
+
+def test_an_error_in_a_stream_without_a_code_says_where_it_was_said():
+    assert str(refused_in_stream({"error": "boo"})) == "boo (said in the middle of the stream)"
+
+
+def test_a_long_error_is_cut_between_two_words_so_that_no_half_of_a_key_is_left():
+    assert words(f"{'x' * 490} sk-secret-key") == f"{'x' * 490} …"
+    assert words("x" * 501) == " …"
+
+
+def test_an_error_nested_as_deep_as_can_be_read_is_still_told():
+    for depth in range(sys.getrecursionlimit() - 150, sys.getrecursionlimit()):
+        try:
+            body = json.loads('{"error":' + "[" * depth + "]" * depth + "}")
+        except RecursionError:
+            break
+        assert type(refused(400, body)) is InvalidRequest
