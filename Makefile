@@ -32,6 +32,10 @@ test-real: .venv/.test ## run the tests that need more than Python; each says wh
 
 bench: .venv/.test ## measure, and print the figures
 	@$(BIN)/python tests/benchmarks/import_time.py
+	@$(BIN)/python tests/benchmarks/gateway_chat.py
+	@$(BIN)/python tests/benchmarks/gateway_at_once.py
+	@$(BIN)/python tests/benchmarks/gateway_stream.py
+	@$(BIN)/python tests/benchmarks/gateway_memory.py
 
 clean: ## remove .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -45,6 +45,7 @@ Reading order:
 
 Sometimes:
     settings                Gateway.from_env: what the environment says
+    fast                    connections of another library, where it is installed
     cost                    token counts to dollars
     credentials             what in a request is secret
     recording_format        recorded exchanges as lines of a file

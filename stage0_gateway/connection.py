@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from stage0_gateway.errors import ConfigurationError
+from stage0_gateway.errors import ConfigurationError, RequestTimeout
 from stage0_gateway.exchange import Exchange, Timeouts, Waiting
 
 _HEADERS = {
@@ -59,12 +59,26 @@ class Connection:
             GatewayError: ConnectionFailed, RequestTimeout or ConfigurationError; any HTTP status is an answer.
         """
         transport, slots = self._open()
-        await slots.acquire()
+        await self._take(slots)
         try:
             return await self._send(transport, slots, url, headers, body)
         except BaseException:
             slots.release()
             raise
+
+    async def _take(self, slots: asyncio.Semaphore) -> None:
+        """Wait for one's turn, as long as for an exchange."""
+        if not slots.locked():
+            await slots.acquire()
+            return
+        try:
+            async with asyncio.timeout(self._timeouts.total):
+                await slots.acquire()
+        except TimeoutError:
+            raise RequestTimeout(
+                f"Other requests took all {self._at_once} places for {self._timeouts.total} s. Is a stream left "
+                "open? Close it, or raise max_concurrency."
+            ) from None
 
     async def _send(
         self,
@@ -184,10 +198,9 @@ class _Lent(httpx.AsyncByteStream):
 def _network() -> httpx.AsyncBaseTransport:
     try:
         if find_spec("httpx_aiohttp") and not getproxies():  # which it would pass by
-            from httpx_aiohttp import AiohttpTransport
+            from stage0_gateway.fast import FastTransport
 
-            limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT)
-            return cast("httpx.AsyncBaseTransport", AiohttpTransport(limits=limits))
+            return FastTransport(_KEPT)
         return Pool()
     except (ImportError, OSError, ValueError) as error:
         raise _unusable(error) from None

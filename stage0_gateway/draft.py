@@ -90,7 +90,7 @@ class CallBlock:
     def part(self, wire: str, **position: int) -> ToolCall:
         """The call it is by now; no arguments at all are none."""
         data: ProviderData | None = {wire: {**self.data, **position}} if self.data or position else None
-        return ToolCall(self.id, self.name, _letters("".join(self.pieces)) or "{}", data)
+        return ToolCall(self.id, self.name or "unnamed", _letters("".join(self.pieces)) or "{}", data)
 
 
 class ProviderBlock:
@@ -138,6 +138,7 @@ class Draft:
         self.refusal: str | None = None
         self.block_reason: str | None = None
         self._names = names or {}
+        self._ids: set[str] = set()
 
     # ---- blocks begin, grow and end ---------------------------------------------------------------------
 
@@ -146,11 +147,19 @@ class Draft:
         return self._begin(TextBlock(len(self.blocks), kind))
 
     def start_call(self, call_id: str, name: str) -> CallBlock:
-        """Begin a tool call; a missing id is made up from its place, and is no other's."""
-        ids = [block.id for block in self.blocks if isinstance(block, CallBlock)]
-        free = (made for number in count(len(ids)) if (made := f"call_{number}") not in ids)
-        block = CallBlock(len(self.blocks), call_id or next(free), self._names.get(name, name))
+        """Begin a tool call; a missing id is made up."""
+        call_id = call_id or self._new_id()
+        self._ids.add(call_id)
+        block = CallBlock(len(self.blocks), call_id, self._names.get(name, name))
         return self._begin(block, block.name)
+
+    def _new_id(self) -> str:
+        """An id no other call of this reply has; the session makes it unique among its turns."""
+        return next(made for n in count(len(self._ids)) if (made := f"call_{n}") not in self._ids)
+
+    def name(self, block: CallBlock, name: str) -> None:
+        """Say what a call is called, where it was not known when it began."""
+        block.name = self._names.get(name, name)
 
     def start_provider(self, data: Mapping[str, Any]) -> ProviderBlock:
         """Begin something that is kept as it is."""

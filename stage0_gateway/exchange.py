@@ -89,11 +89,11 @@ class Exchange:
         self.headers: Mapping[str, str] = response.headers
         self._response, self._waiting, self._on_close = response, waiting, on_close
         self._open = True
-        self._safe_until = waiting.safe_until
         self._time = asyncio.get_running_loop().time
         # What came unpacked is taken as it is; the library's own way there is four iterators long.
         packed = response.headers.get("content-encoding", "identity") != "identity"
         body = response.aiter_bytes() if packed else cast("httpx.AsyncByteStream", response.stream)
+        self._safe_until = -inf if packed else waiting.safe_until  # many reads may unpack to nothing
         self._next: Callable[[], Awaitable[bytes]] = aiter(body).__anext__
 
     async def chunk(self) -> bytes:
@@ -122,11 +122,10 @@ class Exchange:
         Raises:
             GatewayError: ConnectionFailed, RequestTimeout or MalformedResponse.
         """
-        try:
-            async with asyncio.timeout_at(self._waiting.deadline):
-                return await self._response.aread()
-        except LIBRARY_ERRORS as error:
-            raise self._waiting.ours(error) from error
+        pieces = []
+        while piece := await self.chunk():
+            pieces.append(piece)
+        return b"".join(pieces)
 
     async def aclose(self) -> None:
         """Give the connection back if nothing is left to read, else hang up."""
@@ -152,8 +151,6 @@ def _translated(error: Exception, host: str) -> GatewayError:
     match error:
         case httpx.InvalidURL() | httpx.UnsupportedProtocol() | UnicodeError():
             return ConfigurationError(f"The base URL cannot be used: {why}.")
-        case httpx.ConnectTimeout() if type(error.__cause__).__name__ == "ServerDisconnectedError":
-            pass  # not a timeout: so httpx-aiohttp translates a line that broke
         case httpx.ConnectTimeout():
             return RequestTimeout(f"{host} did not take the connection in time. Is it up? Raise timeout=…")
         case httpx.TimeoutException():

@@ -46,4 +46,11 @@ def a_number(value: Any, where: str) -> float | None:
 
 def a_count(value: Any) -> int | None:
     """The value as a count; whatever is no whole number is no count."""
+    if type(value) is float and value.is_integer():
+        return int(value)
     return value if type(value) is int else None
+
+
+def a_name(value: Any) -> str | None:
+    """The value as a name somebody gave; a number will do, and anything else is none."""
+    return (value if isinstance(value, str) else str(value) if type(value) is int else "") or None

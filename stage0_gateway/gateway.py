@@ -104,12 +104,13 @@ class Gateway:
         """
         from stage0_gateway.settings import settings_from_env
 
-        return cls(**{**settings_from_env(model, options.get("fallback_models", ())), **options})
+        options["fallback_models"] = tuple(options.get("fallback_models", ()))
+        return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
 
     @property
     def supports_schema(self) -> bool:
         """Whether the model's server can be asked for JSON by a schema (`response_schema`)."""
-        return models.PROVIDERS[self._targets[0].provider].supports_schema
+        return _takes_schemas(self._targets[0])
 
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
@@ -192,12 +193,14 @@ class Gateway:
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")
-        if request.response_schema is not None and not self.supports_schema:
+        if request.response_schema is None:
+            return targets, request
+        if not self.supports_schema:
             raise ConfigurationError(
                 f"{self.model} cannot be asked for JSON by a schema (gateway.supports_schema is False). Leave "
                 "response_schema out and describe the JSON in the prompt; stage2_output checks the reply."
             )
-        return targets, request
+        return [target for target in targets if _takes_schemas(target)], request
 
     def _resolve(self, model: str) -> models.Target:
         provider, main = model.partition(":")[0], self.model.partition(":")[0]
@@ -272,6 +275,10 @@ class Gateway:
 
     def __repr__(self) -> str:
         return f"Gateway({self.model!r}, url={self._targets[0].public_url!r})"
+
+
+def _takes_schemas(target: models.Target) -> bool:
+    return models.PROVIDERS[target.provider].supports_schema
 
 
 def _timeouts(timeout: float | Timeouts | None) -> Timeouts:

@@ -12,15 +12,13 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
-from pydantic_core import from_json
-
 from stage0_gateway.connection import Connection
 from stage0_gateway.errors import ConnectionFailed, GatewayError, MalformedResponse, StreamInterrupted
 from stage0_gateway.exchange import Exchange
 from stage0_gateway.outgoing import Outgoing
-from stage0_gateway.redact import HIDDEN, redact
+from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.sending import hide, hiding, refuse, without_secrets
+from stage0_gateway.sending import hide, hiding, read_json, refuse, without_secrets
 from stage0_gateway.sse import SseReader
 from stage0_gateway.stream_events import ConnectEvent, RawEvent, StreamEvent
 from stage0_gateway.wire.reading import read_end, read_event
@@ -163,14 +161,16 @@ class Incoming:
             self._reader.complete = self._reader.over = True
             return
         try:
-            data = _from_json(text)
+            data = read_json(text)
         except (ValueError, RecursionError):
             data = _NO_JSON
         if data is _NO_JSON:  # outside: the parser's error knows the whole text
             self._not_json(text)
             return
         if "stream_event" in self._wanted:
-            self.draft.events.append(RawEvent(_shown(data, text, self._target.secrets), self.draft))
+            hides = "\\" in text or any(map(text.__contains__, self._target.secrets))
+            shown = _shown(data, self._target.secrets) if hides else data
+            self.draft.events.append(RawEvent(shown, self.draft))
         if not self._whole:
             read_event(self._reader, data)
         elif isinstance(data, list):
@@ -210,28 +210,9 @@ class Incoming:
         return b"".join(pieces).decode(errors="replace")
 
 
-def _from_json(text: str) -> Any:
-    """JSON to a value; pydantic's parser takes half the time, Python's takes what it will not."""
+def _shown(data: Any, secrets: tuple[str, ...]) -> Any:
+    """An event as it may be shown: servers repeat keys, also with needless backslashes."""
     try:
-        return from_json(text)
-    except ValueError:
-        return json.loads(text)
-
-
-def _shown(value: Any, text: str, secrets: tuple[str, ...]) -> Any:
-    """What a server sent, fit to be looked at: without the secrets that it repeats."""
-    if "\\" not in text and redact(text, secrets) == text:  # behind a backslash any letter can hide
-        return value
-    return _redacted(value, secrets)
-
-
-def _redacted(value: Any, secrets: tuple[str, ...], depth: int = 100) -> Any:
-    if isinstance(value, str):
-        return redact(value, secrets)
-    if not isinstance(value, dict | list):
-        return value
-    if not depth:
-        return HIDDEN
-    if isinstance(value, list):
-        return [_redacted(each, secrets, depth - 1) for each in value]
-    return {redact(name, secrets): _redacted(each, secrets, depth - 1) for name, each in value.items()}
+        return json.loads(redact(json.dumps(data, ensure_ascii=False), secrets))
+    except RecursionError:
+        return None

@@ -20,10 +20,10 @@ class SseReader:
 
     def feed(self, chunk: bytes) -> list[str]:
         """The data of each event that this chunk completes."""
-        if self._between and chunk.startswith(b"data: ") and chunk.endswith(b"\n\n"):
-            data = chunk[6:-2]
-            if b"\n" not in data and b"\r" not in data:
-                return [data.decode(errors="replace")]  # one whole event, as most servers send them
+        if self._between and chunk.endswith(b"\n\n") and b"\r" not in chunk:
+            data = chunk.partition(b"\n")[2] if chunk.startswith(b"event:") else chunk
+            if data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
+                return [data[6:-2].decode(errors="replace")]  # one whole event, as most servers send them
         if self._after_cr and chunk.startswith(b"\n"):  # the second half of a CRLF
             chunk = chunk[1:]
             self._after_cr = False

@@ -70,7 +70,8 @@ class MessageStream:
         self._error: Exception | None = None
         self._aborted = self._interrupted = False
         self._reason: str | None = None
-        self._ended = False
+        self._ended = False  # nothing is read any more …
+        self._told = False  # … and that is told
 
     # ---- watching ---------------------------------------------------------------------------------------
 
@@ -217,19 +218,18 @@ class MessageStream:
             self._waiting.append(done)
             await done
             return True
-        if self._ended:
+        if self._told:
             return False
         task = self._reading = asyncio.current_task()
         before = task.cancelling() if task else 0
         try:
-            events = await (self._give_up() if self._aborted else self._read())
+            events = await (self._give_up() if self._aborted or self._ended else self._read())
         except asyncio.CancelledError:
             if not self._interrupted or (task and task.uncancel() > before):
                 # Not by `abort`, or not by it alone. Whoever else reads on is told that this was the end.
                 self._reason = self._reason if self._aborted else "cancelled"
                 self._aborted, self._interrupted = True, False
                 await self._hang_up()
-                self._ended = False
                 raise
             events = await self._give_up()
         except Exception as error:
@@ -242,12 +242,13 @@ class MessageStream:
                 if not done.done():
                     done.set_result(None)
             self._waiting.clear()
+        self._told = self._ended
         self._tell(events)
         return True
 
     async def _give_up(self) -> list[StreamEvent]:
         await self._hang_up()
-        return [AbortEvent(self._reason), EndEvent()]
+        return [EndEvent()] if self._error else [AbortEvent(self._reason), EndEvent()]
 
     async def _read(self) -> list[StreamEvent]:
         """What comes next: the connection, what one of the server's events amounts to, or the end."""

@@ -134,7 +134,7 @@ def _block(part: Part) -> dict[str, Any] | None:
             block: dict[str, Any] = {"type": "text", "text": text}
             if cited := [kept for one in citations if (kept := own_data(one, NAME))]:
                 block["citations"] = cited
-            return laid_over(block, own_data(part, NAME)) if text else None
+            return laid_over(block, own_data(part, NAME)) if text.strip() else None
         case ImagePart(data, media_type, url):
             block = {"type": "image", "source": _source(data, media_type, url)}
         case DocumentPart(data, media_type, name, url):

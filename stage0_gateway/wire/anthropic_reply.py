@@ -10,12 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 from stage0_gateway.draft import Block, CallBlock, Draft, ProviderBlock, TextBlock
-from stage0_gateway.fields import a_count, a_list, a_mapping, a_text, needed_text
+from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse, FinishReason
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.opaque import arguments_text
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream
+from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "anthropic"
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -52,15 +52,17 @@ class AnthropicReader:
             case "message_start":
                 self._take_head(a_mapping(data["message"], "message"))
             case "message_delta":
-                self._take_end({**data["delta"], "usage": data.get("usage")})
+                self._take_end({**(data["delta"] or {}), "usage": data.get("usage")})
             case "message_stop":
                 self.complete = self.over = True
             case "error":
                 raise refused_in_stream(data)
+            case None if says_no(data):
+                raise refused_in_stream(data)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a message."""
-        if body.get("type") == "error":
+        if body.get("type") == "error" or says_no(body):
             raise refused_in_reply(body)
         self._take_head(body)
         for block in a_list(body["content"], "content"):
@@ -75,8 +77,8 @@ class AnthropicReader:
 
     def _take_head(self, message: Mapping[str, Any]) -> None:
         """The model, the id, and the first token counts."""
-        self.draft.model = a_text(message.get("model"), "model") or None
-        self.draft.request_id = self.draft.request_id or a_text(message.get("id"), "id") or None
+        self.draft.model = a_name(message.get("model"))
+        self.draft.request_id = self.draft.request_id or a_name(message.get("id"))
         self._count(message.get("usage"))
 
     def _take_end(self, said: Mapping[str, Any]) -> None:

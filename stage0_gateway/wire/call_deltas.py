@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.draft import CallBlock, Draft
-from stage0_gateway.fields import a_mapping, a_text, needed_text
+from stage0_gateway.fields import a_mapping, a_name, a_text
 from stage0_gateway.wire.opaque import arguments_text
 
 
@@ -38,13 +38,12 @@ class CallDeltas:
         """One element of `tool_calls`: a part of a call, or a whole one of its own."""
         piece = a_mapping(piece, "tool call")
         function = a_mapping(piece.get("function") or piece.get("custom") or {}, "function")
-        call_id, name = a_text(piece.get("id"), "id"), a_text(function.get("name"), "name")
+        call_id, name = a_name(piece.get("id")) or "", a_text(function.get("name"), "name")
         index = piece["index"] if isinstance(piece.get("index"), int) else None
         arguments = function.get("arguments", function.get("input"))
         text = "" if arguments is None or arguments == "" else arguments_text(arguments)
         call = None if whole else self._belongs_to(index, call_id, name, text)
         if call is None:
-            needed_text(function, "name", "function")
             call = _Call(self._draft.start_call(call_id, name), name)
             if call_id:
                 self._ids[index, call_id] = self._ids[None, call_id] = call
@@ -53,7 +52,12 @@ class CallDeltas:
         self._last = call
         if extra := piece.get("extra_content"):
             call.block.data["extra_content"] = extra
+        if name and not call.sent_name:
+            call.sent_name = name
+            self._draft.name(call.block, name)
         if text:
+            if call.block.pieces == ["{}"]:
+                call.block.pieces.clear()  # some begin with an empty object and then send the real one
             self._draft.fill(call.block, text)
 
     def _belongs_to(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call | None:
@@ -62,9 +66,9 @@ class CallDeltas:
             known = self._ids.get((index, call_id)) or self._ids.get((None, call_id))
             return (known or here) if call_id else (here or self._last)
         if not call_id:
-            other = here and (name != here.sent_name or here.block.is_whole)
+            other = here and (here.sent_name not in ("", name) or here.block.is_whole)
             return None if other else here
         known = self._ids.get((index, call_id))
-        if known is None or known.sent_name != name:
+        if known is None or known.sent_name not in ("", name):
             return None
         return None if arguments.startswith("{") and known.block.is_whole else known

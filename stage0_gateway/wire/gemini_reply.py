@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
-from stage0_gateway.fields import a_count, a_list, a_mapping, a_text, needed_text
+from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse, FinishReason
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.opaque import arguments_text
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream
+from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "gemini"
 _SIGNATURE = "thoughtSignature"
@@ -37,17 +37,20 @@ class GeminiReader:
     def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
         self.draft = Draft(NAME, names, wanted)
         self.complete = self.over = False
+        self._counts: dict[str, Any] = {}
         self._open: TextBlock | None = None
+        self._last_text: TextBlock | None = None
+        self._cited: set[tuple[int, Citation]] = set()
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one chunk."""
-        if data.get("error"):
+        if says_no(data):
             raise refused_in_stream(data)
         self._take(data)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a reply; one without candidates is the answer to a blocked prompt."""
-        if body.get("error"):
+        if says_no(body):
             raise refused_in_reply(body)
         if not (body.get("candidates") or body.get("promptFeedback")):
             raise KeyError("candidates")
@@ -66,12 +69,15 @@ class GeminiReader:
     def _take(self, data: Mapping[str, Any]) -> None:
         """What a whole reply and a chunk have in common."""
         draft = self.draft
-        draft.model = a_text(data.get("modelVersion"), "modelVersion") or draft.model
-        draft.request_id = draft.request_id or a_text(data.get("responseId"), "responseId") or None
+        draft.model = a_name(data.get("modelVersion")) or draft.model
+        draft.request_id = draft.request_id or a_name(data.get("responseId"))
         if isinstance(usage := data.get("usageMetadata"), Mapping):
-            draft.usage = _usage(usage)
-        if blocked := (data.get("promptFeedback") or {}).get("blockReason"):
+            self._counts |= usage  # totals so far; a chunk may leave one out
+            draft.usage = _usage(self._counts)
+        feedback = data.get("promptFeedback") or {}
+        if blocked := feedback.get("blockReason"):
             draft.block_reason = a_text(blocked, "blockReason")
+            draft.refusal = a_text(feedback.get("blockReasonMessage"), "blockReasonMessage") or None
             self.complete = True
         for candidate in a_list(data.get("candidates"), "candidates"):
             if candidate.get("index") in (0, None):
@@ -85,14 +91,14 @@ class GeminiReader:
         if reason := candidate.get("finishReason"):
             self.complete = True
             self.draft.raw_finish_reason = a_text(reason, "finishReason")
+            if _FINISH_REASONS.get(reason) == "refusal":
+                self.draft.refusal = a_text(candidate.get("finishMessage"), "finishMessage") or None
 
     def _cite(self, citation: Citation) -> None:
         """To the last text; sources may be told again with every chunk."""
-        texts = [
-            block for block in self.draft.blocks if isinstance(block, TextBlock) and block.kind == "text"
-        ]
-        block = texts[-1] if texts else self._start("text")
-        if citation not in block.citations:
+        block = self._last_text or self._start("text")
+        if (block.index, citation) not in self._cited:
+            self._cited.add((block.index, citation))
             self.draft.cite(block, citation)
 
     def _take_part(self, part: Mapping[str, Any]) -> None:
@@ -123,6 +129,8 @@ class GeminiReader:
     def _start(self, kind: str) -> TextBlock:
         self._close()
         self._open = self.draft.start_text("thinking" if kind == "thinking" else "text")
+        if kind == "text":
+            self._last_text = self._open
         return self._open
 
     def _close(self) -> None:

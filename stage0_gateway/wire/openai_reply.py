@@ -9,23 +9,23 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
-from stage0_gateway.fields import a_count, a_list, a_mapping, a_text
+from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse, FinishReason
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.call_deltas import CallDeltas
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream
+from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "openai"
+_GROWING = ("text", "summary", "data")
 _THINKING = ("reasoning_content", "reasoning")
 _ORDER = ("thinking", "text", "tool_call")
 _FINISH_REASONS: dict[str, FinishReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "tool_calls": "tool_calls",
-    "length": "length",
-    "content_filter": "refusal",
-    "error": "error",
+    **dict.fromkeys(("stop", "eos", "STOP", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("tool_calls", "tool_use"), "tool_calls"),
+    **dict.fromkeys(("length", "model_length", "max_tokens", "MAX_TOKENS"), "length"),
+    **dict.fromkeys(("content_filter", "sensitive", "refusal", "SAFETY"), "refusal"),
+    **dict.fromkeys(("error", "abort", "network_error", "insufficient_system_resource"), "error"),
 }
 
 
@@ -38,20 +38,22 @@ class OpenAIReader:
         self._text: TextBlock | None = None
         self._thoughts: TextBlock | None = None
         self._details: list[dict[str, Any]] = []
+        self._growing: dict[str, list[str]] = {}  # pieces of the last of them
         self._calls = CallDeltas(self.draft)
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one chunk; after its end marker, `[DONE]`, a server sends none."""
-        if data.get("error"):
+        if ("choices" not in data or "error" in data) and says_no(data):
             raise refused_in_stream(data)
         self._take_head(data)
         for choice in data.get("choices") or ():
             if choice.get("index") in (0, None):
-                self._take_choice(choice, choice.get("delta") or choice.get("message") or {})
+                delta = choice.get("delta")  # beside which some repeat the whole message
+                self._take_choice(choice, (choice.get("message") or {}) if delta is None else delta)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a chat completion."""
-        if body.get("error"):
+        if says_no(body):
             raise refused_in_reply(body)
         choice = a_mapping(body["choices"][0], "choices[0]")
         self._take_head(body)
@@ -60,6 +62,7 @@ class OpenAIReader:
     def response(self, raw: Any = None) -> ChatResponse:
         """What all of it amounts to."""
         draft = self.draft
+        self._join_details()
         if self._details and self._thoughts:
             self._thoughts.data["reasoning_details"] = self._details
         # One order however the chunks were mixed: a whole message does not tell, either.
@@ -74,13 +77,15 @@ class OpenAIReader:
     def _take_head(self, data: Mapping[str, Any]) -> None:
         """The model, the id and the token counts; where they are repeated, the last counts."""
         draft = self.draft
-        if draft.model is None and (model := data.get("model")):
-            draft.model = a_text(model, "model")
-        if draft.request_id is None and (request_id := data.get("id")):
-            draft.request_id = a_text(request_id, "id")
+        if draft.model is None:
+            draft.model = a_name(data.get("model"))
+        if draft.request_id is None:
+            draft.request_id = a_name(data.get("id"))
         usage = data.get("usage")
-        if usage is None and "x_groq" in data:
-            usage = (data["x_groq"] or {}).get("usage")
+        if isinstance(groq := data.get("x_groq"), Mapping):
+            if groq.get("error"):
+                raise refused_in_stream(groq)
+            usage = usage or groq.get("usage")
         if usage and isinstance(usage, Mapping):
             draft.usage = _usage(usage)
             if type(cost := usage.get("cost")) in (int, float):  # OpenRouter says what it charges
@@ -104,12 +109,14 @@ class OpenAIReader:
             self._say(content)
         elif content:
             self._take_parts(a_list(content, "content"))
-        for call in said.get("tool_calls") or ():
+        for call in filter(None, said.get("tool_calls") or ()):
             self._calls.take(call, whole=whole)
         self._take_rest(said)
-        if (reason := choice.get("finish_reason")) is not None:
+        if failed := choice.get("error"):  # OpenRouter's
+            raise refused_in_stream({"error": failed})
+        if reason := choice.get("finish_reason"):
             self.complete = True
-            self.draft.raw_finish_reason = a_text(reason, "finish_reason") or self.draft.raw_finish_reason
+            self.draft.raw_finish_reason = a_text(reason, "finish_reason")
 
     def _take_rest(self, said: Mapping[str, Any]) -> None:
         if refusal := said.get("refusal"):
@@ -136,10 +143,14 @@ class OpenAIReader:
 
     def _take_parts(self, parts: list[Any]) -> None:
         for part in parts:
-            if part.get("type") == "thinking":  # Mistral's
-                for thought in a_list(part.get("thinking"), "thinking"):
-                    self._think(a_text(thought.get("text"), "thinking"), "thinking")
-            elif part.get("type") == "text":
+            if isinstance(part, str):
+                self._say(part)
+            elif part.get("type") == "thinking":  # Mistral's
+                thoughts = part.get("thinking")
+                for thought in [thoughts] if isinstance(thoughts, str) else a_list(thoughts, "thinking"):
+                    text = thought if isinstance(thought, str) else thought.get("text")
+                    self._think(a_text(text, "thinking"), "thinking")
+            elif part.get("type") in ("text", "output_text"):
                 self._say(a_text(part.get("text"), "text"))
 
     def _take_details(self, details: Any, *, alone: bool) -> None:
@@ -150,15 +161,22 @@ class OpenAIReader:
                 self._think(a_text(piece.get("text") or piece.get("summary"), "thinking"), "reasoning")
             last = self._details[-1] if self._details else {}
             if any(last.get(name) != piece.get(name) for name in ("type", "index")) or not last:
+                self._join_details()
                 self._details.append(dict(piece))
                 continue
             for name, value in piece.items():
-                grows = name in ("text", "summary", "data") and isinstance(last.get(name), str)
-                last[name] = (
-                    last[name] + value if grows and isinstance(value, str) else value or last.get(name)
-                )
+                if name in _GROWING and isinstance(value, str) and isinstance(last.get(name), str):
+                    self._growing.setdefault(name, [last[name]]).append(value)
+                else:
+                    last[name] = value or last.get(name)
         if self._details and self._thoughts is None:
             self._think("", "reasoning_details")
+
+    def _join_details(self) -> None:
+        """Put the pieces of the last detail together."""
+        for name, pieces in self._growing.items():
+            self._details[-1][name] = "".join(pieces)
+        self._growing.clear()
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:

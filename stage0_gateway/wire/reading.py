@@ -12,6 +12,7 @@ from stage0_gateway.errors import MalformedResponse, StreamInterrupted
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire import ReplyReader
 
+_MOST_WHY = 300
 _NOT_THE_FORMAT = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
@@ -46,7 +47,9 @@ def read_event(reader: ReplyReader, data: Any, *, whole: bool = False) -> None:
             reader.feed(data)
     except _NOT_THE_FORMAT as error:
         holds = sorted(map(str, data))[:20] if isinstance(data, Mapping) else type(data).__name__
-        why = f"{type(error).__name__}: {error}"[:300]
+        why = f"{type(error).__name__}: {error}"
+        if len(why) > _MOST_WHY:  # what is cut may be a key, and would no longer be known for one
+            why = type(error).__name__
         text = f"This is not a reply in the {reader.draft.wire} format ({why}). It holds {holds}."
         # Not chained: what the server said may hold a key, and only this text is searched for one.
         raise MalformedResponse(text, status=200) from None

@@ -12,11 +12,16 @@ from typing import Any
 
 from stage0_gateway.errors import GatewayError, StreamInterrupted, error_for_status
 
-_MOST_WORDS = 500  # characters of a server's own words that go into an error
+_MOST_WORDS = 4000  # characters of a server's own words that go into an error
 _TOO_LONG = re.compile(
-    r"(?i)context.{0,20}(?:length|window|size)|(?:prompt|input|total length|messages?).{0,60}too (?:long|large|many)"
-    r"|too many (?:prompt |input )?tokens|token count.{0,40}exceeds|exceed\w*.{0,60}\btokens?\b.{0,30}\b(?:limit|max)"
-    r"|maximum (?:prompt|input|context)|reduce the length"
+    r"(?i)context.{0,20}(?:length|window|size|limit)|context_length|too many (?:prompt |input )?tokens"
+    r"|(?:prompt|input|tokens|total length of all messages|length of the messages).{0,60}too (?:long|large|many)"
+    r"|token count.{0,40}(?:exceeds|but)|exceed\w*.{0,60}\btokens?\b.{0,30}\b(?:limit|max)"
+    r"|(?:maximum|longer than the) .{0,10}(?:prompt|input|context|model) length|maximum (?:prompt|input|context)"
+    r"|range of input length|`inputs` tokens|request too large|reduce the length"
+)
+_NOT_TOO_LONG = re.compile(
+    r"(?i)string too long|output tokens|max_tokens\W* is too|too many images|image dimensions"
 )
 _TOO_LONG_CODES = {
     "context_length_exceeded",
@@ -26,6 +31,7 @@ _TOO_LONG_CODES = {
 }
 _CANNOT_PASS = {"insufficient_quota", "billing_hard_limit_reached", "billing_error"}
 _INVALID = re.compile(r"(?i)\binvalid|validation error")
+_REPLIES = {"choices", "candidates", "content", "type", "usage", "usageMetadata", "promptFeedback"}
 _STATUS_OF = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -55,15 +61,27 @@ def refused(status: int, body: Any, retry_after: float | None = None) -> Gateway
         retry_after: Seconds to wait by the headers, which count before those in the body.
     """
     error = _error_in(body)
-    said, codes = words(error), _codes(error)
-    too_long = bool(codes & _TOO_LONG_CODES) or _TOO_LONG.search(said) is not None
+    said, codes = _all_words(error, body), _codes(error) | _codes(body)
+    too_long = bool(codes & _TOO_LONG_CODES) or (_TOO_LONG.search(said) and not _NOT_TOO_LONG.search(said))
+    too_large = status == 429 and "request too large" in said.lower()  # for any minute, so for ever
     invalid = status >= 500 and (_INVALID.search(said) or "invalid_request_error" in codes)
     return error_for_status(
         status,
-        said,
+        _beginning(said),
         retry_after=retry_after if retry_after is not None else _delay(error, said),
-        overflow=too_long and status in (400, 413, 422),
-        retryable=False if invalid or codes & _CANNOT_PASS else None,
+        overflow=bool(too_long) and (status in (400, 413, 422) or too_large),
+        retryable=False if invalid or too_large or codes & _CANNOT_PASS else None,
+    )
+
+
+def says_no(data: Mapping[str, Any]) -> bool:
+    """Whether a body that came as if all were well is an error, in any of the shapes servers have for that."""
+    if data.get("error") or data.get("object") == "error":
+        return True
+    if _REPLIES & data.keys():
+        return False
+    return any(
+        isinstance(data.get(name), str | list) and data[name] for name in ("message", "detail", "errors")
     )
 
 
@@ -97,28 +115,50 @@ def _status_in(data: Mapping[str, Any]) -> int | None:
 
 
 def words(error: Any) -> str:
-    """What a server says went wrong; the beginning of a long text, cut between two words.
-
-    Half a secret would not be known for one, and could not be hidden.
-    """
-    if isinstance(error, Mapping):
-        error = error.get("message") or error.get("detail") or error.get("msg") or error
-    text = (error if isinstance(error, str) else _as_text(error)).strip()
-    return text if len(text) <= _MOST_WORDS else text[:_MOST_WORDS].rpartition(" ")[0] + " …"
+    """What a server says went wrong; of a very long text, the beginning."""
+    return _beginning(_all_words(error, error))
 
 
-def _as_text(error: Any) -> str:
+def _beginning(text: str) -> str:
+    """A long text up to a space near the limit: half a secret would not be known for one."""
+    if len(text) <= _MOST_WORDS:
+        return text
+    begun = text[:_MOST_WORDS]
+    return (begun.rpartition(" ")[0] if " " in begun[-200:] else begun) + " …"
+
+
+def _all_words(error: Any, body: Any) -> str:
+    """The words of an error, and what a server in between passes on from the one behind it."""
+    said = [_words_of(error)]
+    if isinstance(body, Mapping) and isinstance(error, str) and isinstance(body.get("message"), str):
+        said.append(body["message"])
+    metadata = error.get("metadata") if isinstance(error, Mapping) else None
+    if isinstance(metadata, Mapping) and metadata.get("raw"):
+        said.append(_words_of(metadata["raw"]))
+    return ": ".join(dict.fromkeys(each for each in said if each))
+
+
+def _words_of(error: Any) -> str:
+    for _ in range(3):
+        if isinstance(error, Mapping):
+            named = (error.get(name) for name in ("message", "detail", "msg", "error", "Message", "errors"))
+            error = next((each for each in named if each), error)
+        if isinstance(error, list) and len(error) == 1:
+            error = error[0]
+    if isinstance(error, str):
+        return error.strip()
     try:
         return json.dumps(error, default=str, ensure_ascii=False)
-    except RecursionError:  # reading JSON takes less of the stack than writing it
-        return "an error that is nested too deeply to be shown"
+    except RecursionError:
+        return "an error nested too deep to be shown"
 
 
 def _error_in(body: Any) -> Any:
     if isinstance(body, list) and len(body) == 1:  # Gemini wraps an error into a list where it streams
         body = body[0]
     if isinstance(body, Mapping):
-        return body.get("error") or body.get("detail") or body.get("message") or body
+        named = (body.get(name) for name in ("error", "detail", "message", "errors"))
+        return next((each for each in named if each and each is not True), body)
     return body
 
 

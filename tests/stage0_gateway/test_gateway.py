@@ -145,7 +145,7 @@ async def test_an_empty_conversation_is_refused_before_anything_is_sent():
 
 
 @pytest.mark.parametrize(
-    "reply", ['{"choices":' + "[" * 100_000, '{"choices": [{"message": {}, "finish_reason": []}]}']
+    "reply", ['{"choices":' + "[" * 100_000, '{"choices": [{"message": {}, "finish_reason": [1]}]}']
 )
 async def test_hostile_answers_are_malformed(reply):
     with pytest.raises(MalformedResponse):

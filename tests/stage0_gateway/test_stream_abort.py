@@ -235,15 +235,20 @@ async def test_cancelling_one_who_only_waits_disturbs_nobody():
     assert await first == ABORTED
 
 
-async def test_a_cancellation_while_an_abort_hangs_up_is_not_lost():
-    body = Body(text("a"), text("b"), None, slow_to_close=True)
+@pytest.mark.parametrize("who", ["a listener", "another task"])
+async def test_a_cancellation_while_an_abort_hangs_up_is_not_lost_and_the_end_is_told(who):
+    body = Body(text("a"), None, slow_to_close=True)
     stream = gateway(body).stream(ASK)
-    stream.on("text", lambda event: stream.abort())
+    if who == "a listener":
+        stream.on("text", lambda event: stream.abort())
     reading = asyncio.create_task(names(stream))
+    await turns()
+    stream.abort()
     await body.closing.wait()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
+    assert await names(stream) == ["abort", "end"]
 
 
 async def test_a_cancellation_and_an_abort_at_once_are_a_cancellation():

@@ -42,7 +42,7 @@ def own(**fields):
 # ---- what this format can carry, and brings back as it was ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30)
+SAID = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is refused
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3)
 NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(

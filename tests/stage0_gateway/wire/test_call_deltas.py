@@ -179,13 +179,25 @@ def test_what_the_provider_wants_to_see_again_is_kept_with_its_call():
 @pytest.mark.parametrize(
     ("piece", "said"),
     [
-        (piece(0, "a", None, "{}"), "function needs a 'name'"),
-        (piece(0, arguments="{}"), "function needs a 'name'"),
         ("f", "tool call must be a JSON object, not str"),
         ({"function": {"name": 5}}, "name must be text, not int"),
-        ({"id": 5, "function": {"name": "f"}}, "id must be text, not int"),
     ],
 )
 def test_what_is_no_piece_of_a_call_is_refused_in_words(piece, said):
     with pytest.raises(ValueError, match=said):
         calls(piece)
+
+
+def test_a_name_may_come_late_and_a_call_without_one_is_kept():
+    late, nameless = calls(piece(0, "a", None, "{"), piece(0, "a", "f", "}"), piece(1, "b", None, "{}"))
+    assert (late.name, late.arguments, nameless.name) == ("f", "{}", "unnamed")
+
+
+def test_an_empty_object_that_comes_first_is_not_the_beginning_of_the_arguments():
+    (call,) = calls(piece(0, "a", "f", "{}"), piece(0, arguments='{"a": 1}'))
+    assert call.arguments == '{"a": 1}'
+
+
+def test_an_id_that_is_a_number_is_a_name_all_the_same():
+    (call,) = calls({"id": 5, "function": {"name": "f"}})
+    assert call.id == "5"

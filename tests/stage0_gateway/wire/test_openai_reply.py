@@ -137,8 +137,6 @@ def test_what_is_no_completion_is_malformed(body):
     [
         {"content": {"a": 1}},
         {"content": "a", "reasoning": ["b"]},
-        {"tool_calls": [{"id": 5, "function": {"name": "f"}}]},
-        {"tool_calls": [{"id": "1", "function": {"name": None}}]},
         {"refusal": 7},
     ],
 )

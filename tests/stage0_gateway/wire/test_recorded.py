@@ -152,7 +152,8 @@ def sent_back(row, body):
     if row["provider"] == "anthropic":
         (sent,) = encoded["messages"] or [{"content": []}]
         plain = isinstance(sent["content"], str)
-        return body["content"], [{"type": "text", "text": sent["content"]}] if plain else sent["content"]
+        came = [block for block in body["content"] if block.get("text", "-").strip()]  # it refuses blanks
+        return came, [{"type": "text", "text": sent["content"]}] if plain else sent["content"]
     if row["provider"] == "gemini":
         said = [candidate.get("content") or {} for candidate in body.get("candidates") or [{}]]
         (sent,) = encoded["contents"] or [{"parts": []}]

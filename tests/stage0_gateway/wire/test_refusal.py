@@ -145,8 +145,11 @@ def test_an_error_in_a_stream_without_a_code_says_where_it_was_said():
 
 
 def test_a_long_error_is_cut_between_two_words_so_that_no_half_of_a_key_is_left():
-    assert words(f"{'x' * 490} sk-secret-key") == f"{'x' * 490} …"
-    assert words("x" * 501) == " …"
+    assert words(f"{'x' * 3990} sk-secret-key") == f"{'x' * 3990} …"
+
+
+def test_a_long_error_without_spaces_is_still_told():
+    assert words("请" * 5000) == "请" * 4000 + " …"
 
 
 def test_an_error_nested_as_deep_as_can_be_read_is_still_told():
