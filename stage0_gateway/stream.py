@@ -135,7 +135,7 @@ class MessageStream:
         self.once(name, seen.append)
         try:
             while not seen:
-                if not await self._advance():
+                if not (self._take_waiting() or await self._advance()):
                     raise self._error or LookupError(f"The stream ended without another {name!r} event.")
         finally:
             self.off(name, seen.append)
@@ -257,13 +257,9 @@ class MessageStream:
             if reply is None:
                 reply = self._reply = await self._open_reply(self._wanted)
                 return [reply.connected]
-            events = reply.take()
-            while not events:
-                if not await reply.read_on():
-                    break
-                events = reply.take()
-            if events:
-                return events
+            while await reply.read_on():  # what came before is told already, or stays in front
+                if events := reply.take():
+                    return events
             self._response = reply.response()
             last = [MessageEvent(self._response.message), FinalMessageEvent(self._response)]
         except GatewayError as error:

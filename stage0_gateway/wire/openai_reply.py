@@ -82,7 +82,7 @@ class OpenAIReader:
         if draft.request_id is None:
             draft.request_id = a_name(data.get("id"))
         usage = data.get("usage")
-        if isinstance(groq := data.get("x_groq"), Mapping):
+        if (groq := data.get("x_groq")) and isinstance(groq, Mapping):
             if groq.get("error"):
                 raise refused_in_stream(groq)
             usage = usage or groq.get("usage")
