@@ -1,8 +1,8 @@
 """Wire formats: how a `ChatRequest` becomes a provider's JSON, and its answer a `ChatResponse`.
 
-Each format is one module of pure functions, the ones of `WireFormat`: values go in, values come out, and
-nothing here opens a connection, waits or reads the clock. The gateway picks the module by the model's
-prefix.
+Each format is one module of pure functions, the ones of `WireFormat`, and a second one that reads its replies:
+values go in, values come out, and nothing here opens a connection, waits or reads the clock. The gateway
+picks the module by the model's prefix.
 """
 
 from collections.abc import Collection, Mapping

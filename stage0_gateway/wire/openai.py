@@ -26,11 +26,9 @@ from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.names import sent_name
 from stage0_gateway.wire.opaque import laid_over, own_data
 from stage0_gateway.wire.openai_reply import NAME as NAME
-from stage0_gateway.wire.openai_reply import OpenAIReader
+from stage0_gateway.wire.openai_reply import THINKING, OpenAIReader
 from stage0_gateway.wire.reading import read_whole
 from stage0_gateway.wire.refusal import refused
-
-_THINKING = ("reasoning_content", "reasoning")
 
 
 def path(model: str, *, stream: bool = False) -> str:
@@ -142,7 +140,7 @@ def _thinking(message: Message) -> dict[str, Any]:
             kept = own_data(part, NAME)
             if details := kept.get("reasoning_details"):
                 plain["reasoning_details"] = details
-            if message.tool_calls and (field := kept.get("field")) in _THINKING:
+            if message.tool_calls and (field := kept.get("field")) in THINKING:
                 plain[field] = part.text
         elif isinstance(part, TextPart) and (extra := own_data(part, NAME).get("extra_content")):
             plain["extra_content"] = extra

@@ -18,7 +18,8 @@ from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, say
 
 NAME = "openai"
 _GROWING = ("text", "summary", "data")
-_THINKING = ("reasoning_content", "reasoning")
+THINKING = ("reasoning_content", "reasoning")
+"""Fields beside the content that hold thoughts."""
 _ORDER = ("thinking", "text", "tool_call")
 _FINISH_REASONS: dict[str, FinishReason] = {
     **dict.fromkeys(("stop", "eos", "STOP", "end_turn", "stop_sequence"), "stop"),
@@ -99,12 +100,12 @@ class OpenAIReader:
         if text and len(said) == 1 and type(text) is str and choice.get("finish_reason") is None:
             self._say(text)  # what nearly every chunk of a stream is
             return
-        for field in _THINKING:
+        for field in THINKING:
             if thought := said.get(field):
                 self._think(a_text(thought, field), field)
                 break
         if details := said.get("reasoning_details"):
-            self._take_details(details, alone=not any(said.get(field) for field in _THINKING))
+            self._take_details(details, alone=not any(said.get(field) for field in THINKING))
         if (content := said.get("content")) and isinstance(content, str):
             self._say(content)
         elif content:

@@ -108,7 +108,7 @@ def refused_in_reply(body: Mapping[str, Any]) -> GatewayError:
 
 def _status_in(data: Mapping[str, Any]) -> int | None:
     """The HTTP status an error would have had, by its code or type."""
-    codes = _codes(_error_in(data))
+    codes = _codes(_error_in(data)) | _codes(data)
     numbers = [int(code) for code in codes if code.isdecimal() and code.isascii() and len(code) == 3]
     known = (code for code in (*numbers, *map(_STATUS_OF.get, sorted(codes))) if code and code >= 400)
     return next(known, None)

@@ -4,7 +4,7 @@ import json
 import httpx
 import pytest
 
-from stage0_gateway import Gateway, InvalidRequest, Message, StreamInterrupted
+from stage0_gateway import Gateway, InvalidRequest, Message, RequestTimeout, StreamInterrupted
 
 ASK = [Message.user("hi")]
 
@@ -171,3 +171,26 @@ async def test_the_time_spent_waiting_for_a_place_is_not_the_servers():
         with pytest.raises(Exception, match="No complete answer within"):
             await stream.final_message()
     assert (await waiting).content == "yes"
+
+
+async def test_whoever_waits_for_a_place_that_is_never_free_is_told_why():
+    options = {"max_concurrency": 1, "max_retries": 0, "timeout": 0.05}
+    async with Gateway("openai:m", transport=Counting(STREAM, WHOLE), **options) as gateway:
+        stream = gateway.stream(ASK)
+        await stream.emitted("connect")
+        with pytest.raises(RequestTimeout, match="Is a stream left open"):
+            await gateway.chat(ASK)
+        await stream.aclose()
+        assert (await gateway.chat(ASK)).content == "yes"
+
+
+async def test_a_fallback_model_that_takes_no_schema_is_not_asked_with_one():
+    model = Counting(WHOLE, status=404)
+    keys = {"openai": "sk-one", "deepseek": "sk-two"}
+    gateway = Gateway("openai:m", api_key=keys, fallback_models=["deepseek:m"], transport=model)
+    with pytest.raises(InvalidRequest) as caught:
+        await gateway.chat(ASK, response_schema={"type": "object"})
+    assert caught.value.earlier == ()
+    with pytest.raises(InvalidRequest) as caught:
+        await gateway.chat(ASK)
+    assert len(caught.value.earlier) == 1
