@@ -182,7 +182,10 @@ def call_from_dict(plain: Any) -> ToolCall:
     arguments = function.get("arguments")
     if isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    call_id, name = needed_text(plain, "id", "A tool call"), needed_text(function, "name", "A tool call")
+    for name, where in (("id", plain), ("name", function)):
+        if where.get(name) is None:  # an empty one is bad, but it is what a model wrote, and what was kept
+            raise ValueError(f"A tool call needs a {name!r}.")
+    call_id, name = a_text(plain["id"], "A tool call.id"), a_text(function["name"], "A tool call.name")
     return ToolCall(call_id, name, a_text(arguments, "arguments") or "{}", plain.get("provider_data"))
 
 

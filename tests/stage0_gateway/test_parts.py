@@ -148,6 +148,7 @@ def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
     [
         ({"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}, ToolCall("1", "f")),
         ({"id": "1", "function": {"name": "f"}}, ToolCall("1", "f")),
+        ({"id": "", "name": ""}, ToolCall("", "")),  # a model may write such a call, and it is kept
         ({"id": "1", "name": "f", "arguments": None}, ToolCall("1", "f")),
         ({"id": "1", "name": "f", "arguments": ""}, ToolCall("1", "f")),
         ({"id": "1", "name": "f", "arguments": '{"a": '}, ToolCall("1", "f", '{"a": ')),
@@ -162,7 +163,8 @@ def test_a_call_is_read_in_our_form_and_openais(plain, call):
     ("plain", "said"),
     [
         ({"name": "f"}, "A tool call needs a 'id'."),
-        ({"id": "1", "name": ""}, "A tool call needs a 'name'."),
+        ({"id": "1"}, "A tool call needs a 'name'."),
+        ({"id": "1", "name": None}, "A tool call needs a 'name'."),
         ({"id": "1", "function": 5}, "function must be a JSON object, not int."),
         ({"id": "1", "name": "f", "arguments": 5}, "arguments must be text, not int."),
     ],
