@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.outcomes import is_host_note
+from stage0_gateway.offline.outcomes import is_host_note, read_json
 from stage0_gateway.offline.reading import SCANNED, Reading
 from stage0_gateway.offline.telling import shorten
 
@@ -99,17 +99,30 @@ def _fact(what: str, earlier: Sequence[Message]) -> str:
 
 
 def _summary(reading: Reading, earlier: Sequence[Message]) -> str | None:
-    system = any(_SUMMARY.search(one.text[:SCANNED]) for one in earlier if one.role == "system")
+    instructions = [one.text[:SCANNED] for one in earlier if one.role == "system"]
+    system = any(_SUMMARY.search(text) for text in instructions if not text.startswith("Summary of"))
     if not (system or _SUMMARY.search(reading.question[:1000])):
         return None
     talk = [one for one in earlier if one.role in ("user", "assistant") and one.text]
     said = [f"{one.role}: {_first_sentence(one.text)}" for one in talk]
+    if record := [told for line in reading.question.splitlines() if (told := _recorded(line))]:
+        return "Summary: " + " ".join(record)
     lines = [_first_sentence(line) for line in reading.question.splitlines() if line.strip()]
     if len(lines) > 1:  # the conversation stands in the request itself
         said += lines if system else lines[1:]
     elif system and not _SUMMARY.search(reading.question[:1000]):
         said += [f"user: {line}" for line in lines]
     return "Summary: " + " ".join(said[:100]) if said else "I see no earlier message to summarize."
+
+
+def _recorded(line: str) -> str:
+    """What a line says of a conversation: an earlier summary, or what the person said, as a message in JSON."""
+    if line.startswith("Summary: "):
+        return shorten(line.removeprefix("Summary: "), 1000)
+    message = read_json(line) if line.startswith("{") else None
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return ""
+    return _first_sentence(str(message.get("content")))
 
 
 def _first_sentence(text: str) -> str:
