@@ -28,14 +28,17 @@ format: .venv/.dev ## format the code
 	$(BIN)/ruff check --fix .
 
 test-real: .venv/.test ## run the tests that need more than Python; each says why if it is skipped
-	@$(BIN)/python -m pytest -q -m real -rs tests/real
+	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
 
-bench: .venv/.test ## measure, and print the figures
+bench: .venv/.bench ## measure, and print the figures
 	@$(BIN)/python tests/benchmarks/import_time.py
 	@$(BIN)/python tests/benchmarks/gateway_chat.py
 	@$(BIN)/python tests/benchmarks/gateway_at_once.py
 	@$(BIN)/python tests/benchmarks/gateway_stream.py
 	@$(BIN)/python tests/benchmarks/gateway_memory.py
+	@$(BIN)/python tests/benchmarks/context_growth.py
+	@$(BIN)/python tests/benchmarks/context_trim.py
+	@$(BIN)/python tests/benchmarks/context_memory.py
 
 clean: ## remove .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -54,6 +57,11 @@ clean: ## remove .venv and caches
 	@echo 'Installing what this needs into .venv, once; it may take a minute …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ .venv/.demo
+
+.venv/.bench: .venv/.python pyproject.toml
+	@echo 'Installing what this needs into .venv, once; it may take a minute …'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	@touch $@ .venv/.test .venv/.demo
 
 .venv/.dev: .venv/.python pyproject.toml
 	@echo 'Installing what this needs into .venv, once; it may take a minute …'

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from stage0_gateway import Message, Role
+from stage1_context.journal import to_json
 
 
 class MessageHistory:
@@ -16,10 +17,16 @@ class MessageHistory:
 
     Args:
         messages: Any messages; they are copied into a tuple.
+        visible: Those that a model may still be shown; None means all of them.
+
+    Attributes:
+        messages: All messages.
+        visible: Those that no summary stands for; results that were cleared are shown as they are sent.
     """
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    def __init__(self, messages: Iterable[Message], visible: Iterable[Message] | None = None) -> None:
         self.messages = tuple(messages)
+        self.visible = self.messages if visible is None else tuple(visible)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -52,8 +59,12 @@ class MessageHistory:
         return sum(message.role == role for message in self.messages)
 
     def to_json(self) -> str:
-        """The history as JSON text, for `from_json`."""
-        return json.dumps([message.to_dict() for message in self.messages], ensure_ascii=False)
+        """The history as JSON text, for `from_json`.
+
+        Raises:
+            ValueError: A part of a message holds what has no form in JSON.
+        """
+        return to_json([message.to_dict() for message in self.messages])
 
     @classmethod
     def from_json(cls, text: str) -> "MessageHistory":
@@ -62,7 +73,10 @@ class MessageHistory:
         Raises:
             ValueError: The text is not a JSON list of messages.
         """
-        plain = json.loads(text)
+        try:
+            plain = json.loads(text)
+        except RecursionError:
+            raise ValueError("A history is not nested as deeply as this text.") from None
         if not isinstance(plain, list):
             raise ValueError(f"A history is a JSON list of messages, not {type(plain).__name__}.")
         return cls(Message.from_dict(each) for each in plain)
@@ -79,12 +93,24 @@ class MessageHistory:
                 waiting.clear()
             called.update(call.id for call in message.tool_calls)
             waiting.update(call.id for call in message.tool_calls)
-            waiting.discard(message.tool_call_id or "")
-            if message.tool_call_id:
-                answered[message.tool_call_id] += 1
-                if not called[message.tool_call_id]:
+            if message.role == "tool" and message.tool_call_id:
+                waiting.discard(message.tool_call_id)
+                if called[message.tool_call_id]:
+                    answered[message.tool_call_id] += 1
+                else:
                     problems.append(f"result without a call before it: {message.tool_call_id}")
         problems += [f"duplicate call id: {id}" for id, count in called.items() if count > 1]
         problems += [f"call without a result: {id}" for id in called if not answered[id]]
         problems += [f"{count} results for one call: {id}" for id, count in answered.items() if count > 1]
         return problems
+
+    def repair_history(self) -> "MessageHistory":
+        """The same history with one result for each call: a new one, which passes `check_history`.
+
+        A call without a result gets one that says it was interrupted, a late result moves to its call, a
+        result without a call and a second result are left out, and a call id that is there twice is changed.
+        """
+        from stage1_context.repair import repaired
+
+        visible = None if self.visible is self.messages else repaired(self.visible)
+        return MessageHistory(repaired(self.messages), visible)

@@ -1,12 +1,14 @@
 """The journal: what happened in a session, one frozen record after the other.
 
-Records are only ever added. Everything else (the history, later also variables and resuming) is a view on
-them, so nothing can be lost by looking at it differently. Knows nothing of where records are kept.
+Records are only ever added. Everything else (the history, what of it is shown, variables, what a run was
+doing when it stopped) is a view on them, so nothing can be lost by looking at it differently. Knows nothing
+of where records are kept.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, Literal, get_args
 
 from stage0_gateway import Message
 
@@ -15,23 +17,207 @@ from stage0_gateway import Message
 class MessageRecord:
     """A message was added to the conversation."""
 
-    kind: ClassVar[Literal["message"]] = "message"
     message: Message
 
-    def to_dict(self) -> dict[str, Any]:
-        """This record as plain JSON values."""
-        return {"kind": self.kind, **self.message.to_dict()}
+    @property
+    def kind(self) -> Literal["message", "system"]:
+        """System messages are a kind of their own, so that a store finds them without reading the talk."""
+        return "system" if self.message.role == "system" else "message"
 
 
-Record = MessageRecord
+@dataclass(frozen=True, slots=True)
+class CallStartedRecord:
+    """A tool is about to run. If no result follows, it was interrupted, and may have done its work."""
+
+    kind: ClassVar[Literal["call_started"]] = "call_started"
+    call_id: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinishedRecord:
+    """A tool has ended; `status` says how."""
+
+    kind: ClassVar[Literal["call_finished"]] = "call_finished"
+    call_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPendingRecord:
+    """A call waits for somebody's consent; `arguments` is the JSON text that was asked about."""
+
+    kind: ClassVar[Literal["approval_pending"]] = "approval_pending"
+    call_id: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRecord:
+    """From here on a summary stands for all messages before the record at index `until`.
+
+    An empty text takes the summary back: every message is shown again.
+    """
+
+    kind: ClassVar[Literal["summary"]] = "summary"
+    text: str
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClearingRecord:
+    """From here on, tool results before the record at index `until` with more characters are not shown."""
+
+    kind: ClassVar[Literal["clearing"]] = "clearing"
+    until: int
+    longer_than: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRecord:
+    """From here on, messages are shown behind others, or not shown, so that calls and results match.
+
+    Attributes:
+        inserted: The index of a record, and what to show behind it.
+        hidden: The indices of records that are not shown, nor what an earlier repair showed behind them.
+    """
+
+    kind: ClassVar[Literal["repair"]] = "repair"
+    inserted: tuple[tuple[int, Message], ...] = ()
+    hidden: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRecord:
+    """A value was put aside; it is JSON."""
+
+    kind: ClassVar[Literal["variable"]] = "variable"
+    value: Any
+
+
+Record = (
+    MessageRecord
+    | CallStartedRecord
+    | CallFinishedRecord
+    | ApprovalPendingRecord
+    | SummaryRecord
+    | ClearingRecord
+    | RepairRecord
+    | VariableRecord
+)
+
+LANDMARKS = ("system", "summary", "clearing", "repair")
+"""The kinds that say how the messages are shown; there are few of them, wherever in the journal they stand."""
+
+SHOWN = ("message", *LANDMARKS)
+"""The kinds that a view of the conversation needs; the others may be large, and are left where they are."""
+
+_Plain = (
+    CallStartedRecord
+    | CallFinishedRecord
+    | ApprovalPendingRecord
+    | SummaryRecord
+    | ClearingRecord
+    | VariableRecord
+)
+_BY_KIND: dict[str, type[_Plain]] = {each.kind: each for each in get_args(_Plain)}
+KINDS = ("message", "system", "repair", *_BY_KIND)
+"""Every kind of record there is."""
+_NAMES: dict[Any, str] = {str: "text", int: "a whole number"}
+
+
+def record_to_dict(record: Record) -> dict[str, Any]:
+    """A record as plain JSON values, for `record_from_dict`."""
+    match record:
+        case MessageRecord(message):
+            return {"kind": record.kind, **message.to_dict()}
+        case RepairRecord(inserted, hidden):
+            shown = [[index, message.to_dict()] for index, message in inserted]
+            return {"kind": record.kind, "inserted": shown, "hidden": list(hidden)}
+    return {"kind": record.kind, **{each.name: getattr(record, each.name) for each in fields(record)}}
 
 
 def record_from_dict(plain: Mapping[str, Any]) -> Record:
-    """The record that `to_dict` wrote.
+    """The record that `record_to_dict` wrote.
 
     Raises:
         ValueError: It is not a record this version knows.
     """
-    if plain.get("kind") != MessageRecord.kind:
-        raise ValueError(f"Unknown journal record {plain.get('kind')!r}; this version knows 'message'.")
-    return MessageRecord(Message.from_dict(plain))
+    if not isinstance(plain, Mapping):
+        raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
+    kind = plain.get("kind")
+    if kind in ("message", "system"):
+        return MessageRecord(Message.from_dict(plain))
+    given = {name: value for name, value in plain.items() if name != "kind"}
+    if kind == RepairRecord.kind:
+        return _repair(**_checked(RepairRecord, given))
+    if not isinstance(kind, str) or kind not in _BY_KIND:
+        raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
+    return _BY_KIND[kind](**_checked(_BY_KIND[kind], given))
+
+
+def record_to_json(record: Record) -> str:
+    """A record as JSON text that every database takes, and `record_from_json` reads.
+
+    Raises:
+        ValueError: Something in it has no form in JSON.
+    """
+    try:
+        return to_json(record_to_dict(record))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This {record.kind!r} record cannot be written as JSON: {error}.") from None
+
+
+def record_from_json(text: str) -> Record:
+    """The record that `record_to_json` wrote.
+
+    Raises:
+        ValueError: It is not a record this version knows.
+    """
+    try:
+        plain = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"A journal record is JSON text, and this is not: {error}.") from None
+    return record_from_dict(plain)
+
+
+def to_json(plain: Any) -> str:
+    """A value as JSON text, in the letters it has, that can be written to any file.
+
+    Raises:
+        ValueError: It has no form in JSON.
+    """
+    try:
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:  # half of a character pair, as a cut stream may leave it
+        return json.dumps(plain)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _checked(kind: type[_Plain | RepairRecord], given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record, each there and of its type; a journal may come from a file."""
+    known = {each.name: each for each in fields(kind)}
+    needed = {name for name, each in known.items() if each.default is MISSING}
+    if not needed <= given.keys() <= known.keys():
+        raise ValueError(f"A {kind.kind!r} record has the fields {[*known]}, not {[*given]}.")
+    for name, value in given.items():
+        wanted = known[name].type
+        if wanted in (str, int) and type(value) is not wanted:
+            raise ValueError(
+                f"{name!r} of a {kind.kind!r} record is {_NAMES[wanted]}, not {type(value).__name__}."
+            )
+    return given
+
+
+def _repair(inserted: Any = (), hidden: Any = ()) -> RepairRecord:
+    whole = isinstance(inserted, list | tuple) and isinstance(hidden, list | tuple)
+    pairs = whole and all(isinstance(each, list | tuple) and len(each) == 2 for each in inserted)
+    if not pairs or not all(type(index) is int for index in (*hidden, *(each[0] for each in inserted))):
+        raise ValueError("A 'repair' record holds [index, message] pairs, and the indices it hides.")
+    return RepairRecord(
+        tuple((index, Message.from_dict(message)) for index, message in inserted), tuple(hidden)
+    )

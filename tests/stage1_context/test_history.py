@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from stage0_gateway import JsonPart, Message, ThinkingPart, ToolCall
@@ -57,11 +59,23 @@ def test_saved_text_stays_readable():
     assert "北京" in MessageHistory([Message.user("北京")]).to_json()
 
 
+def test_half_a_letter_can_be_saved_to_a_file():
+    history = MessageHistory([Message.user("北京 \ud83d")])
+    assert MessageHistory.from_json(history.to_json().encode().decode()).messages == history.messages
+
+
+@pytest.mark.parametrize("value", [math.nan, object(), {(1, 2): 3}])
+def test_what_json_cannot_hold_is_a_value_error(value):
+    with pytest.raises(ValueError, match=r"JSON|keys must be"):
+        MessageHistory([Message.user((JsonPart(value),))]).to_json()
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("{}", "a JSON list of messages, not dict"),
         ("no", "Expecting value"),
+        ("[" * 200_000, "not nested as deeply"),
         ('[{"content": "hi"}]', "needs a 'role'"),
         ('[{"role": "boss"}]', "Unknown role 'boss'"),
         ('[{"role": "user", "content": 5}]', "text or parts, not int"),
@@ -90,10 +104,8 @@ def calling(*ids):
         ([calling("a"), RESULT_A, calling("b"), RESULT_B], []),
         ([calling("a", "b"), RESULT_B, RESULT_A], []),
         ([RESULT_A], ["result without a call before it: a"]),
-        (
-            [RESULT_A, calling("a")],
-            ["result without a call before it: a"],
-        ),
+        ([RESULT_A, calling("a")], ["result without a call before it: a", "call without a result: a"]),
+        ([RESULT_A, calling("a"), RESULT_A], ["result without a call before it: a"]),
         ([calling("a", "b"), RESULT_B], ["call without a result: a"]),
         ([calling("a"), RESULT_A, RESULT_A], ["2 results for one call: a"]),
         (
@@ -112,6 +124,7 @@ def calling(*ids):
         "other order",
         "no call",
         "call too late",
+        "call between two results",
         "no result",
         "two results",
         "id used again",
@@ -122,7 +135,50 @@ def test_every_break_of_one_call_one_result_is_named(messages, problems):
     assert MessageHistory(messages).check_history() == problems
 
 
-def test_a_message_between_a_call_and_its_result_is_a_problem():
-    call = Message.assistant("", [ToolCall("c1", "f")])
-    history = MessageHistory([call, Message.user("by the way"), Message.tool("1", "c1")])
-    assert history.check_history() == ["user message between a call and its result: c1"]
+@pytest.mark.parametrize(
+    ("between", "role"),
+    [
+        (Message.user("by the way"), "user"),
+        (SYSTEM, "system"),
+        (calling("b"), "assistant"),
+        (REPLY, "assistant"),
+    ],
+)
+def test_a_message_between_a_call_and_its_result_is_a_problem(between, role):
+    messages = [calling("a"), between, RESULT_A, *([RESULT_B] if between.tool_calls else [])]
+    assert MessageHistory(messages).check_history() == [f"{role} message between a call and its result: a"]
+
+
+def test_an_id_on_a_message_that_is_no_result_answers_nothing():
+    history = MessageHistory([calling("a"), Message("user", "here", tool_call_id="a")])
+    assert history.check_history() == [
+        "user message between a call and its result: a",
+        "call without a result: a",
+    ]
+
+
+def test_all_messages_are_visible_where_nothing_else_is_said():
+    assert HISTORY.visible == HISTORY.messages
+    assert MessageHistory(ALL, iter([SECOND])).visible == (SECOND,)
+
+
+def test_a_repaired_history_is_a_new_one_with_one_result_for_each_call():
+    broken = MessageHistory([calling("a", "b"), SECOND, RESULT_B, RESULT_B])
+    sound = broken.repair_history()
+    interrupted = sound.messages[2]
+    assert sound.messages == (calling("a", "b"), RESULT_B, interrupted, SECOND)
+    assert (interrupted.tool_call_id, interrupted.is_error, interrupted.name) == ("a", True, "f")
+    assert interrupted.text.startswith("[interrupted] The program ended before this call had a result.")
+    assert sound.check_history() == []
+    assert broken.messages == (calling("a", "b"), SECOND, RESULT_B, RESULT_B)
+
+
+def test_nothing_changes_in_a_sound_history():
+    history = MessageHistory(ALL, ALL[2:]).repair_history()
+    assert (history.messages, history.visible) == (tuple(ALL), tuple(ALL[2:]))
+
+
+def test_what_is_visible_is_repaired_too():
+    history = MessageHistory([FIRST, calling("a"), SECOND], [calling("a"), SECOND]).repair_history()
+    assert [each.role for each in history.visible] == ["assistant", "tool", "user"]
+    assert MessageHistory(history.visible).check_history() == []

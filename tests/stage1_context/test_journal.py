@@ -1,37 +1,230 @@
 import dataclasses
 import json
+import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from stage0_gateway import ImagePart, Message, TextPart, ToolCall
-from stage1_context import MessageRecord
-from stage1_context.journal import record_from_dict
+from stage0_gateway import (
+    DocumentPart,
+    ImagePart,
+    JsonPart,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from stage1_context.journal import (
+    LANDMARKS,
+    SHOWN,
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    ClearingRecord,
+    MessageRecord,
+    RepairRecord,
+    SummaryRecord,
+    VariableRecord,
+    record_from_dict,
+    record_from_json,
+    record_to_dict,
+    record_to_json,
+)
 
-MESSAGES = {
-    "system": Message.system("Be brief."),
-    "parts": Message.user((TextPart("What is this?"), ImagePart(url="https://example.com/cat.png"))),
-    "calls": Message.assistant("", [ToolCall("a", "f", '{"x": 1}')], raw_text='{"tool": "f"}'),
-    "failed result": Message.tool("no such city", "a", is_error=True, name="f"),
+PARTS = (
+    TextPart("What is this?", provider_data={"anthropic": {"cache": True}}),
+    ThinkingPart("hm", provider_data={"anthropic": {"signature": "x="}}),
+    JsonPart({"é": [1, None, 2.5]}),
+    ImagePart(url="https://example.com/cat.png"),
+    DocumentPart("cGRm", name="a.pdf"),
+    ProviderPart("gemini", {"executableCode": {"code": "1"}}),
+)
+RECORDS = {
+    "system message": MessageRecord(Message.system("Be brief.")),
+    "parts": MessageRecord(Message.user(PARTS)),
+    "calls": MessageRecord(
+        Message.assistant("", [ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g")], raw_text='{"tool": "f"}')
+    ),
+    "failed result": MessageRecord(Message.tool("no such city", "a", is_error=True, name="f")),
+    "half a letter": MessageRecord(Message.user("cut \ud83d")),
+    "half a letter beside a whole one": MessageRecord(Message.user("北京 \ude00 😀")),
+    "zero character": MessageRecord(Message.user("a\0b")),
+    "call started": CallStartedRecord("a", "f"),
+    "call finished": CallFinishedRecord("a", "completed"),
+    "approval pending": ApprovalPendingRecord("a", "f", '{"x": 1}'),
+    "summary": SummaryRecord("They talked about 北京.", 7),
+    "summary taken back": SummaryRecord(""),
+    "clearing": ClearingRecord(5, 1000),
+    "repair": RepairRecord(((1, Message.tool("gone", "a", is_error=True)), (1, Message.user(PARTS))), (2, 3)),
+    "repair of nothing": RepairRecord(),
+    "variable": VariableRecord({"a": [1, 2.5, None, True, "\ud83d\0"]}),
+    "null": VariableRecord(None),
+    "large number": VariableRecord(10**4000),
 }
 
-
-@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
-def test_a_record_survives_json(message):
-    record = MessageRecord(message)
-    assert record_from_dict(json.loads(json.dumps(record.to_dict()))) == record
-
-
-def test_a_saved_record_says_its_kind_and_leaves_out_defaults():
-    assert MessageRecord(Message.user("hi")).to_dict() == {"kind": "message", "role": "user", "content": "hi"}
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
 
 
-@pytest.mark.parametrize("plain", [{"kind": "variable"}, {"role": "user", "content": "hi"}])
-def test_a_record_of_an_unknown_kind_is_refused_with_the_kinds_there_are(plain):
-    with pytest.raises(ValueError, match=f"Unknown journal record {plain.get('kind')!r}.*'message'"):
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_a_record_survives_json(record):
+    assert record_from_dict(record_to_dict(record)) == record
+    assert record_from_json(record_to_json(record)) == record
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_every_record_becomes_one_line_that_a_file_takes(record):
+    text = record_to_json(record)
+    assert "\n" not in text
+    assert "\0" not in text
+    assert text.encode().decode() == text
+
+
+def test_every_kind_is_among_the_records_that_were_tried():
+    with pytest.raises(ValueError, match="this version knows") as caught:
+        record_from_dict({})
+    known = str(caught.value).rpartition("knows ")[2].rstrip(".").split(", ")
+    assert {record.kind for record in RECORDS.values()} | {"message"} == set(known)
+
+
+@given(json_values, st.text(st.characters(), max_size=20), st.integers())
+def test_any_value_text_and_number_survives(value, text, number):
+    message = Message.assistant(text, [ToolCall("a", "f", text or "{}")], raw_text=text or None)
+    repair = RepairRecord(((number, message),), (number,))
+    for record in (VariableRecord(value), SummaryRecord(text, number), MessageRecord(message), repair):
+        assert record_from_json(record_to_json(record)) == record
+
+
+def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_default():
+    assert [record_to_dict(each) for each in (RECORDS["system message"], RECORDS["clearing"])] == [
+        {"kind": "system", "role": "system", "content": "Be brief."},
+        {"kind": "clearing", "until": 5, "longer_than": 1000},
+    ]
+    assert record_to_json(MessageRecord(Message.user("北京"))) == (
+        '{"kind": "message", "role": "user", "content": "北京"}'
+    )
+
+
+def test_only_system_messages_are_of_a_kind_of_their_own():
+    said = [Message.system(""), Message.user(""), Message.assistant(""), Message.tool("", "a")]
+    assert [MessageRecord(each).kind for each in said] == ["system", "message", "message", "message"]
+    assert set(SHOWN) == {"message", *LANDMARKS}
+
+
+@pytest.mark.parametrize(
+    ("plain", "why"),
+    [
+        (
+            {"role": "user", "content": "hi"},
+            "Unknown journal record None; this version knows message, system",
+        ),
+        ({"kind": "dream"}, "Unknown journal record 'dream'"),
+        ({"kind": ["message"]}, r"Unknown journal record \['message'\]"),
+        ([], "a JSON object, not list"),
+        (None, "a JSON object, not NoneType"),
+        ({"kind": "message"}, "needs a 'role'"),
+        ({"kind": "message", "role": "boss"}, "Unknown role 'boss'"),
+        ({"kind": "message", "role": "user", "content": 5}, "text or parts, not int"),
+        ({"kind": "message", "role": "tool", "content": ""}, "needs the tool_call_id"),
+        ({"kind": "summary", "text": 5}, "'text' of a 'summary' record is text, not int"),
+        (
+            {"kind": "summary", "text": "", "until": "3"},
+            "'until' of a 'summary' record is a whole number, not str",
+        ),
+        ({"kind": "summary", "text": "", "until": True}, "a whole number, not bool"),
+        ({"kind": "clearing", "until": 1.5, "longer_than": 3}, "a whole number, not float"),
+        ({"kind": "summary"}, r"A 'summary' record has the fields \['text', 'until'\], not \[\]"),
+        ({"kind": "variable"}, r"has the fields \['value'\], not \[\]"),
+        ({"kind": "summary", "text": "", "til": 3}, r"\['text', 'until'\], not \['text', 'til'\]"),
+        ({"kind": "clearing", "until": 3}, r"\['until', 'longer_than'\], not \['until'\]"),
+        ({"kind": "call_started", "call_id": "a", "tool": None}, "is text, not NoneType"),
+        ({"kind": "repair", "shown": []}, r"has the fields \['inserted', 'hidden'\], not \['shown'\]"),
+        ({"kind": "repair", "inserted": 5}, r"\[index, message\] pairs"),
+        ({"kind": "repair", "inserted": [5]}, r"\[index, message\] pairs"),
+        ({"kind": "repair", "inserted": [["0", {"role": "user"}]]}, r"\[index, message\] pairs"),
+        ({"kind": "repair", "inserted": [[0, "hi"]]}, "A message must be a JSON object, not str"),
+        ({"kind": "repair", "inserted": [[0, {"role": "boss"}]]}, "Unknown role 'boss'"),
+        ({"kind": "repair", "hidden": "12"}, "the indices it hides"),
+        ({"kind": "repair", "hidden": [1.5]}, "the indices it hides"),
+        ({"kind": "repair", "hidden": None}, "the indices it hides"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_what_is_wrong(plain, why):
+    with pytest.raises(ValueError, match=why):
         record_from_dict(plain)
+    with pytest.raises(ValueError, match=why):
+        record_from_json(json.dumps(plain))
 
 
-def test_a_record_cannot_be_changed():
-    record = MessageRecord(Message.user("hi"))
+@pytest.mark.parametrize("text", ["", "{", "no", '{"kind": "variable", "value": ' + "[" * 200_000])
+def test_text_that_is_no_json_is_a_value_error(text):
+    with pytest.raises(ValueError, match="A journal record is JSON text, and this is not: "):
+        record_from_json(text)
+
+
+CIRCLE: list = []
+CIRCLE.append(CIRCLE)
+DEEP: list = []
+for _ in range(200_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        VariableRecord(math.nan),
+        VariableRecord([math.inf, "\ud83d"]),
+        MessageRecord(Message.user((JsonPart(-math.inf),))),
+        VariableRecord({1, 2}),
+        VariableRecord(b"bytes"),
+        VariableRecord({(1, 2): 3}),
+        VariableRecord(10**5000),
+        VariableRecord(CIRCLE),
+        VariableRecord(DEEP),
+        MessageRecord(Message.user((JsonPart(object()),))),
+        MessageRecord(Message.user((ProviderPart("gemini", {"a": b"bytes"}),))),
+        RepairRecord(((0, Message.user((JsonPart(DEEP),))),)),
+    ],
+    ids=[
+        "nan",
+        "infinity",
+        "in a part",
+        "set",
+        "bytes",
+        "key",
+        "too large",
+        "circle",
+        "too deep",
+        "object",
+        "bytes in a part",
+        "in a repair",
+    ],
+)
+def test_what_json_cannot_hold_is_a_value_error_that_names_the_kind(record):
+    with pytest.raises(ValueError, match=f"This {record.kind!r} record cannot be written as JSON: "):
+        record_to_json(record)
+
+
+def test_a_mapping_without_end_in_a_message_is_a_value_error():
+    circle = {}
+    circle["again"] = circle
+    with pytest.raises(ValueError, match="This 'message' record cannot be written as JSON: "):
+        record_to_json(MessageRecord(Message.user((JsonPart(circle),))))
+
+
+@pytest.mark.parametrize("call", [ToolCall("", "f"), ToolCall("a", "")])
+def test_a_call_without_an_id_or_a_name_is_kept_as_the_model_wrote_it(call):
+    record = MessageRecord(Message.assistant("", [call]))
+    assert record_from_json(record_to_json(record)) == record
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+def test_a_record_cannot_be_changed(record):
+    name = dataclasses.fields(record)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
-        record.message = Message.user("other")
+        setattr(record, name, "other")

@@ -1,59 +1,525 @@
+"""What every store promises, asked of each: in memory, in a SQLite file, in a PostgreSQL database."""
+
+import asyncio
+import gc
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import get_args
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from stage0_gateway import Message
-from stage1_context import MemoryStore, MessageRecord, SessionExists, SessionNotFound
+from stage0_gateway import ImagePart, Message, TextPart, ToolCall
+from stage1_context.errors import ContextError, SessionConflict, SessionExists, SessionNotFound
+from stage1_context.journal import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    ClearingRecord,
+    MessageRecord,
+    Record,
+    RepairRecord,
+    SummaryRecord,
+    VariableRecord,
+    record_to_json,
+)
+from stage1_context.store import MemoryStore, SessionInfo
 
-ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
+AT_ONCE = 32
 
 
-async def test_a_journal_grows_and_says_how_long_it_is():
-    store = MemoryStore()
+def said(text):
+    return MessageRecord(Message.user(text))
+
+
+ONE, TWO, THREE = map(said, ("one", "two", "three"))
+SYSTEM = MessageRecord(Message.system("Be brief."))
+
+# ---- beginning, adding, reading --------------------------------------------------------------------------
+
+
+async def test_a_journal_grows_and_says_how_long_it_is(store):
     await store.create("s")
+    assert (await store.info("s")).records == 0
     assert await store.append("s", ONE) == 1
     assert await store.append("s", TWO, THREE) == 3
     assert await store.append("s") == 3
-    assert await store.read("s") == [ONE, TWO, THREE]
+    assert (await store.info("s")).records == 3
+    assert await store.read("s") == [(0, ONE), (1, TWO), (2, THREE)]
 
 
-async def test_a_journal_is_read_on_from_an_index():
-    store = MemoryStore({"s": [ONE, TWO, THREE]})
-    assert [await store.read("s", start) for start in (1, 3, 9)] == [[TWO, THREE], [], []]
+async def test_a_journal_may_begin_with_records(store):
+    await store.create("s", SYSTEM, ONE)
+    assert await store.append("s", TWO) == 3
+    assert await store.read("s") == [(0, SYSTEM), (1, ONE), (2, TWO)]
 
 
-async def test_journals_are_kept_apart():
-    store = MemoryStore()
-    await store.create("a")
+RANGES = {
+    "all": ((), [0, 1, 2, 3]),
+    "from a start": ((2,), [2, 3]),
+    "up to an end": ((0, 2), [0, 1]),
+    "in between": ((1, 3), [1, 2]),
+    "nothing": ((2, 2), []),
+    "an end before the start": ((3, 1), []),
+    "an end behind the last": ((1, 99), [1, 2, 3]),
+    "a start behind the last": ((4,), []),
+    "far behind the last": ((2**70, 2**80), []),
+    "up to very far": ((3, 2**80), [3]),
+}
+
+
+@pytest.mark.parametrize(("given", "found"), RANGES.values(), ids=RANGES)
+async def test_a_part_of_a_journal_is_read_with_its_indices(store, given, found):
+    records = [SYSTEM, ONE, TWO, THREE]
+    await store.create("s", *records)
+    assert await store.read("s", *given) == [(index, records[index]) for index in found]
+
+
+KINDS = {
+    "one": (["message"], [1, 3]),
+    "two": ({"system", "summary"}, [0, 2]),
+    "one that is not there": (("variable",), []),
+    "one that nobody knows": (["'; DROP TABLE session; --"], []),
+    "none": ((), []),
+}
+
+
+@pytest.mark.parametrize(("kinds", "found"), KINDS.values(), ids=KINDS)
+async def test_records_of_some_kinds_are_read_with_their_indices(store, kinds, found):
+    records = [SYSTEM, ONE, SummaryRecord("short"), TWO]
+    await store.create("s", *records)
+    assert await store.read("s", kinds=kinds) == [(index, records[index]) for index in found]
+    assert await store.read("s", 2, 3, kinds=kinds) == [(2, records[2])] * (2 in found)
+
+
+async def test_journals_are_kept_apart(store):
+    await store.create("a", ONE)
     await store.create("b")
-    await store.append("a", ONE)
-    assert await store.read("b") == []
+    await store.append("a", TWO)
+    assert (await store.read("a"), await store.read("b")) == ([(0, ONE), (1, TWO)], [])
 
 
-async def test_what_is_handed_in_or_out_is_a_copy():
-    given = [ONE]
-    store = MemoryStore({"s": given})
-    given.append(TWO)
-    (await store.read("s")).append(THREE)
-    assert await store.read("s") == [ONE]
+async def test_what_is_handed_out_is_a_copy(store):
+    await store.create("s", ONE)
+    (await store.read("s")).append((1, TWO))
+    assert await store.read("s") == [(0, ONE)]
 
 
-async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone():
-    store = MemoryStore({"s": [ONE]})
+# ---- ids -------------------------------------------------------------------------------------------------
+
+STRANGE = {
+    "quotes": "'\"`",
+    "SQL": "'); DROP TABLE session; --",
+    "patterns": "%_$1 ? :id {}",
+    "emoji": "👩‍👩‍👧 été Ω",
+    "lines": " a\n\tb\r ",
+    "long": "".join(chr(0x4E00 + each) for each in range(10_000)),
+    "a path": "../../etc/passwd",
+}
+
+
+async def test_strange_ids_are_ids_like_others(store):
+    for id in STRANGE.values():
+        await store.create(id, said(id))
+        await store.append(id, ONE)
+    assert [await store.read(id) for id in STRANGE.values()] == [
+        [(0, said(id)), (1, ONE)] for id in STRANGE.values()
+    ]
+    assert {each.id for each in await store.sessions()} == {*STRANGE.values()}
+
+
+async def test_ids_that_look_alike_are_different(store):
+    ids = ["a", "A", "a ", "é", "e\u0301", "ａ"]
+    for id in ids:
+        await store.create(id, said(id))
+    assert [await store.read(id) for id in ids] == [[(0, said(id))] for id in ids]
+
+
+@pytest.mark.parametrize("id", ["", "a\0b", "\ud83d"], ids=["empty", "NUL", "half a pair"])
+async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id):
+    with pytest.raises(ValueError, match="A session's id is some text that can be written to a file, not"):
+        await store.create(id, ONE)
+    assert await store.sessions() == []
+    for ask in (store.read(id), store.append(id, ONE), store.info(id), store.delete(id)):
+        with pytest.raises(SessionNotFound):
+            await ask
+
+
+async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone(store):
+    await store.create("s", ONE)
     with pytest.raises(
-        SessionExists, match=r"There is a session 's' already\. Use it, or choose another id\."
+        SessionExists, match=r"^There is a session 's' already\. Use it, or choose another id\.$"
     ):
-        await store.create("s")
-    assert await store.read("s") == [ONE]
+        await store.create("s", TWO, THREE)
+    assert await store.read("s") == [(0, ONE)]
 
 
 @pytest.mark.parametrize(
     ("ids", "named"),
-    [([], "none yet"), (["a", "b"], "'a', 'b'"), (list("abcdefg"), "'c', 'd', 'e', 'f', 'g'")],
+    [([], "none yet"), (["b", "a"], "'b', 'a'"), (list("gfedcba"), "'e', 'd', 'c', 'b', 'a'")],
     ids=["none", "some", "many"],
 )
-async def test_an_unknown_session_is_answered_with_those_there_are(ids, named):
-    store = MemoryStore({id: [] for id in ids})
+async def test_an_unknown_session_is_answered_with_those_that_were_written_to_last(store, ids, named):
+    for id in ids:
+        await store.create(id)
     text = f"There is no session 'x'. Sessions: {named}. Create one with create_session()."
-    for ask in (store.read("x"), store.append("x", ONE)):
+    for ask in (store.read("x"), store.append("x", ONE), store.info("x"), store.delete("x")):
         with pytest.raises(SessionNotFound) as caught:
             await ask
         assert str(caught.value) == text
+
+
+# ---- what a record may hold ------------------------------------------------------------------------------
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+RECORDS = {
+    "system": SYSTEM,
+    "text": said("any \0 text: 'quotes' \"too\" \\u0000 \\ 👩‍👩‍👧 \u2028 \x1b \x7f \uffff"),
+    "half a pair": said("\ud83d and \udc00"),
+    "no text": said(""),
+    "long text": said("𝄞 0123456789" * 100_000),
+    "parts": MessageRecord(
+        Message.user((TextPart("What is this?"), ImagePart(url="https://example.com/cat.png")))
+    ),
+    "image": MessageRecord(Message.user((ImagePart(data="AP8A" * 99_999, media_type="image/png"),))),
+    "calls": MessageRecord(
+        Message.assistant("", [ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", "no json")], raw_text="{\0")
+    ),
+    "result": MessageRecord(Message.tool("no such city", "a", is_error=True, name="f")),
+    "started": CallStartedRecord("a", "f"),
+    "finished": CallFinishedRecord("a", "ok"),
+    "approval": ApprovalPendingRecord("a", "delete_everything", '{"really": true}'),
+    "summary": SummaryRecord("They talked.", 7),
+    "summary taken back": SummaryRecord(""),
+    "clearing": ClearingRecord(7, 200),
+    "repair": RepairRecord(((2, Message.tool("interrupted", "a")), (2, Message.user("\ud83d"))), (0, 1)),
+    "repair of nothing": RepairRecord(),
+    "no value": VariableRecord(None),
+    "numbers": VariableRecord([0, -0.0, 1e308, 5e-324, 0.1, 2**64, -(10**4000), 1.0, True]),
+    "names": VariableRecord({"": 1, "\0": 2, "kind": "message", "é": {"\ud83d": []}, "z": 0, "a": 0}),
+    "deep": VariableRecord(nested(200)),
+}
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+async def test_a_record_comes_back_as_it_was(store, record):
+    await store.create("s", record)
+    await store.append("s", record)
+    ((first, one), (second, other)) = await store.read("s", kinds=[record.kind])
+    assert (first, second, type(one)) == (0, 1, type(record))
+    # As text, so that 1 is neither 1.0 nor True.
+    assert repr(one) == repr(other) == repr(record)
+    assert record_to_json(one) == record_to_json(record)
+
+
+def test_there_is_a_record_of_every_kind_above():
+    assert {type(record) for record in RECORDS.values()} == {*get_args(Record)}
+
+
+UNWRITABLE = {
+    "an object": object(),
+    "a set": {1, 2},
+    "bytes": b"bytes",
+    "not a number": float("nan"),
+    "infinity": [float("-inf")],
+    "far too deep": nested(100_000),
+}
+
+
+@pytest.mark.parametrize("value", UNWRITABLE.values(), ids=UNWRITABLE)
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True)
+async def test_nothing_is_added_if_one_record_cannot_be_written(store, value):
+    await store.create("s", ONE)
+    for ask in (
+        store.append("s", TWO, VariableRecord(value), THREE),
+        store.create("t", TWO, VariableRecord(value)),
+    ):
+        with pytest.raises(ValueError, match="'variable' record cannot be written as JSON"):
+            await ask
+    assert await store.read("s") == [(0, ONE)]
+    assert [each.id for each in await store.sessions()] == ["s"]
+
+
+# ---- lists of sessions, and deleting ---------------------------------------------------------------------
+
+
+async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first(store):
+    began = datetime.now(UTC)
+    await store.create("a")
+    await store.create("b", ONE)
+    await store.create("c")
+    assert [each.id for each in await store.sessions()] == ["c", "b", "a"]
+    await store.append("a", ONE, TWO)
+    await store.read("b")
+    await store.append("c")
+    found = await store.sessions()
+    assert [(each.id, each.records) for each in found] == [("c", 0), ("a", 2), ("b", 1)]
+    c, a, b = found
+    a_moment = timedelta(milliseconds=1)  # a server has a clock of its own, and rounds otherwise
+    assert began - a_moment <= a.created < b.created == b.updated < c.created
+    assert c.created < a.updated < c.updated <= datetime.now(UTC) + a_moment
+    assert {each.created.tzinfo.utcoffset(None) for each in found} == {timedelta(0)}
+
+
+async def test_a_deleted_session_is_gone_and_a_new_one_of_its_name_begins_empty(store):
+    await store.create("s", ONE, TWO)
+    await store.create("other", THREE)
+    before = await store.info("s")
+    await store.delete("s")
+    assert [each.id for each in await store.sessions()] == ["other"]
+    with pytest.raises(SessionNotFound):
+        await store.read("s")
+    await store.create("s")
+    assert (await store.read("s"), (await store.info("s")).records) == ([], 0)
+    assert (await store.info("s")).created != before.created
+    assert await store.append("s", THREE) == 1
+    assert await store.read("s") == [(0, THREE)]
+    assert await store.read("other") == [(0, THREE)]
+
+
+# ---- several writers -------------------------------------------------------------------------------------
+
+
+async def test_a_writer_that_has_seen_everything_adds(store):
+    await store.create("s")
+    assert await store.append("s", ONE, expected=0) == 1
+    assert await store.append("s", TWO, THREE, expected=1) == 3
+
+
+@pytest.mark.parametrize("seen", [-1, 0, 1, 3, 2**70])
+async def test_a_writer_that_has_not_seen_what_is_there_adds_nothing(store, seen):
+    await store.create("s", ONE, TWO)
+    text = f"The session 's' has 2 records, not the {seen} that this writer has seen: "
+    for records in ((), (THREE,)):
+        with pytest.raises(SessionConflict, match=f"^{text}somebody else wrote to it"):
+            await store.append("s", *records, expected=seen)
+    assert await store.read("s") == [(0, ONE), (1, TWO)]
+
+
+async def closing(stores):
+    await asyncio.gather(*(each.aclose() for each in stores))
+
+
+async def test_of_many_that_open_the_place_and_create_at_once_one_does(place):
+    stores = [place() for _ in range(AT_ONCE)]
+    done = await asyncio.gather(
+        *(each.create("s", said(str(n))) for n, each in enumerate(stores)), return_exceptions=True
+    )
+    assert sorted(map(type, done), key=str) == sorted([type(None)] + [SessionExists] * (AT_ONCE - 1), key=str)
+    assert await stores[0].read("s") == [(0, said(str(done.index(None))))]
+    await closing(stores)
+
+
+async def test_many_writers_lose_nothing_and_never_mix(place):
+    stores = [place() for _ in range(AT_ONCE)]
+    exchanges = [[said(str(n)), MessageRecord(Message.assistant(str(n)))] for n in range(500)]
+    await stores[0].create("s")
+
+    async def write(store, mine):
+        return [await store.append("s", *each) for each in mine]
+
+    lengths = await asyncio.gather(*(write(store, exchanges[n::AT_ONCE]) for n, store in enumerate(stores)))
+    found = await stores[0].read("s")
+    assert sorted(each for some in lengths for each in some) == list(range(2, 1001, 2))
+    assert [index for index, _ in found] == list(range(1000))
+    records = [record for _, record in found]
+    pairs = [records[n : n + 2] for n in range(0, 1000, 2)]
+    assert sorted(pairs, key=repr) == sorted(exchanges, key=repr)
+    for n, mine in enumerate(exchanges[n::AT_ONCE] for n in range(AT_ONCE)):
+        assert [each for each in pairs if each in mine] == mine, f"writer {n} is out of order"
+    await closing(stores)
+
+
+async def test_one_store_takes_many_writers(store):
+    await store.create("s")
+    lengths = await asyncio.gather(*(store.append("s", ONE, TWO) for _ in range(100)))
+    assert sorted(lengths) == list(range(2, 201, 2))
+    assert [record for _, record in await store.read("s")] == [ONE, TWO] * 100
+
+
+async def test_of_several_that_have_seen_the_same_one_adds(place):
+    stores = [place() for _ in range(AT_ONCE)]
+    await stores[0].create("s", ONE)
+    done = await asyncio.gather(
+        *(each.append("s", said(str(n)), expected=1) for n, each in enumerate(stores)), return_exceptions=True
+    )
+    assert done.count(2) == 1
+    assert {type(each) for each in done} == {int, SessionConflict}
+    assert await stores[0].read("s", 1) == [(1, said(str(done.index(2))))]
+    await closing(stores)
+
+
+async def test_who_looks_again_after_a_conflict_gets_in_at_last(place):
+    stores = [place() for _ in range(8)]
+    await stores[0].create("s")
+
+    async def count(store):
+        while True:
+            seen = await store.read("s")
+            with suppress(SessionConflict):
+                return await store.append("s", VariableRecord(len(seen)), expected=len(seen))
+
+    assert sorted(await asyncio.gather(*map(count, stores))) == list(range(1, 9))
+    assert await stores[0].read("s") == [(n, VariableRecord(n)) for n in range(8)]
+    await closing(stores)
+
+
+async def test_who_reads_while_others_write_sees_whole_exchanges_only(place):
+    writer, reader = place(), place()
+    await writer.create("s")
+
+    async def write():
+        for n in range(50):
+            await writer.append("s", said(str(n)), said(str(n)), said(str(n)))
+
+    writing = asyncio.create_task(write())
+    seen = [0]
+    while not writing.done():
+        found = await reader.read("s")
+        assert found == [(index, said(str(index // 3))) for index in range(len(found))]
+        assert len(found) % 3 == 0
+        seen.append(len(found))
+        await asyncio.sleep(0)
+    await writing
+    assert all(before <= after for before, after in pairwise(seen))
+    await closing([writer, reader])
+
+
+async def test_writing_and_deleting_at_once_leaves_nothing_by_halves(store):
+    for _ in range(20):
+        await store.create("s", ONE)
+        await asyncio.gather(
+            store.append("s", TWO), store.delete("s"), store.append("s", TWO), return_exceptions=True
+        )
+        assert await store.sessions() == []
+
+
+async def test_a_writer_that_is_cancelled_has_added_everything_or_nothing(store):
+    await store.create("s")
+    for n in range(60):
+        writing = asyncio.create_task(store.append("s", said(str(n)), said(str(n))))
+        for _ in range(n % 20):
+            await asyncio.sleep(0)
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+    # A store may still be at what it had begun; it does one thing after the other.
+    length = await store.append("s", ONE, TWO)
+    records = [record for _, record in await store.read("s")]
+    texts = [record.message.content for record in records[:-2]]
+    assert records[-2:] == [ONE, TWO]
+    assert len(records) == length == (await store.info("s")).records
+    assert texts[::2] == texts[1::2] == sorted({*texts}, key=int)
+
+
+# ---- one store, used for a long time ---------------------------------------------------------------------
+
+
+async def test_a_closed_store_opens_again_when_it_is_used(store):
+    await store.aclose()
+    await store.create("s", ONE)
+    await store.aclose()
+    await store.aclose()
+    assert await store.append("s", TWO) == 2
+    await store.aclose()
+    assert await store.read("s") == [(0, ONE), (1, TWO)]
+
+
+def test_a_store_is_used_from_one_event_loop_after_the_other(place):
+    store = place()
+    asyncio.run(store.create("s"))
+
+    async def both():
+        return await asyncio.gather(store.append("s", ONE), store.append("s", TWO))
+
+    for n in range(5):
+        assert sorted(asyncio.run(both())) == [2 * n + 1, 2 * n + 2]
+    assert [index for index, _ in asyncio.run(store.read("s"))] == list(range(10))
+    asyncio.run(store.aclose())
+
+
+def test_a_store_that_nobody_closes_makes_no_noise(place):
+    async def use():
+        await place().create("s", ONE)
+        gc.collect()
+        found = await place().read("s")
+        gc.collect()
+        return found
+
+    assert asyncio.run(use()) == [(0, ONE)]
+    gc.collect()
+
+
+# ---- any sequence of operations --------------------------------------------------------------------------
+
+IDS = st.sampled_from(["a", "b", "'é"])
+SOME = st.lists(st.sampled_from([SYSTEM, ONE, SummaryRecord("short", 1), VariableRecord([1])]), max_size=3)
+NUMBERS = st.integers(0, 6)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("create"), IDS, SOME, st.just({})),
+    st.tuples(st.just("append"), IDS, SOME, st.just({})),
+    st.tuples(st.just("append"), IDS, SOME, st.builds(dict, expected=NUMBERS)),
+    st.tuples(
+        st.just("read"),
+        IDS,
+        st.just([]),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "start": NUMBERS,
+                "end": NUMBERS,
+                "kinds": st.sets(st.sampled_from(["message", "system", "summary", "variable"])),
+            },
+        ),
+    ),
+    st.tuples(st.just("info"), IDS, st.just([]), st.just({})),
+    st.tuples(st.just("delete"), IDS, st.just([]), st.just({})),
+    st.tuples(st.just("sessions"), st.none(), st.just([]), st.just({})),
+)
+
+
+async def answers(store, operations):
+    """What a store says to each operation, errors as well; it is empty afterwards."""
+    said = []
+    for name, id, records, options in operations:
+        try:
+            answer = await getattr(store, name)(*([] if id is None else [id]), *records, **options)
+        except ContextError as error:
+            answer = type(error), str(error)
+        infos = answer if name == "sessions" else [answer] if isinstance(answer, SessionInfo) else None
+        said.append(answer if infos is None else [(each.id, each.records) for each in infos])
+    for each in await store.sessions():
+        await store.delete(each.id)
+    return said
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(operations=st.lists(OPERATIONS, max_size=25))
+def test_every_store_answers_any_sequence_of_operations_as_the_one_in_memory_does(place, operations):
+    store = place()
+
+    async def ask():
+        found = await answers(store, operations)
+        await store.aclose()
+        return found
+
+    assert asyncio.run(ask()) == asyncio.run(answers(MemoryStore(), operations))
+
+
+# ---- the one in memory alone -----------------------------------------------------------------------------
+
+
+async def test_a_store_in_memory_begins_with_a_copy_of_what_it_is_given():
+    given = [ONE]
+    store = MemoryStore({"s": given})
+    given.append(TWO)
+    assert await store.read("s") == [(0, ONE)]

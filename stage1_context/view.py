@@ -1,0 +1,108 @@
+"""`View`: which messages of a journal are shown, and how. The fold of its landmarks.
+
+A journal is never edited; a landmark in it says how to look at what came before: a summary stands for old
+messages, long results are cleared, a broken history is repaired. Pure, and knows no window: of what is shown
+here, a window takes what fits. Used by `tail` and `history`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from stage0_gateway import Message
+from stage1_context.history import MessageHistory
+from stage1_context.journal import (
+    ClearingRecord,
+    MessageRecord,
+    Record,
+    RepairRecord,
+    SummaryRecord,
+)
+
+
+class View:
+    """How to look at the messages of one journal.
+
+    Attributes:
+        summary: What stands for the messages before `until`; empty for none.
+        until: The index of the first record whose message is shown.
+    """
+
+    def __init__(self) -> None:
+        self.summary = ""
+        self.until = 0
+        self._clearings: list[ClearingRecord] = []
+        self._inserted: dict[int, list[Message]] = {}
+        self._hidden: set[int] = set()
+
+    def take(self, record: Record) -> bool:
+        """Look as this record says; returns whether messages that were shown before now look different."""
+        match record:
+            case SummaryRecord(text, until):
+                self.summary, self.until = text, max(0, until) if text else 0
+            case ClearingRecord():
+                self._clearings.append(record)
+                return True
+            case RepairRecord(inserted, hidden):
+                self._hidden.update(hidden)
+                for index in hidden:
+                    self._inserted.pop(index, None)
+                for index, message in inserted:
+                    self._inserted.setdefault(index, []).append(message)
+                return True
+        return False
+
+    def whole(self, index: int, message: Message) -> Sequence[Message]:
+        """What the record at this index says, repaired where it was: itself, something else, more, or nothing."""
+        if not (self._inserted or self._hidden):
+            return (message,)
+        itself = () if index in self._hidden else (message,)
+        return (*itself, *self._inserted.get(index, ()))
+
+    def shown(self, index: int, message: Message) -> Sequence[Message]:
+        """The same as a model is shown it: results that were cleared are not there any more."""
+        whole = self.whole(index, message)
+        return [self._cleared(index, each) for each in whole] if self._clearings else whole
+
+    def _cleared(self, index: int, message: Message) -> Message:
+        length = len(message.text)
+        if message.role != "tool" or not any(
+            index < each.until and length > each.longer_than for each in self._clearings
+        ):
+            return message
+        return replace(message, content=f"[A result of {length:,} characters was removed to save room.]")
+
+    def summary_message(self) -> Message | None:
+        """The summary as the model is shown it."""
+        if not self.summary:
+            return None
+        return Message.system(f"Summary of the conversation before the messages that follow:\n{self.summary}")
+
+
+def messages_of(entries: Sequence[tuple[int, Record]]) -> list[tuple[int, Message]]:
+    """All messages of a journal with the indices of their records, repaired where it was repaired."""
+    view = _view_of(entries)
+    return [
+        (index, message)
+        for index, record in entries
+        if isinstance(record, MessageRecord)
+        for message in view.whole(index, record.message)
+    ]
+
+
+def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:
+    """All messages of a journal, repaired where it was, and which of them a summary has not replaced."""
+    view, messages = _view_of(entries), messages_of(entries)
+    visible = (
+        shown
+        for index, record in entries
+        if isinstance(record, MessageRecord) and (index >= view.until or record.kind == "system")
+        for shown in view.shown(index, record.message)
+    )
+    return MessageHistory((message for _, message in messages), visible)
+
+
+def _view_of(entries: Iterable[tuple[int, Record]]) -> View:
+    view = View()
+    for _, record in entries:
+        view.take(record)
+    return view

@@ -1,0 +1,116 @@
+"""A PostgreSQL server of our own, in a folder of its own, for as long as a test needs it.
+
+It listens on a socket in that folder only, asks for a password, and is stopped and removed at the end, also
+when the tests are killed. Loaded by the conftests of the tests that need a server; knows nothing of them.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+USER, PASSWORD = "stages", "s3cret-word"
+INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parent.name))
+OUTER = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+PLACES = os.pathsep.join([os.environ.get("PATH", ""), *map(str, reversed(INSTALLED))])
+
+
+class Cluster:
+    """A server: its databases, and the means to stop it and start it again."""
+
+    def __init__(self, folder: Path, owner: str | None) -> None:
+        self.folder = folder
+        self._owner = owner
+        self._data = ("-D", folder / "data")
+
+    def initialize(self, password: Path) -> None:
+        """Make its files; nobody waits until they are on the disk."""
+        signing_in = ("-U", USER, "-A", "scram-sha-256", "--pwfile", password)
+        self.run("initdb", *self._data, *signing_in, "-E", "UTF8", "-N")
+
+    def dsn(self, database: str = "postgres", *, user: str = USER, password: str = PASSWORD) -> str:
+        return (
+            f"postgresql://{user}:{quote(password, safe='')}@/{quote(database)}?host={self.folder}&port=5432"
+        )
+
+    def start(self) -> None:
+        settings = (
+            f"-k {self.folder} -p 5432 -c listen_addresses= -c max_connections=200 -c log_min_messages=fatal"
+        )
+        self.run("pg_ctl", *self._data, "start", "-w", "-l", self.folder / "log", "-o", settings)
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it; "immediate" is what a crash looks like."""
+        self.run("pg_ctl", *self._data, "stop", "-w", "-m", mode)
+
+    def run(self, name: str, *arguments: object) -> None:
+        """Run one of PostgreSQL's programs as an ordinary user, out of reach of Ctrl-C."""
+        done = subprocess.run(
+            [program(name), *map(str, arguments)],
+            user=self._owner,
+            cwd=self.folder,
+            env={**OUTER, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            start_new_session=True,
+        )
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+
+
+def missing() -> str | None:
+    """Why there cannot be a server here."""
+    if program("initdb") is None or program("pg_ctl") is None:
+        return "PostgreSQL is not installed: neither initdb in PATH nor /usr/lib/postgresql"
+    return None
+
+
+def program(name: str) -> str | None:
+    return shutil.which(name, path=PLACES)
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """A running server, gone afterwards."""
+    owner = _ordinary_user()
+    folder = Path(tempfile.mkdtemp(prefix="stages-"))
+    if owner:
+        shutil.chown(folder, owner)
+    with _removed_in_the_end(folder, owner):
+        password = folder / "password"
+        password.write_text(PASSWORD)
+        password.chmod(0o644)  # in a folder that nobody else can enter
+        server = Cluster(folder, owner)
+        server.initialize(password)
+        server.start()
+        yield server
+
+
+def _removed_in_the_end(folder: Path, owner: str | None) -> subprocess.Popen:
+    """A process that waits until this one lets go of it or ends, in whatever way, and then tidies up."""
+    script = 'read -r _; "$0" stop -s -m immediate -D "$1/data"; rm -rf "$1"'
+    return subprocess.Popen(
+        ["sh", "-c", script, program("pg_ctl"), folder],
+        user=owner,
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _ordinary_user() -> str | None:
+    """Whom to run it as: PostgreSQL refuses the superuser."""
+    if os.geteuid() != 0:
+        return None
+    import pwd
+
+    names = {each.pw_name for each in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"

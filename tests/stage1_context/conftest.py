@@ -1,0 +1,67 @@
+"""Where the tests of the stores keep journals: in memory, in a file, in a PostgreSQL database of their own."""
+
+import importlib.util
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from stage1_context.postgres import PostgresStore
+from stage1_context.sqlite import SqliteStore
+from stage1_context.store import MemoryStore
+
+POSTGRES = pytest.param("postgres", marks=pytest.mark.real)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A running server; see tests/real/cluster.py."""
+    pytest.importorskip("asyncpg", reason="asyncpg is not installed: pip install 'llm-stages[postgres]'")
+    spec = importlib.util.spec_from_file_location("cluster", Path(__file__).parents[1] / "real/cluster.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if reason := module.missing():
+        pytest.skip(reason)
+    with module.cluster() as server:
+        yield server
+
+
+@pytest.fixture
+async def dsn(postgres, monkeypatch):
+    """Leads to a fresh schema."""
+    import asyncpg
+
+    for name in [*os.environ]:
+        if name.startswith("PG"):
+            monkeypatch.delenv(name)
+    schema = f"test_{uuid.uuid4().hex}"
+    connection = await asyncpg.connect(postgres.dsn())
+    await connection.execute(f"CREATE SCHEMA {schema}")
+    await connection.close()
+    return f"{postgres.dsn()}&search_path={schema}"
+
+
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def place(kind, request):
+    """`place()` gives a store; all of them keep their journals in the same place."""
+    if kind == "memory":
+        only = MemoryStore()
+        return lambda: only
+    if kind == "sqlite":
+        path = request.getfixturevalue("tmp_path") / "sessions.sqlite"
+        return lambda: SqliteStore(path)
+    leads_there = request.getfixturevalue("dsn")
+    return lambda: PostgresStore(leads_there, connections=4)
+
+
+@pytest.fixture
+async def store(place):
+    opened = place()
+    yield opened
+    await opened.aclose()
