@@ -3,43 +3,120 @@
 Sessions are append-only journals; what is sent is a window on them. Knows nothing of HTTP or tools.
 
 Reading order:
-    errors      what can go wrong with sessions and windows
-    journal     what happened, one record after the other
-    history     look at a conversation without changing it
-    tokens      how many tokens a text takes
-    window      the newest exchanges that fit
-    store       where journals are kept
-    transcript  one conversation as a loop sees it
-    engine      ContextEngine: sessions, stores and windows together
+    errors               what can go wrong with sessions, stores and windows
+    journal              what happened, one record after the other
+    history              look at a conversation without changing it
+    view                 which messages are shown, after summaries and repairs
+    tokens               how many tokens a message takes
+    approximate          a count without files, deliberately not low
+    exact                a count by the files of a model's encoding
+    store                where journals are kept
+    window               the newest exchanges that fit
+    tail                 the newest part of a conversation, read backwards
+    calibration          learn from what servers report
+    selection            a window and a conversation together
+    transcript           one conversation as a loop sees it
+    engine               ContextEngine: sessions, stores and windows together
+
+Sometimes:
+    sqlite_file          a SQLite file, brought up to date
+    sqlite               sessions in one file
+    postgres_schema      tables in PostgreSQL, and what is asked of them
+    postgres_connection  reaching a PostgreSQL database
+    postgres             sessions for more than one machine
+    repair               one result for each call, after a crash
+    cut                  messages too long for a window
+    explanation          what was dropped, and why
+    summarizing          what a model is told that summarizes
+    compaction           when to summarize, and what
+    variables            values put aside
+    export               a session as text
 """
 
+from stage1_context.approximate import ApproximateCounter
+from stage1_context.calibration import Calibration
+from stage1_context.compaction import Compaction
 from stage1_context.engine import ContextEngine
-from stage1_context.errors import ContextError, SessionExists, SessionNotFound, WindowTooSmall
+from stage1_context.errors import (
+    ContextError,
+    SessionConflict,
+    SessionExists,
+    SessionNotFound,
+    StoreFailed,
+    VariableNotFound,
+    WindowTooSmall,
+)
+from stage1_context.exact import TiktokenCounter
+from stage1_context.explanation import Explained, Explanation
 from stage1_context.history import MessageHistory
-from stage1_context.journal import MessageRecord, Record
-from stage1_context.store import MemoryStore, SessionStore
-from stage1_context.tokens import ApproximateCounter, TiktokenCounter, TokenCounter, message_tokens
+from stage1_context.journal import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    ClearingRecord,
+    MessageRecord,
+    Record,
+    RepairRecord,
+    SummaryRecord,
+    VariableRecord,
+    record_from_json,
+    record_to_json,
+)
+from stage1_context.postgres import PostgresStore
+from stage1_context.sqlite import SqliteStore
+from stage1_context.store import MemoryStore, SessionInfo, SessionStore
+from stage1_context.tokens import TokenCounter, message_tokens
 from stage1_context.transcript import Transcript
-from stage1_context.window import Counted, KeepEverything, KeepSystemAndRecent, WindowPolicy
+from stage1_context.variables import VariableStore
+from stage1_context.window import (
+    Counted,
+    DropOldest,
+    KeepEverything,
+    KeepSystemAndRecent,
+    Room,
+    WindowPolicy,
+)
 
 __all__ = [
+    "ApprovalPendingRecord",
     "ApproximateCounter",
+    "Calibration",
+    "CallFinishedRecord",
+    "CallStartedRecord",
+    "ClearingRecord",
+    "Compaction",
     "ContextEngine",
     "ContextError",
     "Counted",
+    "DropOldest",
+    "Explained",
+    "Explanation",
     "KeepEverything",
     "KeepSystemAndRecent",
     "MemoryStore",
     "MessageHistory",
     "MessageRecord",
+    "PostgresStore",
     "Record",
+    "RepairRecord",
+    "Room",
+    "SessionConflict",
     "SessionExists",
+    "SessionInfo",
     "SessionNotFound",
     "SessionStore",
+    "SqliteStore",
+    "StoreFailed",
+    "SummaryRecord",
     "TiktokenCounter",
     "TokenCounter",
     "Transcript",
+    "VariableNotFound",
+    "VariableRecord",
+    "VariableStore",
     "WindowPolicy",
     "WindowTooSmall",
     "message_tokens",
+    "record_from_json",
+    "record_to_json",
 ]

@@ -1,29 +1,41 @@
 """`ContextEngine`: sessions, and what of them a model sees.
 
 It puts the stage together: a store keeps the journals, a counter counts, a window decides. Knows nothing of
-HTTP or tools.
+HTTP or tools. What is needed only sometimes (compaction, variables, export) is reached from here, lazily.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
-from stage0_gateway import Message, as_message
+from stage0_gateway import ChatResponse, Message, Usage, as_message
+from stage1_context.calibration import Calibration
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord
-from stage1_context.store import MemoryStore, SessionStore
+from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tokens import TokenCounter
 from stage1_context.transcript import Transcript
 from stage1_context.window import WindowPolicy
+
+if TYPE_CHECKING:
+    from stage1_context.compaction import Compaction
+    from stage1_context.explanation import Explanation
+    from stage1_context.variables import VariableStore
+
+KEPT_OPEN = 256
+"""How many sessions stay counted in memory; one that was used longer ago is read again when it is needed."""
 
 
 class ContextEngine:
     """Keeps conversations and prepares what is sent of them.
 
     Args:
-        store: Where journals are kept; None keeps them in memory.
+        store: Where journals are kept, such as `SqliteStore("sessions.db")`; None keeps them in memory.
         window: Which messages a request holds, such as `KeepSystemAndRecent(max_tokens=8000)`; None sends all.
         token_counter: None counts approximately, without files or network.
+
+    `async with ContextEngine(…) as engine:` closes the store at the end.
     """
 
     def __init__(
@@ -33,10 +45,14 @@ class ContextEngine:
         window: WindowPolicy | None = None,
         token_counter: TokenCounter | None = None,
     ) -> None:
-        self._store: SessionStore = MemoryStore() if store is None else store
+        self.store: SessionStore = MemoryStore() if store is None else store
         self._window = window
         self._counter = token_counter
-        self._transcripts: dict[str, Transcript] = {}
+        self._calibration = Calibration()
+        self._transcripts: WeakValueDictionary[str, Transcript] = WeakValueDictionary()
+        self._used_last: dict[str, Transcript] = {}
+
+    # ---- sessions ----------------------------------------------------------------------------------------
 
     async def create_session(self, session_id: str | None = None, system_prompt: str | None = None) -> str:
         """Begin a session.
@@ -50,12 +66,53 @@ class ContextEngine:
 
         Raises:
             SessionExists: The id is taken.
+            ValueError: It cannot be an id.
         """
         session_id = session_id or uuid4().hex
-        await self._store.create(session_id)
-        if system_prompt:
-            await self.add_message(session_id, Message.system(system_prompt))
+        first = [MessageRecord(Message.system(system_prompt))] if system_prompt else []
+        await self.store.create(session_id, *first)
         return session_id
+
+    async def sessions(self) -> list[SessionInfo]:
+        """All sessions, the one that was written to last first."""
+        return await self.store.sessions()
+
+    async def delete_session(self, session_id: str) -> None:
+        """Remove a session for good.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        await self.store.delete(session_id)
+        self._transcripts.pop(session_id, None)
+        self._used_last.pop(session_id, None)
+
+    async def export_session(self, session_id: str) -> str:
+        """A session as text, one JSON record a line, for `import_session`.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        from stage1_context.export import export_session
+
+        return await export_session(self.store, session_id)
+
+    async def import_session(self, text: str, session_id: str | None = None) -> str:
+        """Begin a session with what `export_session` wrote.
+
+        Args:
+            text: The exported text.
+            session_id: Its name; None takes the name it had.
+
+        Raises:
+            SessionExists: The id is taken.
+            ValueError: The text is no exported session.
+        """
+        from stage1_context.export import import_session
+
+        return await import_session(self.store, text, session_id)
+
+    # ---- messages ----------------------------------------------------------------------------------------
 
     async def add_message(self, session_id: str, message: Message | Mapping[str, Any]) -> int:
         """Add a message; nothing that was added is ever changed.
@@ -67,31 +124,148 @@ class ContextEngine:
             SessionNotFound: There is no such session.
             ValueError: It is not a message.
         """
-        return await self._store.append(session_id, MessageRecord(as_message(message)))
+        return await self.store.append(session_id, MessageRecord(as_message(message)))
 
-    async def messages_for_request(self, session_id: str, *, reserve_tokens: int = 0) -> list[Message]:
+    async def messages_for_request(
+        self, session_id: str, *, include_summary: bool = True, reserve_tokens: int = 0
+    ) -> list[Message]:
         """What a model should see next: the system messages and as much of the rest as the window holds.
 
         Args:
             session_id: The session.
+            include_summary: False leaves the summary out, and shows what it stands for instead.
             reserve_tokens: Room to leave, for the reply and for what is sent besides.
 
         Raises:
             SessionNotFound: There is no such session.
             WindowTooSmall: Not even the newest exchange fits.
         """
-        return await self.transcript(session_id).for_request(reserve_tokens=reserve_tokens)
+        transcript = self.transcript(session_id)
+        return await transcript.for_request(include_summary=include_summary, reserve_tokens=reserve_tokens)
+
+    async def explain(self, session_id: str, *, reserve_tokens: int = 0) -> "Explanation":
+        """What `messages_for_request` shows, what it leaves out, and why: a table, if it is printed.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            WindowTooSmall: Not even the newest exchange fits.
+        """
+        from stage1_context.explanation import explain
+
+        selection = await self.transcript(session_id).select(reserve_tokens=reserve_tokens, read_all=True)
+        return explain(selection)
+
+    def report_usage(self, session_id: str, usage: Usage | None) -> None:
+        """Say what a server reported of the session's last request, so that further counts come closer.
+
+        The loop of stage 3 does it by itself.
+        """
+        self.transcript(session_id).report_usage(usage)
 
     async def history(self, session_id: str) -> MessageHistory:
-        """All messages of a session, whatever a window shows of them.
+        """All messages of a session, whatever a window or a summary shows of them.
 
         Raises:
             SessionNotFound: There is no such session.
         """
         return await self.transcript(session_id).history()
 
+    async def repair_history(self, session_id: str) -> list[str]:
+        """Give each tool call one result, right behind it; a call without one gets one that says so.
+
+        Returns:
+            What was wrong, as `check_history` says it; empty if nothing was.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        return await self.transcript(session_id).repair_history()
+
     def transcript(self, session_id: str) -> Transcript:
-        """The session as a loop sees it; the same object each time."""
-        if session_id not in self._transcripts:
-            self._transcripts[session_id] = Transcript(self._store, session_id, self._window, self._counter)
-        return self._transcripts[session_id]
+        """The session as a loop sees it; the same object as long as anybody uses it."""
+        transcript = self._transcripts.get(session_id)
+        if transcript is None:
+            transcript = Transcript(self.store, session_id, self._window, self._counter, self._calibration)
+            self._transcripts[session_id] = transcript
+        self._used_last.pop(session_id, None)
+        self._used_last[session_id] = transcript  # at the end; the first is the one used longest ago
+        if len(self._used_last) > KEPT_OPEN:
+            del self._used_last[next(iter(self._used_last))]
+        return transcript
+
+    # ---- the summary, variables --------------------------------------------------------------------------
+
+    async def set_summary(self, session_id: str, text: str) -> None:
+        """Say what a model is told of the messages before; an empty text takes the summary back.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        await self.transcript(session_id).set_summary(text)
+
+    async def get_summary(self, session_id: str) -> str | None:
+        """What a model is told of the messages before; None if there is no summary.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        return await self.transcript(session_id).summary() or None
+
+    async def compact(
+        self,
+        session_id: str,
+        chat: Callable[..., Awaitable[ChatResponse]],
+        *,
+        at: float = 1.0,
+        to: float = 0.5,
+        clear_results_over: int | None = None,
+        reserve_tokens: int = 0,
+    ) -> "Compaction":
+        """If the window is full, have a model summarize the old messages. The history keeps them.
+
+        Args:
+            session_id: The session.
+            chat: Sends messages to a model; `Gateway.chat`.
+            at: From which fill on to act: 0.8 is four fifths of the window. A session without a window is full.
+            to: How much of the window the newest messages, which stay as they are, may fill afterwards.
+            clear_results_over: First show old tool results with more characters than this no longer; if that makes
+                room enough, no model is asked. None leaves them.
+            reserve_tokens: Room that requests leave for the reply.
+
+        Returns:
+            What was done, or why nothing was. A model that fails is part of it: nothing changes then.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            WindowTooSmall: Not even the newest exchange fits.
+            ValueError: `at` or `to` is no part of a window.
+        """
+        from stage1_context.compaction import compact
+
+        return await compact(
+            self.transcript(session_id),
+            chat,
+            at=at,
+            to=to,
+            clear_results_over=clear_results_over,
+            reserve_tokens=reserve_tokens,
+        )
+
+    @property
+    def variables(self) -> "VariableStore":
+        """The sessions' variables, kept in their journals."""
+        from stage1_context.variables import VariableStore
+
+        return VariableStore(self.store)
+
+    # ---- the end -----------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Close the store."""
+        await self.store.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,19 +1,23 @@
 """`Transcript`: one conversation as a loop sees it: append to it, and ask for the next request.
 
-It reads the journal on from where it stopped last time, counts each message once, and remembers the
-counts: a turn costs the same after ten messages and after ten thousand. Knows no model and no tools; stage 3
-works on it.
+It holds the newest part of a journal (`tail`), lets the window choose, and learns from what servers report: a
+turn costs the same after ten messages and after ten thousand. Knows no model and no tools; stage 3 works on it.
 """
 
 import asyncio
 from collections.abc import Iterable
 
-from stage0_gateway import Message
+from stage0_gateway import Message, Usage
+from stage1_context.approximate import ApproximateCounter
+from stage1_context.calibration import Calibration
 from stage1_context.history import MessageHistory
-from stage1_context.journal import MessageRecord
+from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, SummaryRecord
+from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionStore
-from stage1_context.tokens import ApproximateCounter, TokenCounter, message_tokens
-from stage1_context.window import Counted, KeepEverything, WindowPolicy
+from stage1_context.tail import Tail
+from stage1_context.tokens import TokenCounter
+from stage1_context.view import history_of, messages_of
+from stage1_context.window import KeepEverything, WindowPolicy, exchange_start
 
 
 class Transcript:
@@ -24,9 +28,9 @@ class Transcript:
         session_id: Which journal.
         window: Decides which messages a request holds; None sends all.
         counter: Counts tokens; None counts approximately.
+        calibration: What was learnt about the counter; None begins anew.
 
-    Attributes:
-        lock: Held by whoever runs a turn, so that two runs on one session come one after the other.
+    It may be used in one event loop after the other, such as those of two calls of `asyncio.run`.
     """
 
     def __init__(
@@ -35,19 +39,19 @@ class Transcript:
         session_id: str,
         window: WindowPolicy | None = None,
         counter: TokenCounter | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
-        self.lock = asyncio.Lock()
         self._store = store
         self._session_id = session_id
-        self._window: WindowPolicy = KeepEverything() if window is None else window
         self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
-        self._messages: list[Message] = []
-        self._system: list[Counted] = []
-        self._rest: list[Counted] = []
-        self._call_ids: set[str] = set()
-        self._read = 0
-        self._reading = asyncio.Lock()
-        self._alongside = ("", 0)
+        self._calibration = Calibration() if calibration is None else calibration
+        self._selector = Selector(
+            KeepEverything() if window is None else window, self._counter, self._calibration
+        )
+        self._tail = Tail(store, session_id, self._counter)
+        self._unfolded: Tail | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._estimated = 0  # tokens of the last request
 
     @classmethod
     def of(
@@ -58,6 +62,22 @@ class Transcript:
     ) -> "Transcript":
         """A transcript of these messages that belongs to no session and is kept in memory."""
         return cls(MemoryStore({"": map(MessageRecord, messages)}), "", window, counter)
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Held by whoever runs a turn, so that two runs on one session come one after the other."""
+        return self._locks()[0]
+
+    @property
+    def _reading(self) -> asyncio.Lock:
+        return self._locks()[1]
+
+    def _locks(self) -> tuple[asyncio.Lock, asyncio.Lock]:
+        """The locks of this event loop: one that was waited for in another loop is of no use here."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._held = loop, (asyncio.Lock(), asyncio.Lock())
+        return self._held
 
     async def append(self, *messages: Message) -> int:
         """Add messages to the journal, all or none; returns how many records it now holds.
@@ -70,48 +90,157 @@ class Transcript:
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
         return await self._store.append(self._session_id, *map(MessageRecord, messages))
 
-    async def for_request(self, *, alongside: str = "", reserve_tokens: int = 0) -> list[Message]:
+    async def for_request(
+        self,
+        *,
+        alongside: str = "",
+        reserve_tokens: int = 0,
+        include_summary: bool = True,
+        pinned: Message | None = None,
+    ) -> list[Message]:
         """The messages to send next.
 
         Args:
             alongside: Text that will be sent besides, such as the description of the tools; its tokens count.
             reserve_tokens: Room to leave for the reply.
+            include_summary: False shows the messages as if nothing had been summarized.
+            pinned: A message to send in any case, such as the question that is being answered: where the window
+                has moved past it, it stands before the messages that are left.
 
         Raises:
             SessionNotFound: There is no such session.
             WindowTooSmall: Not even the newest exchange fits.
         """
-        await self._read_on()
-        return self._window.select(self._system, self._rest, reserve_tokens + self._tokens_of(alongside))
+        selection = await self.select(
+            alongside=alongside,
+            reserve_tokens=reserve_tokens,
+            include_summary=include_summary,
+            pinned=pinned,
+        )
+        self._estimated = selection.tokens
+        return selection.messages
+
+    async def select(
+        self,
+        *,
+        alongside: str | None = None,
+        reserve_tokens: int = 0,
+        include_summary: bool = True,
+        pinned: Message | None = None,
+        read_all: bool = False,
+    ) -> Selection:
+        """The same, with everything the window was given, so that it can be explained.
+
+        Args:
+            alongside: As above; None takes the text of the last request.
+            reserve_tokens: As above.
+            include_summary: As above.
+            pinned: As above.
+            read_all: Give the window every message, also those it would not need to see.
+
+        Raises:
+            SessionNotFound: There is no such session.
+            WindowTooSmall: Not even the newest exchange fits.
+        """
+        async with self._reading:
+            tail = await self._read_on(include_summary)
+            while read_all and not tail.whole:
+                await tail.read_back()
+            return await self._selector.select(
+                tail,
+                summary=tail.view.summary_message() if include_summary else None,
+                alongside=alongside,
+                reserve_tokens=reserve_tokens,
+                pinned=pinned,
+            )
+
+    def report_usage(self, usage: Usage | None) -> None:
+        """Learn from what a server reported of the request that was asked for last."""
+        self._calibration.learn(self._estimated, usage)
+
+    async def summary(self) -> str:
+        """What stands for the messages that were summarized; empty if none were."""
+        async with self._reading:
+            return (await self._read_on(include_summary=True)).view.summary
+
+    async def set_summary(self, text: str, *, until: int | None = None, expected: int | None = None) -> None:
+        """Say what a model is told of the messages before.
+
+        Args:
+            text: The summary. An empty one takes the summary back: all messages are shown again.
+            until: The index of the first record that it does not stand for; None leaves that as it is.
+            expected: How many records the writer has seen; None writes whatever was added.
+
+        Raises:
+            SessionConflict: There are more records than expected.
+        """
+        if until is None:
+            async with self._reading:
+                until = (await self._read_on(include_summary=True)).view.until if text else 0
+        await self._store.append(self._session_id, SummaryRecord(text, until), expected=expected)
+
+    async def clear_results(self, *, until: int, longer_than: int) -> None:
+        """Show tool results before the record at this index no longer, if they have more characters."""
+        await self._store.append(self._session_id, ClearingRecord(until, longer_than))
+
+    async def close_open_calls(self) -> None:
+        """Give the calls of the newest exchange that have no result one that says they were interrupted.
+
+        For whoever goes on with a conversation after the program was killed; `repair_history` looks further back.
+        """
+        length = await self.length()
+        async with self._reading:
+            rest = (await self._read_on(include_summary=True)).rest
+            newest = rest[exchange_start(rest, len(rest)) :]
+        if any(each.message.tool_calls for each in newest):
+            await self._repair(((each.index, each.message) for each in newest), length)
+
+    async def repair_history(self) -> list[str]:
+        """Give each call of the whole history one result, right behind it.
+
+        Returns:
+            What was wrong, in words; empty if nothing was.
+
+        Raises:
+            SessionConflict: Somebody writes to the session just now, so nothing was repaired.
+        """
+        length = await self.length()
+        entries = await self._store.read(self._session_id, 0, length, kinds=SHOWN)
+        if problems := history_of(entries).check_history():
+            await self._repair(messages_of(entries), length)
+        return problems
+
+    async def _repair(self, entries: Iterable[tuple[int, Message]], length: int) -> None:
+        from stage1_context.repair import repairs
+
+        if record := repairs(entries):
+            await self._store.append(self._session_id, record, expected=length)
+
+    async def length(self) -> int:
+        """How many records the journal holds. Asked for before reading, it is what `expected` wants to know."""
+        return (await self._store.info(self._session_id)).records
 
     async def history(self) -> MessageHistory:
         """All messages, whatever a window shows of them."""
-        await self._read_on()
-        return MessageHistory(self._messages)
+        return history_of(await self._store.read(self._session_id, kinds=SHOWN))
 
     async def unused_call_id(self, wanted: str = "") -> str:
         """An id no call of this conversation has: the wanted one if it is free."""
-        await self._read_on()
-        number = len(self._call_ids) + 1
-        while not wanted or wanted in self._call_ids:
+        async with self._reading:
+            await self._tail.read_on()
+            taken = await self._tail.all_call_ids()
+        number = len(taken) + 1
+        while not wanted or wanted in taken:
             wanted = f"call_{number}"
             number += 1
-        self._call_ids.add(wanted)
+        taken.add(wanted)
         return wanted
 
-    async def _read_on(self) -> None:
-        async with self._reading:  # two readers at once would both take the same records
-            for record in await self._store.read(self._session_id, self._read):
-                self._take(record.message)
-
-    def _take(self, message: Message) -> None:
-        counted = Counted(message, message_tokens(self._counter, message))
-        self._messages.append(message)
-        (self._system if message.role == "system" else self._rest).append(counted)
-        self._call_ids.update(call.id for call in message.tool_calls)
-        self._read += 1
-
-    def _tokens_of(self, alongside: str) -> int:
-        if self._alongside[0] != alongside:  # the same text turn after turn, so one is remembered
-            self._alongside = (alongside, self._counter.count(alongside))
-        return self._alongside[1]
+    async def _read_on(self, include_summary: bool) -> Tail:
+        await self._tail.read_on()
+        if include_summary or not self._tail.view.until:
+            return self._tail
+        if self._unfolded is None:
+            self._unfolded = Tail(self._store, self._session_id, self._counter, folded=False)
+        await self._unfolded.read_on()
+        return self._unfolded

@@ -3,108 +3,210 @@
 An exchange is what must not be parted: one message, or an assistant message with tool calls and the results
 that follow it. A model server refuses a result without its call, and a call without its result.
 
-Pure: counted messages go in, messages come out. The walk goes from the newest backwards and stops where the
-window is full, so its cost depends on the window, not on the length of the history.
+Pure: counted messages go in, counted messages come out. The walk goes from the newest backwards and stops
+where the window is full, so its cost depends on the window, not on the length of the history.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol
 
 from stage0_gateway import Message
 from stage1_context.errors import WindowTooSmall
+from stage1_context.tokens import TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A message and what it takes in a request."""
+    """A message and what it takes in a request.
+
+    Attributes:
+        message: The message.
+        tokens: What it takes, by our own counting.
+        index: Where in the journal it stands.
+    """
 
     message: Message
     tokens: int
+    index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a window has to leave free, and how to measure it.
+
+    Attributes:
+        reserve_tokens: To leave for the reply.
+        alongside_tokens: What is sent besides the messages takes, such as the descriptions of the tools.
+        ratio: How many tokens the server counts for each of ours; see `Calibration`.
+        counter: Counts a message that a window cuts.
+    """
+
+    reserve_tokens: int = 0
+    alongside_tokens: int = 0
+    ratio: float = 1.0
+    counter: TokenCounter | None = field(default=None, repr=False)
+
+    def within(self, max_tokens: int) -> int:
+        """How many tokens, by our own counting, are left for messages in a window of so many."""
+        return math.floor((max_tokens - self.reserve_tokens) / self.ratio) - self.alongside_tokens
 
 
 class WindowPolicy(Protocol):
-    """Decides what is sent."""
+    """Decides what is sent.
 
-    def select(
-        self, system: Sequence[Counted], rest: Sequence[Counted], reserve_tokens: int = 0
-    ) -> list[Message]:
-        """The messages to send, oldest first.
+    One that keeps the newest exchanges, and would keep the same ones however many older ones there were, may
+    say so with a class attribute `newest_only = True`; then it is not shown more of a long history than it needs.
+    """
+
+    def select(self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /) -> list[Counted]:
+        """What to send: all of `system`, then what is chosen of `rest`, oldest first.
 
         Args:
-            system: The system messages.
+            system: The system messages, with the summary if there is one.
             rest: All other messages, oldest first.
-            reserve_tokens: Room to leave for what is sent besides, and for the reply.
+            room: What to leave free.
 
         Raises:
             WindowTooSmall: Not even the newest exchange fits.
         """
 
 
+@dataclass(frozen=True)
 class KeepEverything:
     """No window: all messages, system messages first."""
 
-    def select(
-        self, system: Sequence[Counted], rest: Sequence[Counted], reserve_tokens: int = 0
-    ) -> list[Message]:
+    def select(self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /) -> list[Counted]:
         """All messages."""
-        return [each.message for each in (*system, *rest)]
+        return [*system, *rest]
 
 
 @dataclass(frozen=True)
-class KeepSystemAndRecent:
-    """The system messages, and as many of the newest exchanges as fit.
+class DropOldest:
+    """A request of at most so many tokens or messages: the oldest exchanges are dropped until it fits.
+
+    System messages count like all others, but are never dropped: a model without its instructions is another one.
 
     Attributes:
         max_tokens: The most tokens a request may take, reply and reserve included; None for no limit.
-        max_messages: The most messages besides the system messages; None for no limit.
+        max_messages: The most messages of a request; None for no limit.
+        oversize: What to do if the newest exchange alone is too large: "error" raises WindowTooSmall, "cut" takes
+            the middle out of its longest texts, and says so in their place.
+
+    Raises:
+        ValueError: A limit is negative, or `oversize` is something else.
     """
 
+    newest_only: ClassVar[bool] = True
     max_tokens: int | None = None
     max_messages: int | None = None
+    oversize: Literal["error", "cut"] = "error"
 
-    def select(
-        self, system: Sequence[Counted], rest: Sequence[Counted], reserve_tokens: int = 0
-    ) -> list[Message]:
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "max_messages"):
+            if (getattr(self, name) or 0) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; 0 is the least, None is no limit.")
+        if self.oversize not in ("error", "cut"):
+            raise ValueError(f"oversize is {self.oversize!r}; it is 'error' or 'cut'.")
+
+    def select(self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /) -> list[Counted]:
         """The system messages and the newest whole exchanges that fit beside the reserve."""
-        fixed = sum(each.tokens for each in system) + reserve_tokens
-        tokens_left = None if self.max_tokens is None else self.max_tokens - fixed
-        places_left = self.max_messages
-        start = len(rest)
-        while start > 0:
-            begin = _exchange_start(rest, start)
-            tokens = sum(each.tokens for each in rest[begin:start])
-            if tokens_left is not None and (tokens_left := tokens_left - tokens) < 0:
-                break
-            if places_left is not None and (places_left := places_left - (start - begin)) < 0:
-                break
-            start = begin
-        if start == len(rest) and rest:
-            raise WindowTooSmall(self._too_small(rest[_exchange_start(rest, start) :], fixed))
-        return [each.message for each in system] + [each.message for each in rest[start:]]
+        tokens_left = places_left = math.inf
+        if self.max_tokens is not None:
+            tokens_left = room.within(self.max_tokens) - sum(each.tokens for each in system)
+        if (places := self.places(system)) is not None:
+            places_left = places
+        start = _start(rest, tokens_left, places_left)
+        if start < len(rest) or (not rest and min(tokens_left, places_left) >= 0):
+            return [*system, *rest[start:]]
+        newest = rest[exchange_start(rest, len(rest)) :]
+        if self.oversize == "cut" and room.counter and newest and len(newest) <= places_left:
+            from stage1_context.cut import cut_to_fit
 
-    def _too_small(self, newest: Sequence[Counted], fixed: int) -> str:
-        head = newest[0].message
+            if cut := cut_to_fit(newest, tokens_left, room.counter):
+                return [*system, *cut]
+        raise WindowTooSmall(self._too_small(system, newest, room))
+
+    def places(self, system: Sequence[Counted]) -> int | None:
+        """How many messages may be sent besides the system messages; None for no limit."""
+        return None if self.max_messages is None else self.max_messages - len(system)
+
+    def _too_small(self, system: Sequence[Counted], newest: Sequence[Counted], room: Room) -> str:
+        """What was asked for, what there is, and what to do, for whoever set up the window."""
+        what = "The newest exchange does not fit" if newest else "What is sent in any case does not fit"
+        places = self.places(system)
+        if places is not None and len(newest) > places:
+            return (
+                f"{what} into {self!r}: {len(newest)} message(s) besides {len(system)} system message(s) are too "
+                "many. Give the window more messages."
+            )
+        scale = "" if room.ratio == 1.0 else f" (each is about {room.ratio:.2f} of the server's)"
+        fixed = (
+            f"{len(system)} system message(s) take {sum(each.tokens for each in system)} tokens, the tools "
+            f"{room.alongside_tokens}{scale}; {room.reserve_tokens} are kept for the reply"
+        )
+        if not newest:
+            return f"{what} into {self!r}: {fixed}. Give the window more tokens, or make these shorter."
+        largest = max(newest, key=lambda each: each.tokens)
+        begins = largest.message.text or ", ".join(call.name for call in largest.message.tool_calls)
+        shorten = "or make the message shorter"
+        if self.oversize == "error":
+            shorten = "make the message shorter, or have it cut with oversize='cut'"
         return (
-            f"The newest exchange ({len(newest)} message(s), beginning with the {head.role} message "
-            f"{head.text[:40]!r}) takes {sum(each.tokens for each in newest)} tokens; system prompt, tools and reply "
-            f"reserve take {fixed}. The window is max_tokens={self.max_tokens}, max_messages={self.max_messages}: "
-            "make it larger, or the message shorter."
+            f"{what} into {self!r}: it takes {sum(each.tokens for each in newest)} tokens, {largest.tokens} of them "
+            f"for the {largest.message.role} message {begins[:40]!r}; {fixed}. Give the window more tokens, "
+            f"{shorten}."
         )
 
 
-def _exchange_start(rest: Sequence[Counted], end: int) -> int:
+class KeepSystemAndRecent(DropOldest):
+    """The system messages, and as many of the newest exchanges as fit.
+
+    The same as `DropOldest`, but `max_messages` counts only the messages besides the system messages.
+    """
+
+    def places(self, system: Sequence[Counted]) -> int | None:
+        """How many messages may be sent besides the system messages; None for no limit."""
+        return self.max_messages
+
+
+def exchanges(rest: Sequence[Counted]) -> Iterator[tuple[int, int]]:
+    """Where each exchange begins and ends, the newest first."""
+    end = len(rest)
+    while end > 0:
+        begin = exchange_start(rest, end)
+        yield begin, end
+        end = begin
+
+
+def exchange_start(rest: Sequence[Counted], end: int) -> int:
     """The index at which the exchange that ends before `end` begins.
 
     Results usually follow their call at once, but a message may have been added in between.
     """
-    begin, unanswered = end, set[str]()
-    while begin > 0:
-        begin -= 1
+    begin = end - 1
+    if begin < 0 or not rest[begin].message.tool_call_id:
+        return max(begin, 0)  # no result, so it stands for itself; most messages do
+    unanswered = set[str]()
+    for begin in range(end - 1, -1, -1):
         message = rest[begin].message
         if message.tool_call_id:
             unanswered.add(message.tool_call_id)
         unanswered.difference_update(call.id for call in message.tool_calls)
         if not unanswered:
+            return begin
+    return 0
+
+
+def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> int:
+    """Where the newest whole exchanges begin that fit."""
+    start = len(rest)
+    for begin, end in exchanges(rest):
+        for place in range(begin, end):
+            tokens_left -= rest[place].tokens
+        places_left -= end - begin
+        if tokens_left < 0 or places_left < 0:
             break
-    return begin
+        start = begin
+    return start

@@ -54,11 +54,16 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def nodes(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
-    """All nodes below one; those inside functions only with `whole`."""
+    """All nodes below one; what is done only later, or only for the type checker, only with `whole`."""
     for child in ast.iter_child_nodes(node):
-        if whole or not isinstance(child, FUNCTION):
+        if whole or not (isinstance(child, FUNCTION) or is_for_types(child)):
             yield child
             yield from nodes(child, whole=whole)
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """Whether this is `if TYPE_CHECKING:`, behind which the names of lazily reached files stand."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def problems(root: Path, stage_name: str) -> list[str]:
@@ -177,6 +182,11 @@ def test_a_sound_stage_has_no_problems(tmp_path):
 )
 def test_a_planted_violation_is_found(tmp_path, planted, found):
     assert problems(plant(tmp_path, **planted), "stage1_context") == [found]
+
+
+def test_what_only_the_type_checker_imports_may_stand_further_up(tmp_path):
+    for_types = "if TYPE_CHECKING:\n    from stage1_context.second import y\n"
+    assert problems(plant(tmp_path, first=for_types), "stage1_context") == []
 
 
 def test_a_listed_file_that_is_gone_is_found(tmp_path):

@@ -1,14 +1,19 @@
+import gc
+import weakref
+
 import pytest
 
-from stage0_gateway import Message, ToolCall
+from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import (
     ContextEngine,
     KeepSystemAndRecent,
     MemoryStore,
     SessionExists,
     SessionNotFound,
+    SqliteStore,
     WindowTooSmall,
 )
+from stage1_context.engine import KEPT_OPEN
 
 HI, HELLO, MORE = Message.user("hi"), Message.assistant("hello"), Message.user("more")
 
@@ -125,3 +130,241 @@ async def test_an_empty_store_that_knows_its_length_is_used():
     store = Sized()
     await ContextEngine(store=store).create_session("s")
     assert await store.read("s") == []
+
+
+class Noted(MemoryStore):
+    """Remembers what it was asked to write, and that it was closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = []
+        self.closed = False
+
+    async def create(self, session_id, *records):
+        self.written.append(("create", len(records)))
+        await super().create(session_id, *records)
+
+    async def append(self, session_id, *records, expected=None):
+        self.written.append(("append", len(records)))
+        return await super().append(session_id, *records, expected=expected)
+
+    async def aclose(self):
+        self.closed = True
+
+
+async def test_a_session_and_its_system_prompt_are_made_in_one_step():
+    store = Noted()
+    await ContextEngine(store=store).create_session("s", system_prompt="be brief")
+    assert store.written == [("create", 1)]
+
+
+@pytest.mark.parametrize("wrong", ["a\0b", "half \ud83d"])
+async def test_an_id_that_no_file_could_hold_is_refused(wrong):
+    engine = ContextEngine()
+    with pytest.raises(ValueError, match="session's id"):
+        await engine.create_session(wrong)
+    assert await engine.sessions() == []
+
+
+async def test_the_engine_closes_its_store_at_the_end_of_the_block():
+    store = Noted()
+    async with ContextEngine(store=store) as engine:
+        assert not store.closed
+        await engine.create_session("s")
+    assert store.closed
+    with pytest.raises(KeyError):
+        async with ContextEngine(store=(failing := Noted())):
+            raise KeyError
+    assert failing.closed
+
+
+# ---- sessions --------------------------------------------------------------------------------------------
+
+
+async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first():
+    engine = ContextEngine()
+    for session_id in ("a", "b", "c"):
+        await engine.create_session(session_id)
+    await engine.add_message("a", HI)
+    assert [(each.id, each.records) for each in await engine.sessions()] == [("a", 1), ("c", 0), ("b", 0)]
+
+
+async def test_a_deleted_session_is_gone_and_its_name_is_free_for_another():
+    engine = ContextEngine()
+    await engine.create_session("s", system_prompt="be brief")
+    await engine.add_message("s", HI)
+    assert await engine.messages_for_request("s") == [Message.system("be brief"), HI]
+    used = engine.transcript("s")
+    await engine.delete_session("s")
+    with pytest.raises(SessionNotFound):
+        await engine.messages_for_request("s")
+    assert engine.transcript("s") is not used
+    await engine.create_session("s")
+    assert await engine.messages_for_request("s") == []
+    await engine.add_message("s", MORE)
+    assert await engine.messages_for_request("s") == [MORE]
+    assert await engine.get_summary("s") is None
+
+
+async def test_nothing_of_a_deleted_session_stays_in_memory():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    transcript = weakref.ref(engine.transcript("s"))
+    await engine.delete_session("s")
+    gc.collect()
+    assert transcript() is None
+
+
+async def test_what_is_not_there_is_not_deleted_and_not_exported():
+    engine = ContextEngine()
+    for ask in (engine.delete_session("s"), engine.export_session("s")):
+        with pytest.raises(SessionNotFound):
+            await ask
+
+
+async def test_a_session_is_taken_from_one_engine_to_another():
+    one, other = ContextEngine(), ContextEngine()
+    await one.create_session("s", system_prompt="be brief")
+    await one.add_message("s", HI)
+    await one.set_summary("s", "they met")
+    text = await one.export_session("s")
+    assert await other.import_session(text) == "s"
+    assert await other.import_session(text, "copy") == "copy"
+    with pytest.raises(SessionExists):
+        await other.import_session(text)
+    for session_id in ("s", "copy"):
+        assert await other.messages_for_request(session_id) == await one.messages_for_request("s")
+
+
+# ---- transcripts that are let go -------------------------------------------------------------------------
+
+
+async def test_only_the_sessions_that_were_used_last_stay_in_memory():
+    engine = ContextEngine()
+    transcripts = []
+    for number in range(KEPT_OPEN + 10):
+        await engine.create_session(str(number))
+        await engine.add_message(str(number), Message.user(f"message {number}"))
+        await engine.messages_for_request(str(number))
+        transcripts.append(weakref.ref(engine.transcript(str(number))))
+        await engine.messages_for_request("0")
+    gc.collect()
+    alive = [number for number, transcript in enumerate(transcripts) if transcript() is not None]
+    assert alive == [0, *range(11, KEPT_OPEN + 10)]
+    assert await engine.messages_for_request("5") == [Message.user("message 5")]
+
+
+async def test_a_transcript_that_somebody_uses_stays_the_same_however_many_others_there_are():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    transcript = engine.transcript("s")
+    for number in range(KEPT_OPEN + 10):
+        engine.transcript(str(number))
+    assert engine.transcript("s") is transcript
+
+
+# ---- the summary -----------------------------------------------------------------------------------------
+
+TOLD = Message.system("Summary of the conversation before the messages that follow:\nthey met")
+
+
+async def test_a_summary_is_a_system_message_behind_the_others_until_it_is_taken_back():
+    engine = ContextEngine()
+    await engine.create_session("s", system_prompt="be brief")
+    await engine.add_message("s", HI)
+    assert await engine.get_summary("s") is None
+    await engine.set_summary("s", "they met")
+    assert await engine.get_summary("s") == "they met"
+    assert await engine.messages_for_request("s") == [Message.system("be brief"), TOLD, HI]
+    assert await engine.messages_for_request("s", include_summary=False) == [Message.system("be brief"), HI]
+    assert (await engine.history("s")).messages == (Message.system("be brief"), HI)
+    await engine.set_summary("s", "")
+    assert await engine.get_summary("s") is None
+    assert await engine.messages_for_request("s") == [Message.system("be brief"), HI]
+
+
+async def test_a_summary_counts_in_the_window():
+    room = len(TOLD.text) + 4 + 6
+    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=room), token_counter=Letters())
+    await engine.create_session("s")
+    await engine.add_message("s", HI)
+    await engine.set_summary("s", "they met")
+    assert await engine.messages_for_request("s") == [TOLD, HI]
+    with pytest.raises(WindowTooSmall):
+        await engine.messages_for_request("s", reserve_tokens=1)
+
+
+async def test_a_summary_of_an_unknown_session_is_refused():
+    engine = ContextEngine()
+    for ask in (engine.set_summary("s", "x"), engine.set_summary("s", ""), engine.get_summary("s")):
+        with pytest.raises(SessionNotFound):
+            await ask
+
+
+# ---- what else is reached from here ----------------------------------------------------------------------
+
+
+async def test_an_explanation_names_every_message_also_those_that_were_not_read_for_the_request():
+    engine = ContextEngine(window=KeepSystemAndRecent(max_messages=2))
+    await engine.create_session("s")
+    for number in range(500):
+        await engine.add_message("s", Message.user(f"message {number}"))
+    await engine.messages_for_request("s")
+    explanation = await engine.explain("s")
+    assert len(explanation.messages) == 500
+    assert [each.preview for each in explanation.messages if each.sent] == ["message 498", "message 499"]
+
+
+async def test_what_a_server_reported_scales_the_next_window():
+    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=30), token_counter=Letters())
+    await engine.create_session("s")
+    for message in (HI, HELLO, MORE):
+        await engine.add_message("s", message)
+    assert await engine.messages_for_request("s") == [HI, HELLO, MORE]
+    engine.report_usage("s", Usage(input_tokens=46))  # we took it for 23
+    assert await engine.messages_for_request("s") == [MORE]
+    engine.report_usage("s", None)
+    assert await engine.messages_for_request("s") == [MORE]
+
+
+async def test_a_broken_history_is_repaired_and_said_what_was_wrong():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    await engine.add_message("s", Message.assistant("", [ToolCall("a", "f")]))
+    await engine.add_message("s", HI)
+    assert await engine.repair_history("s") == [
+        "user message between a call and its result: a",
+        "call without a result: a",
+    ]
+    assert await engine.repair_history("s") == []
+    assert [each.role for each in await engine.messages_for_request("s")] == ["assistant", "tool", "user"]
+
+
+async def test_the_engines_variables_are_kept_in_its_sessions():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    id = await engine.variables.put("s", {"long": "text"})
+    assert await engine.variables.get("s", id) == {"long": "text"}
+
+
+async def test_compaction_is_reached_from_the_engine():
+    async def chat(messages):
+        return ChatResponse(Message.assistant("they met"), "stop")
+
+    engine = ContextEngine(window=KeepSystemAndRecent(max_messages=2))
+    await engine.create_session("s")
+    for message in (HI, HELLO, MORE):
+        await engine.add_message("s", message)
+    compaction = await engine.compact("s", chat)
+    assert (compaction.done, compaction.summarized) == (True, 2)
+    assert await engine.messages_for_request("s") == [TOLD, MORE]
+
+
+async def test_another_engine_goes_on_with_what_is_in_the_file(tmp_path):
+    async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
+        await engine.create_session("s", system_prompt="be brief")
+        await engine.add_message("s", HI)
+        await engine.set_summary("s", "they met")
+    async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
+        assert await engine.messages_for_request("s") == [Message.system("be brief"), TOLD, HI]
+        assert [each.id for each in await engine.sessions()] == ["s"]

@@ -1,10 +1,25 @@
+import dataclasses
+import math
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import KeepEverything, KeepSystemAndRecent, MessageHistory, Transcript, WindowTooSmall
-from stage1_context.window import Counted
+from stage1_context import (
+    Counted,
+    DropOldest,
+    KeepEverything,
+    KeepSystemAndRecent,
+    MessageHistory,
+    Room,
+    Transcript,
+    WindowTooSmall,
+    message_tokens,
+)
+from stage1_context.cut import SHORTEST, cut_text
+from stage1_context.window import exchange_start, exchanges
 
 
 class Written:
@@ -14,137 +29,456 @@ class Written:
         return int(text or 0)
 
 
-def cost(message):
-    return 4 + int(message.text) + sum(4 + int(call.arguments) for call in message.tool_calls)
+class Letters:
+    """Each letter is a token."""
+
+    def count(self, text):
+        return len(text)
 
 
-def exchange(number, kind, costs):
-    """A message, or calls and their results in any order; ids are unique within a history."""
-    if kind in ("system", "user", "assistant"):
-        return [Message(kind, costs[0])]
-    ids = [f"{number}.{index}" for index in range(len(costs))]
-    calls = [ToolCall(id, "", each) for id, each in zip(ids, costs, strict=True)]
-    return [Message.assistant(costs[0], calls), *(Message.tool(costs[-1], id) for id in reversed(ids))]
+def calling(*ids, content=""):
+    return Message.assistant(content, [ToolCall(id, "f") for id in ids])
 
 
-costs = st.lists(st.integers(0, 30).map(str), min_size=1, max_size=3)
-exchanges = st.lists(
-    st.tuples(st.sampled_from(["system", "user", "assistant", "calls", "calls"]), costs), max_size=8
-).map(lambda drawn: [exchange(number, *each) for number, each in enumerate(drawn)])
-limits = st.none() | st.integers(0, 300)
+def an_exchange(kind, size):
+    """A message, or calls and their results; ids are used again and again, as some servers do."""
+    ids = [f"call_{number}" for number in range(size)]
+    results = [Message.tool("1", id) for id in reversed(ids)]
+    match kind:
+        case "calls":
+            return [calling(*ids), *results]
+        case "calls, answered later":
+            return [calling(*ids), Message.user("by the way"), *results]
+    return [Message(kind, "hello")]
 
 
-def naive(system, exchanges, max_tokens, max_messages, reserve):
-    """The longest run of newest exchanges that fits, or None where not even one does."""
-    for begin in range(len(exchanges) + 1):
-        kept = [message for each in exchanges[begin:] for message in each]
-        few = max_messages is None or len(kept) <= max_messages
-        light = max_tokens is None or sum(map(cost, [*system, *kept])) + reserve <= max_tokens
-        if few and light and (kept or not exchanges):
+def counted(messages, tokens):
+    return [
+        Counted(message, each, place)
+        for place, (message, each) in enumerate(zip(messages, tokens, strict=True))
+    ]
+
+
+@st.composite
+def talks(draw):
+    """The exchanges of a conversation, counted; a message may take no tokens at all."""
+    kinds = st.sampled_from(["user", "assistant", "calls", "calls, answered later"])
+    drawn = draw(st.lists(st.tuples(kinds, st.integers(1, 3)), max_size=8))
+    talk = [an_exchange(kind, size) for kind, size in drawn]
+    return [counted(each, [draw(st.integers(0, 60)) for _ in each]) for each in talk]
+
+
+systems = st.lists(st.integers(0, 60), max_size=3).map(
+    lambda tokens: counted([Message.system(f"rule {each}") for each in tokens], tokens)
+)
+ratios = st.sampled_from([0.4, 0.5, 0.97, 1.0, 1.03, 1.3, 2.5])
+rooms = st.builds(Room, st.integers(0, 80), st.integers(0, 80), ratios)
+windows = st.builds(
+    lambda kind, tokens, messages: kind(max_tokens=tokens, max_messages=messages),
+    st.sampled_from([DropOldest, KeepSystemAndRecent]),
+    st.none() | st.integers(0, 400),
+    st.none() | st.integers(0, 12),
+)
+
+
+def fits(window, system, kept, room):
+    """Whether a request keeps to a window, as the server counts it."""
+    counted_by_server = (sum(each.tokens for each in [*system, *kept]) + room.alongside_tokens) * Fraction(
+        room.ratio
+    )
+    light = window.max_tokens is None or counted_by_server + room.reserve_tokens <= window.max_tokens + 1e-9
+    places = len(kept) if isinstance(window, KeepSystemAndRecent) else len(kept) + len(system)
+    return light and (window.max_messages is None or places <= window.max_messages)
+
+
+def naive(window, system, talk, room):
+    """The longest run of newest exchanges that fits; None where not even one does."""
+    for begin in range(max(1, len(talk))):
+        kept = [each for exchange in talk[begin:] for each in exchange]
+        if fits(window, system, kept, room):
             return [*system, *kept]
     return None
 
 
-@given(exchanges, limits, st.none() | st.integers(0, 12), st.integers(0, 50))
-async def test_the_window_is_what_a_naive_search_finds(history, max_tokens, max_messages, reserve):
-    system = [message for each in history for message in each if message.role == "system"]
-    rest = [each for each in history if each[0].role != "system"]
-    transcript = Transcript.of(
-        [message for each in history for message in each],
-        KeepSystemAndRecent(max_tokens=max_tokens, max_messages=max_messages),
-        Written(),
-    )
-    expected = naive(system, rest, max_tokens, max_messages, reserve)
-    if not rest:
-        assert await transcript.for_request(reserve_tokens=reserve) == system
-    elif expected is None:
+@given(windows, systems, talks(), rooms)
+def test_a_window_chooses_what_a_naive_search_finds(window, system, talk, room):
+    rest = [each for exchange in talk for each in exchange]
+    expected = naive(window, system, talk, room)
+    if expected is None:
         with pytest.raises(WindowTooSmall):
-            await transcript.for_request(reserve_tokens=reserve)
+            window.select(system, rest, room)
     else:
-        assert await transcript.for_request(reserve_tokens=reserve) == expected
+        assert window.select(system, rest, room) == expected
 
 
-@given(exchanges, st.integers(0, 300))
-async def test_a_window_fits_keeps_the_system_messages_and_parts_no_call_from_its_result(history, budget):
-    messages = [message for each in history for message in each]
-    system = [message for message in messages if message.role == "system"]
-    rest = [message for message in messages if message.role != "system"]
-    transcript = Transcript.of(messages, KeepSystemAndRecent(max_tokens=budget), Written())
+@given(windows, systems, talks(), rooms)
+def test_what_is_chosen_fits_and_is_all_system_messages_and_the_newest_whole_exchanges(
+    window, system, talk, room
+):
+    rest = [each for exchange in talk for each in exchange]
     try:
-        sent = await transcript.for_request()
+        chosen = window.select(system, rest, room)
     except WindowTooSmall:
-        newest = next(each for each in reversed(history) if each[0].role != "system")
-        assert sum(map(cost, [*system, *newest])) > budget
         return
-    kept = sent[len(system) :]
-    assert sent[: len(system)] == system
+    kept = chosen[len(system) :]
+    assert chosen[: len(system)] == system
+    assert fits(window, system, kept, room)
     assert kept == rest[len(rest) - len(kept) :]
-    assert MessageHistory(sent).check_history() == []
-    assert not kept or sum(map(cost, sent)) <= budget
     assert bool(kept) == bool(rest)
+    called: set[str] = set()
+    for each in kept:
+        called.update(call.id for call in each.message.tool_calls)
+        assert each.message.role != "tool" or each.message.tool_call_id in called
 
+
+@given(windows, systems, talks(), talks(), rooms)
+def test_older_messages_change_nothing_once_the_window_is_full(window, system, older, talk, room):
+    rest = [each for exchange in talk for each in exchange]
+    try:
+        chosen = window.select(system, rest, room)
+    except WindowTooSmall:
+        chosen = None
+    if chosen is not None and len(chosen) == len(system) + len(rest):
+        return  # it is not full
+    longer = [*(each for exchange in older for each in exchange), *rest]
+    if chosen is None and rest:
+        with pytest.raises(WindowTooSmall):
+            window.select(system, longer, room)
+    elif rest:
+        assert window.select(system, longer, room) == chosen
+
+
+@given(windows, st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=12))
+async def test_system_messages_are_kept_wherever_they_stand(window, drawn):
+    messages = [Message("system" if is_system else "user", str(size)) for is_system, size in drawn]
+    system = [Counted(each, 4 + int(each.text)) for each in messages if each.role == "system"]
+    rest = [[Counted(each, 4 + int(each.text))] for each in messages if each.role == "user"]
+    expected = naive(window, system, rest, Room())
+    transcript = Transcript.of(messages, window, Written())
+    if expected is None:
+        with pytest.raises(WindowTooSmall):
+            await transcript.for_request()
+    else:
+        assert await transcript.for_request() == [each.message for each in expected]
+
+
+@given(st.integers(-1000, 10**9), st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0.4, 2.6))
+def test_what_is_left_by_our_counting_is_there_by_the_servers_and_one_more_would_not_be(
+    max_tokens, reserve, alongside, ratio
+):
+    within = Room(reserve, alongside, ratio).within(max_tokens)
+    assert (within + alongside) * Fraction(ratio) + reserve <= max_tokens + Fraction(1, 10**6)
+    assert (within + 1 + alongside) * Fraction(ratio) + reserve > max_tokens
+
+
+@pytest.mark.parametrize(
+    ("room", "left"),
+    [
+        (Room(), 100),
+        (Room(reserve_tokens=30), 70),
+        (Room(alongside_tokens=30), 70),
+        (Room(30, 20), 50),
+        (Room(30, 0, 2.0), 35),
+        (Room(30, 20, 2.0), 15),  # what is sent alongside is counted by us, the reserve by the server
+        (Room(30, 20, 0.5), 120),
+        (Room(0, 0, 1.03), 97),
+        (Room(101, 0, 2.0), -1),
+        (Room(200, 10), -110),
+    ],
+)
+def test_room_is_left_for_the_reply_for_the_tools_and_for_the_servers_own_counting(room, left):
+    assert room.within(100) == left
+
+
+# ---- what must not be parted ---------------------------------------------------------------------------------
 
 SYSTEM = Message.system("be brief")
 QUESTION = Message.user("what is in the box?")
-CALL = Message.assistant("", [ToolCall("a", "open"), ToolCall("b", "look")])
+CALL = calling("a", "b")
 RESULTS = [Message.tool("opened", "a"), Message.tool("a cat", "b")]
+TALK = [QUESTION, CALL, *RESULTS]
 
 
-def counted(*messages):
-    return [Counted(message, 10) for message in messages]
-
-
-@pytest.mark.parametrize(
-    ("window", "reserve", "kept"),
-    [
-        (KeepSystemAndRecent(), 10**9, [QUESTION, CALL, *RESULTS]),
-        (KeepSystemAndRecent(max_tokens=50), 0, [QUESTION, CALL, *RESULTS]),
-        (KeepSystemAndRecent(max_tokens=50), 1, [CALL, *RESULTS]),
-        (KeepSystemAndRecent(max_tokens=49), 0, [CALL, *RESULTS]),
-        (KeepSystemAndRecent(max_tokens=40), 0, [CALL, *RESULTS]),
-        (KeepSystemAndRecent(max_messages=4), 0, [QUESTION, CALL, *RESULTS]),
-        (KeepSystemAndRecent(max_messages=3), 0, [CALL, *RESULTS]),
-        (KeepEverything(), 10**9, [QUESTION, CALL, *RESULTS]),
-    ],
-)
-def test_a_tool_result_is_never_parted_from_its_call(window, reserve, kept):
-    assert window.select(counted(SYSTEM), counted(QUESTION, CALL, *RESULTS), reserve) == [SYSTEM, *kept]
+def of_ten(*messages):
+    return counted(messages, [10] * len(messages))
 
 
 @pytest.mark.parametrize(
-    ("window", "reserve"),
+    ("window", "room", "kept"),
     [
-        (KeepSystemAndRecent(max_tokens=39), 0),
-        (KeepSystemAndRecent(max_tokens=40), 1),
-        (KeepSystemAndRecent(max_messages=2), 0),
+        (KeepSystemAndRecent(), Room(10**9), TALK),
+        (KeepSystemAndRecent(max_tokens=50), Room(), TALK),
+        (KeepSystemAndRecent(max_tokens=50), Room(1), TALK[1:]),
+        (KeepSystemAndRecent(max_tokens=50), Room(0, 1), TALK[1:]),
+        (KeepSystemAndRecent(max_tokens=50), Room(0, 0, 1.01), TALK[1:]),
+        (KeepSystemAndRecent(max_tokens=25), Room(0, 0, 0.5), TALK),
+        (KeepSystemAndRecent(max_tokens=49), Room(), TALK[1:]),
+        (KeepSystemAndRecent(max_tokens=40), Room(), TALK[1:]),
+        (KeepSystemAndRecent(max_messages=4), Room(), TALK),
+        (KeepSystemAndRecent(max_messages=3), Room(), TALK[1:]),
+        (DropOldest(max_messages=5), Room(), TALK),
+        (DropOldest(max_messages=4), Room(), TALK[1:]),
+        (DropOldest(max_tokens=50, max_messages=4), Room(), TALK[1:]),
+        (DropOldest(max_tokens=49, max_messages=5), Room(), TALK[1:]),
+        (KeepEverything(), Room(10**9), TALK),
     ],
 )
-def test_a_newest_exchange_that_does_not_fit_is_an_error(window, reserve):
+def test_a_tool_result_is_never_parted_from_its_call(window, room, kept):
+    chosen = window.select(of_ten(SYSTEM), of_ten(*TALK), room)
+    assert [each.message for each in chosen] == [SYSTEM, *kept]
+
+
+@pytest.mark.parametrize(
+    ("window", "room"),
+    [
+        (KeepSystemAndRecent(max_tokens=39), Room()),
+        (KeepSystemAndRecent(max_tokens=40), Room(1)),
+        (KeepSystemAndRecent(max_tokens=40), Room(0, 1)),
+        (KeepSystemAndRecent(max_tokens=40), Room(0, 0, 1.01)),
+        (KeepSystemAndRecent(max_tokens=0), Room()),
+        (KeepSystemAndRecent(max_messages=2), Room()),
+        (KeepSystemAndRecent(max_messages=0), Room()),
+        (DropOldest(max_messages=3), Room()),
+        (DropOldest(max_tokens=10**9, max_messages=0), Room()),
+        (DropOldest(max_tokens=45, max_messages=3, oversize="cut"), Room(counter=Letters())),
+        (DropOldest(max_messages=3, oversize="cut"), Room(counter=Letters())),
+    ],
+)
+def test_a_newest_exchange_that_does_not_fit_is_an_error(window, room):
     with pytest.raises(WindowTooSmall):
-        window.select(counted(SYSTEM), counted(QUESTION, CALL, *RESULTS), reserve)
+        window.select(of_ten(SYSTEM), of_ten(*TALK), room)
 
 
-def test_a_small_window_says_what_does_not_fit_and_what_to_do():
-    with pytest.raises(WindowTooSmall) as caught:
-        KeepSystemAndRecent(max_tokens=25).select(counted(SYSTEM), counted(CALL, QUESTION), 7)
-    assert str(caught.value) == (
-        "The newest exchange (1 message(s), beginning with the user message "
-        "'what is in the box?') takes "
-        "10 tokens; system prompt, tools and reply reserve take 17. The window is max_tokens=25, "
-        "max_messages=None: make it larger, or the message shorter."
-    )
+@pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
+def test_a_summary_takes_room_like_any_system_message(kind):
+    system, rest = of_ten(SYSTEM, Message.system("Summary: …")), of_ten(QUESTION, QUESTION)
+    assert kind(max_tokens=40).select(system, rest, Room()) == [*system, *rest]
+    assert kind(max_tokens=39).select(system, rest, Room()) == [*system, rest[1]]
+
+
+def test_system_messages_count_in_one_window_as_messages_and_in_the_other_not():
+    system, rest = of_ten(SYSTEM, SYSTEM), of_ten(QUESTION, QUESTION)
+    assert DropOldest(max_messages=3).select(system, rest, Room()) == [*system, rest[1]]
+    assert KeepSystemAndRecent(max_messages=2).select(system, rest, Room()) == [*system, *rest]
+
+
+@pytest.mark.parametrize("window", [DropOldest(max_tokens=20, max_messages=2), KeepEverything()])
+def test_system_messages_alone_are_a_request_too(window):
+    assert window.select(of_ten(SYSTEM, SYSTEM), [], Room()) == of_ten(SYSTEM, SYSTEM)
+    assert window.select([], [], Room()) == []
 
 
 def test_a_later_exchange_does_not_slip_in_behind_one_that_was_too_large():
-    small, large, newest = Message.user("small"), Message.user("large"), Message.user("newest")
-    rest = [Counted(small, 1), Counted(large, 100), Counted(newest, 1)]
-    assert KeepSystemAndRecent(max_tokens=50).select([], rest) == [newest]
+    rest = counted([Message.user(each) for each in ("small", "large", "newest")], [1, 100, 1])
+    assert KeepSystemAndRecent(max_tokens=50).select([], rest, Room()) == rest[2:]
 
 
 def test_a_result_is_not_parted_from_its_call_by_a_message_in_between():
-    call = Message.assistant("", [ToolCall("c1", "f")])
-    late = [call, Message.user("by the way"), Message.tool("1", "c1")]
-    rest = [Counted(message, 1) for message in (Message.user("go"), *late)]
-    assert KeepSystemAndRecent(max_messages=3).select([], rest) == late
+    rest = of_ten(Message.user("go"), calling("c"), QUESTION, Message.tool("1", "c"))
+    assert KeepSystemAndRecent(max_messages=3).select([], rest, Room()) == rest[1:]
     with pytest.raises(WindowTooSmall):
-        KeepSystemAndRecent(max_messages=2).select([], rest)
+        KeepSystemAndRecent(max_messages=2).select([], rest, Room())
+
+
+@given(talks())
+def test_exchanges_follow_one_another_without_a_gap(talk):
+    rest = [each for exchange in talk for each in exchange]
+    found = [rest[begin:end] for begin, end in exchanges(rest)]
+    assert found[::-1] == talk
+
+
+def test_an_exchange_whose_call_is_missing_reaches_back_to_the_beginning():
+    rest = of_ten(QUESTION, Message.tool("1", "x"))
+    assert list(exchanges(rest)) == [(0, 2)]
+    assert [exchange_start([], 0), exchange_start(rest, 1)] == [0, 0]
+
+
+class Watched(list):
+    """Remembers which of its items were asked for."""
+
+    def __init__(self, items):
+        super().__init__(items)
+        self.asked = set()
+
+    def __getitem__(self, place):
+        self.asked.update(range(*place.indices(len(self))) if isinstance(place, slice) else [place])
+        return super().__getitem__(place)
+
+
+def test_nothing_is_looked_at_that_is_older_than_what_does_not_fit():
+    rest = Watched(of_ten(*[QUESTION] * 1000))
+    DropOldest(max_tokens=50).select([], rest, Room())
+    assert rest.asked == set(range(994, 1000))
+
+
+# ---- what is too long ----------------------------------------------------------------------------------------
+
+
+def lettered(messages):
+    return [Counted(each, message_tokens(Letters(), each), place) for place, each in enumerate(messages)]
+
+
+texts = st.integers(0, 400).map("x".__mul__)
+newest_exchanges = st.builds(
+    lambda text, results: [
+        calling(*map(str, range(len(results))), content=text) if results else Message.user(text),
+        *(Message.tool(each, str(number)) for number, each in enumerate(results)),
+    ],
+    texts,
+    st.lists(texts, max_size=3),
+)
+
+
+def at_its_shortest(each):
+    """What a message takes when all is cut from it that may be."""
+    text = each.message.text
+    spare = 0 if each.message.tool_calls else max(0, len(text) - len(cut_text(text, SHORTEST)))
+    return each.tokens - spare
+
+
+@given(
+    st.sampled_from([DropOldest, KeepSystemAndRecent]),
+    st.integers(-30, 400),
+    st.sampled_from([None, None, None, 2, 4]),
+    st.lists(texts, max_size=2),
+    newest_exchanges,
+    st.builds(Room, st.integers(0, 80), st.integers(0, 80), ratios, st.just(Letters())),
+)
+def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(kind, more, messages, before, newest, room):
+    system, rest = lettered([SYSTEM]), lettered([*map(Message.user, before), *newest])
+    shortest = system[0].tokens + sum(map(at_its_shortest, rest[len(before) :]))
+    tokens = max(0, math.ceil((shortest + room.alongside_tokens + more) * room.ratio) + room.reserve_tokens)
+    window = kind(tokens, messages, oversize="cut")
+    try:
+        whole = kind(tokens, messages).select(system, rest, room)
+    except WindowTooSmall:
+        pass
+    else:
+        assert window.select(system, rest, room) == whole
+        return
+    too_many = not fits(kind(None, messages), system, rest[len(before) :], room)
+    if too_many or shortest > room.within(tokens):
+        with pytest.raises(WindowTooSmall):
+            window.select(system, rest, room)
+        return
+    chosen = window.select(system, rest, room)
+    assert (chosen[:1], len(chosen)) == (system, 1 + len(newest))
+    assert fits(window, system, chosen[1:], room)
+    for was, now in zip(rest[len(before) :], chosen[1:], strict=True):
+        assert now == was or (
+            dataclasses.replace(now.message, content=was.message.content) == was.message
+            and not now.message.tool_calls
+            and " characters were cut here …]" in now.message.text
+            and now == Counted(now.message, message_tokens(Letters(), now.message), was.index)
+        )
+
+
+async def test_the_history_keeps_the_whole_of_what_was_cut_for_a_request():
+    messages = [SYSTEM, Message.user("x" * 1000), Message.user("y" * 1000)]
+    transcript = Transcript.of(messages, DropOldest(max_tokens=300, oversize="cut"), Letters())
+    system, cut = await transcript.for_request()
+    assert (system, cut.role) == (SYSTEM, "user")
+    assert cut.text.startswith("y" * 100)
+    assert "characters were cut here" in cut.text
+    assert (await transcript.history()).messages == tuple(messages)
+    assert MessageHistory([system, cut]).check_history() == []
+
+
+async def test_a_question_that_had_to_be_cut_counts_as_sent():
+    question = Message.user("y" * 1000)
+    transcript = Transcript.of([SYSTEM, question], DropOldest(max_tokens=300, oversize="cut"), Letters())
+    assert await transcript.for_request(pinned=question) == await transcript.for_request()
+
+
+def test_without_a_counter_nothing_can_be_cut():
+    with pytest.raises(WindowTooSmall):
+        DropOldest(max_tokens=300, oversize="cut").select([], lettered([Message.user("x" * 1000)]), Room())
+
+
+# ---- errors --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "system", "rest", "room", "text"),
+    [
+        (
+            KeepSystemAndRecent(max_tokens=25),
+            [SYSTEM],
+            [CALL, QUESTION],
+            Room(7, 2),
+            "The newest exchange does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None, "
+            "oversize='error'): it takes 10 tokens, 10 of them for the user message 'what is in the box?'; "
+            "1 system message(s) take 10 tokens, the tools 2; 7 are kept for the reply. Give the window more "
+            "tokens, make the message shorter, or have it cut with oversize='cut'.",
+        ),
+        (
+            DropOldest(max_tokens=30, oversize="cut"),
+            [],
+            [Message.user("x" * 50), CALL, *RESULTS],
+            Room(0, 0, 1.25),
+            "The newest exchange does not fit into DropOldest(max_tokens=30, max_messages=None, "
+            "oversize='cut'): it takes 30 tokens, 10 of them for the assistant message 'f, f'; "
+            "0 system message(s) take 0 tokens, the tools 0 (each is about 1.25 of the server's); 0 are kept "
+            "for the reply. Give the window more tokens, or make the message shorter.",
+        ),
+        (
+            DropOldest(max_messages=3),
+            [SYSTEM],
+            [CALL, *RESULTS],
+            Room(),
+            "The newest exchange does not fit into DropOldest(max_tokens=None, max_messages=3, "
+            "oversize='error'): 3 message(s) besides 1 system message(s) are too many. "
+            "Give the window more messages.",
+        ),
+        (
+            DropOldest(max_tokens=15),
+            [SYSTEM, SYSTEM],
+            [],
+            Room(5),
+            "What is sent in any case does not fit into DropOldest(max_tokens=15, max_messages=None, "
+            "oversize='error'): 2 system message(s) take 20 tokens, the tools 0; 5 are kept for the reply. "
+            "Give the window more tokens, or make these shorter.",
+        ),
+        (
+            DropOldest(max_messages=1),
+            [SYSTEM, SYSTEM],
+            [],
+            Room(),
+            "What is sent in any case does not fit into DropOldest(max_tokens=None, max_messages=1, "
+            "oversize='error'): 0 message(s) besides 2 system message(s) are too many. "
+            "Give the window more messages.",
+        ),
+    ],
+    ids=["tokens", "calls, by the server's count", "messages", "system messages", "too many system messages"],
+)
+def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, rest, room, text):
+    with pytest.raises(WindowTooSmall) as caught:
+        window.select(of_ten(*system), of_ten(*rest), room)
+    assert str(caught.value) == text
+
+
+def test_an_error_shows_only_the_beginning_of_a_message():
+    with pytest.raises(WindowTooSmall, match=f"the user message '{'x' * 40}';"):
+        DropOldest(max_tokens=5).select([], of_ten(Message.user("x" * 41)), Room())
+
+
+@pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"max_tokens": -1}, "max_tokens is -1; 0 is the least, None is no limit."),
+        ({"max_messages": -5}, "max_messages is -5; 0 is the least, None is no limit."),
+        ({"oversize": "shorten"}, "oversize is 'shorten'; it is 'error' or 'cut'."),
+    ],
+)
+def test_a_window_that_cannot_be_is_refused_at_once(kind, settings, why):
+    with pytest.raises(ValueError, match=why):
+        kind(**settings)
+
+
+def test_a_window_is_a_value():
+    assert DropOldest(100) == DropOldest(max_tokens=100, max_messages=None, oversize="error")
+    assert DropOldest(100) != KeepSystemAndRecent(100)
+    assert KeepEverything() == KeepEverything()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        DropOldest(100).max_tokens = math.inf

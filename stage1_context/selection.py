@@ -1,0 +1,121 @@
+"""`Selector`: bring a window and a conversation together, reading only as much of it as the window takes.
+
+What comes out, a `Selection`, also remembers what the window was given, so that it can be explained. Used by
+`transcript`, `explanation` and `compaction`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from stage0_gateway import Message
+from stage1_context.calibration import Calibration
+from stage1_context.tail import Tail
+from stage1_context.tokens import TokenCounter, message_tokens
+from stage1_context.window import Counted, Room, WindowPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a window was given, and what it chose.
+
+    Attributes:
+        window: The window.
+        system: The system messages, the summary, and what was pinned.
+        rest: All other messages as far as they were read; grows when more are.
+        room: What had to be left free.
+        chosen: What is sent.
+    """
+
+    window: WindowPolicy
+    system: Sequence[Counted]
+    rest: Sequence[Counted]
+    room: Room
+    chosen: Sequence[Counted]
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages to send."""
+        return [each.message for each in self.chosen]
+
+    @property
+    def tokens(self) -> int:
+        """What the request takes by our own counting, without the reply."""
+        return sum(each.tokens for each in self.chosen) + self.room.alongside_tokens
+
+
+class Selector:
+    """Chooses what is sent.
+
+    Args:
+        window: Decides.
+        counter: Counts tokens.
+        calibration: What was learnt about the counter.
+    """
+
+    def __init__(self, window: WindowPolicy, counter: TokenCounter, calibration: Calibration) -> None:
+        self.window = window
+        self._counter = counter
+        self._calibration = calibration
+        self._remembered: dict[str, Counted] = {}
+        self._alongside = ("", 0)
+
+    async def select(
+        self,
+        tail: Tail,
+        *,
+        summary: Message | None,
+        alongside: str | None,
+        reserve_tokens: int,
+        pinned: Message | None = None,
+    ) -> Selection:
+        """Let the window choose from a conversation.
+
+        Args:
+            tail: The conversation, read on to its end.
+            summary: What to send for the messages that are summarized.
+            alongside: Text that will be sent besides; None takes that of the last request.
+            reserve_tokens: Room to leave for the reply.
+            pinned: A message to send in any case.
+
+        Raises:
+            WindowTooSmall: Not even the newest exchange fits.
+        """
+        room = Room(reserve_tokens, self._tokens_of(alongside), self._calibration.ratio, self._counter)
+        system = [*tail.system, *([self._once("summary", summary)] if summary else [])]
+        selection = await self._fill(tail, system, room)
+        if pinned is not None and not _sends(selection, pinned):
+            selection = await self._fill(tail, [*system, self._once("pinned", pinned)], room)
+        return selection
+
+    async def _fill(self, tail: Tail, system: list[Counted], room: Room) -> Selection:
+        """A window that keeps the newest is shown older messages only as long as it takes them all."""
+        newest_only = getattr(self.window, "newest_only", False)
+        while not (newest_only or tail.whole):
+            await tail.read_back()
+        while True:
+            chosen = self.window.select(system, tail.rest, room)
+            if tail.whole or len(chosen) < len(system) + len(tail.rest):
+                return Selection(self.window, system, tail.rest, room, chosen)
+            await tail.read_back()
+
+    def _once(self, slot: str, message: Message) -> Counted:
+        """Count what is sent turn after turn and stands in no journal; the latest of each is remembered."""
+        if slot not in self._remembered or self._remembered[slot].message != message:
+            self._remembered[slot] = Counted(message, message_tokens(self._counter, message))
+        return self._remembered[slot]
+
+    def _tokens_of(self, alongside: str | None) -> int:
+        if alongside is not None and self._alongside[0] != alongside:
+            self._alongside = (alongside, self._counter.count(alongside))
+        return self._alongside[1]
+
+
+def _sends(selection: Selection, message: Message) -> bool:
+    """Whether a message is sent, be it with its middle cut out."""
+    if any(each.message == message for each in selection.chosen):
+        return True
+    sent = {each.index for each in selection.chosen[len(selection.system) :]}
+    oldest = min(sent, default=0)  # a long history is not gone through in each turn
+    as_said = takewhile(lambda each: each.index >= oldest, reversed(selection.rest))
+    return any(each.index in sent and each.message == message for each in as_said)

@@ -1,0 +1,178 @@
+"""`Tail`: the newest part of a conversation, counted, with more of it read when somebody asks.
+
+A window shows the end of a talk, so a journal is read backwards: opening a session of a million messages
+costs what its window costs. What is new is read on from where the last reading stopped, and each message is
+counted once. Knows no window; `Transcript` asks for more until its window is full.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from stage0_gateway import Message
+from stage1_context.journal import LANDMARKS, SHOWN, MessageRecord, Record, RepairRecord
+from stage1_context.store import SessionInfo, SessionStore
+from stage1_context.tokens import TokenCounter, message_tokens
+from stage1_context.view import View
+from stage1_context.window import Counted
+
+_LARGEST_PAGE = 4096
+
+
+class Tail:
+    """The newest messages of one journal.
+
+    Args:
+        store: Where the journal is.
+        session_id: Which journal.
+        counter: Counts tokens.
+        folded: Whether a summary stands for what it summarizes; False shows all messages.
+        page: How many records to read back at first; each further page is twice as long.
+
+    Attributes:
+        system: All system messages, oldest first.
+        rest: The newest of the other messages, oldest first; it never begins between a call and its results.
+        call_ids: The ids of all calls that were read so far.
+        view: How the messages are shown.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        session_id: str,
+        counter: TokenCounter,
+        *,
+        folded: bool = True,
+        page: int = 32,
+    ) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._counter = counter
+        self._folded = folded
+        self._first_page = page
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing was read so far, or what was read is no longer there."""
+        self.system: list[Counted] = []
+        self.rest: list[Counted] = []
+        self.call_ids: set[str] = set()
+        self.view = View()
+        self._created: datetime | None = None  # when the journal began; None if nothing was read
+        self._page = self._first_page
+        self._begin = self._end = 0  # `rest` holds what is shown of these records
+        self._ids_from = 0  # the calls before this record were not looked at
+        self._outdated = False  # a landmark was read, and what it changes was not
+        self._torn_off = set[str]()  # results in `rest` whose calls stand before it
+        self._known: defaultdict[int, list[Counted]] = defaultdict(list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether `rest` holds all there is to show."""
+        return self._begin <= self._floor
+
+    @property
+    def _floor(self) -> int:
+        return self.view.until if self._folded else 0
+
+    async def read_on(self) -> None:
+        """Take in what was added since; `rest` then holds the newest exchange at least."""
+        info = await self._store.info(self._session_id)
+        if info.created != self._created:  # another journal of the same name, if there was one before
+            self._forget()
+            await self._open(info)
+        elif info.records > self._end or self._outdated:
+            await self._read_new(info.records)
+        if not self.rest or self._torn_off:  # nothing was read so far, or a reading was cancelled half-way
+            await self.read_back()
+
+    async def read_back(self) -> None:
+        """Take in at least one older message, and whole exchanges, if there are any."""
+        there = len(self.rest)
+        while not self.whole and (len(self.rest) == there or self._torn_off):
+            await self._read_page()
+
+    async def _read_page(self) -> None:
+        start = max(self._floor, self._begin - self._page)
+        self._page = min(self._page * 2, _LARGEST_PAGE)
+        entries = await self._store.read(self._session_id, start, self._begin, kinds=("message",))
+        page = [each for index, record in entries for each in self._counted(index, record)]
+        self._begin, self.rest[:0] = start, page
+        self._torn_off = _torn_off(page, self._torn_off)
+        self._ids_from = min(self._ids_from, start)
+
+    async def all_call_ids(self) -> set[str]:
+        """The ids of all calls there ever were in this journal."""
+        while self._ids_from:
+            start = max(0, self._ids_from - _LARGEST_PAGE)
+            for _, record in await self._store.read(
+                self._session_id, start, self._ids_from, kinds=("message",)
+            ):
+                self._note_calls(record)
+            self._ids_from = start
+        return self.call_ids
+
+    async def _open(self, info: SessionInfo) -> None:
+        landmarks = await self._store.read(self._session_id, 0, info.records, kinds=LANDMARKS)
+        self._end = self._begin = self._ids_from = info.records
+        for index, record in landmarks:
+            self._take(index, record)
+        self._created = info.created
+
+    async def _read_new(self, end: int) -> None:
+        entries = await self._store.read(self._session_id, self._end, end, kinds=SHOWN)
+        self._end = end
+        for index, record in entries:
+            self._outdated |= self._take(index, record)
+        if self._outdated:
+            await self._look_again()
+
+    def _take(self, index: int, record: Record) -> bool:
+        """Take in what is new; returns whether messages that were taken in before look different now."""
+        if isinstance(record, MessageRecord):
+            (self.system if record.kind == "system" else self.rest).extend(self._counted(index, record))
+        elif isinstance(record, RepairRecord):  # it may show calls under new ids
+            self.call_ids.update(call.id for _, each in record.inserted for call in each.tool_calls)
+        changed = self.view.take(record)
+        if self._begin < min(self._floor, self._end):  # a new summary stands for what it summarizes
+            del self.rest[: bisect_left(self.rest, self._floor, key=lambda each: each.index)]
+            self._begin = min(self._floor, self._end)
+            self._torn_off = _torn_off(self.rest, set())
+        return changed
+
+    async def _look_again(self) -> None:
+        """Read the messages anew, because they are shown differently now; none is counted again."""
+        entries = await self._store.read(self._session_id, self._begin, self._end, kinds=("message",))
+        for each in self.rest:
+            self._known[each.index].append(each)
+        self.rest = [each for index, record in entries for each in self._counted(index, record)]
+        self._known.clear()
+        self._torn_off = _torn_off(self.rest, set())
+        self._outdated = False
+
+    def _counted(self, index: int, record: Record) -> list[Counted]:
+        self._note_calls(record)
+        if not isinstance(record, MessageRecord):
+            return []
+        return [self._count(index, shown) for shown in self.view.shown(index, record.message)]
+
+    def _count(self, index: int, message: Message) -> Counted:
+        for known in self._known.get(index, ()):
+            if known.message == message:
+                return known
+        return Counted(message, message_tokens(self._counter, message), index)
+
+    def _note_calls(self, record: Record) -> None:
+        if isinstance(record, MessageRecord):
+            self.call_ids.update(call.id for call in record.message.tool_calls)
+
+
+def _torn_off(page: Sequence[Counted], behind: set[str]) -> set[str]:
+    """The results whose calls stand before this page: those in it, and those that are torn off behind it."""
+    results = set(behind)
+    for each in reversed(page):
+        if each.message.tool_call_id:
+            results.add(each.message.tool_call_id)
+        results.difference_update(call.id for call in each.message.tool_calls)
+    return results
