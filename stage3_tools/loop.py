@@ -108,9 +108,11 @@ async def run_tool_loop(
     """
     started = time.perf_counter()
     question = _question(user_message)
-    run = Run(deps, deps.context_engine.transcript(session_id), options or ToolLoopOptions())
-    async with _alone(run.transcript, session_id):
-        await run.transcript.append(question)
+    transcript = deps.context_engine.transcript(session_id)
+    run = Run(deps, transcript, options or ToolLoopOptions(), question)
+    async with _alone(transcript, session_id):
+        await transcript.close_open_calls()  # where the program was killed in the middle of a turn
+        await transcript.append(question)
         ending = await _answer_within_limits(run)
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     return ToolLoopResult(

@@ -77,6 +77,8 @@ class Run:
     deps: ToolLoopDeps
     transcript: Transcript
     options: ToolLoopOptions
+    question: Message | None = None
+    """What is being answered. It is sent in every turn, also where the window has moved past it."""
     turns: int = 0
     tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -111,6 +113,7 @@ class Run:
         self.shown = parts.messages
         response = await self.deps.chat(parts.messages, **given)
         self.usage += response.usage or Usage()
+        self.transcript.report_usage(response.usage)
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
         self.last_content = response.content

@@ -70,7 +70,7 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
     run.turns += 1
     reserve = run.options.max_tokens or 0
     history = await run.transcript.for_request(
-        alongside=run.dialect.describe(registry), reserve_tokens=reserve
+        alongside=run.dialect.describe(registry), reserve_tokens=reserve, pinned=run.question
     )
     parts = run.dialect.render(history, registry)
     run.emit(TurnStarted(turn=run.turns, messages=parts.messages))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ScriptError, ServerFailed, ToolCall, Usage
-from stage1_context import SessionNotFound
+from stage1_context import KeepSystemAndRecent, SessionNotFound, SqliteStore
 from stage2_output import OutputController, feedback
 from stage3_tools import (
     TOOL_DECISION_SCHEMA,
@@ -495,3 +495,43 @@ async def test_a_task_that_a_tool_left_behind_may_ask_when_the_run_is_over(conve
     assert (await talk.ask("one")).reply == "done"
     over.set()
     assert await left[0] == "done"
+
+
+# ---- the window, the counts, the process that was killed ------------------------------------------------
+
+
+async def test_a_question_is_sent_in_every_turn_also_when_the_window_has_moved_past_it(
+    conversation, recorder
+):
+    window = KeepSystemAndRecent(max_messages=3)
+    calls = [call(number=number) for number in range(3)]
+    talk = conversation([*calls, answer()], recorder().tool, window=window)
+    await talk.ask("Find it.")
+    asked = [[text for role, text in messages if role == "user"] for messages in talk.seen]
+    result = "[Tool result for f]\nok"
+    assert asked == [["Find it."], *([["Find it.", result]] * 3)]
+
+
+async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_question(conversation):
+    talk = conversation([answer()])
+    await talk.engine.create_session("s")
+    talk._session = "s"
+    for message in (Message.user("Go."), Message.assistant("", [ToolCall("call_1", "f", "{}")])):
+        await talk.engine.add_message("s", message)
+    await talk.ask("Are you there?")
+    assert await talk.problems() == []
+    roles = [message.role for message in await talk.history()]
+    assert roles == ["user", "assistant", "tool", "user", "assistant"]
+    assert talk.seen[0][-2][1].startswith("[Tool result for f]\n[interrupted]")
+
+
+async def test_a_call_without_a_name_is_answered_and_kept_also_in_a_file(conversation, recorder, tmp_path):
+    store = SqliteStore(tmp_path / "sessions.db")
+    talk = conversation([call(""), answer()], recorder().tool, store=store)
+    result = await talk.ask("Go.")
+    assert (result.status, outputs(result)) == (
+        "completed",
+        ["Error (not_found): There is no tool named ''. Available tools: f."],
+    )
+    assert await talk.problems() == []
+    await store.aclose()

@@ -1,7 +1,7 @@
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ToolSpec, Usage
-from stage1_context import ContextEngine, Transcript
+from stage1_context import Calibration, ContextEngine, MemoryStore, MessageRecord, Transcript
 from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
@@ -76,3 +76,17 @@ def test_whoever_watches_gets_the_event_itself():
     run.emit(event)
     assert got == [event]
     a_run()[0].emit(event)  # nobody watches: nothing happens
+
+
+async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count():
+    class One:
+        def count(self, text):
+            return 1
+
+    calibration = Calibration()
+    store = MemoryStore({"s": [MessageRecord(Message.user("hi"))]})
+    run, _ = a_run(reply(usage=Usage(10, 5)))
+    run.transcript = Transcript(store, "s", counter=One(), calibration=calibration)
+    await run.transcript.for_request(alongside="tools")
+    await run.ask(RequestParts((Message.user("hi"),)))
+    assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
