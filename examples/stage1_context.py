@@ -20,11 +20,11 @@ from stage1_context import ContextEngine, KeepSystemAndRecent
 
 async def ask(gateway: Gateway, context: ContextEngine, session: str, question: str) -> None:
     """Add a question, send what the window shows, add the reply."""
-    await context.add_message(session, Message.user(question))
+    kept = await context.add_message(session, Message.user(question))
     shown = await context.messages_for_request(session)
     reply = await gateway.chat(shown)
     await context.add_message(session, reply.message)
-    print(f"  {question}\n    the model sees {len(shown)} messages and says: {reply.content}")
+    print(f"  {question:17}{len(shown)} of {kept} messages sent: {reply.content.split('. ')[0]}")
 
 
 async def main() -> None:
@@ -36,19 +36,14 @@ async def main() -> None:
             session = await context.create_session(system_prompt="Be brief.")
             for question in ("My name is Ada.", "I live in Oslo.", "What is my name?"):
                 await ask(gateway, context, session, question)
-            print(f"  kept in the session: {len(await context.history(session))} messages")
 
-    print("A call and its result stay together")
     context = ContextEngine(window=KeepSystemAndRecent(max_messages=2))
     session = await context.create_session()
-    call = ToolCall("call_1", "get_time", "{}")
-    for message in (
-        Message.user("What time is it?"),
-        Message.assistant("", [call]),
-        Message.tool("12:00", "call_1"),
-    ):
+    call = Message.assistant("", [ToolCall("call_1", "get_time", "{}")])
+    for message in (Message.user("What time is it?"), call, Message.tool("12:00", "call_1")):
         await context.add_message(session, message)
-    print("  a window of 2 shows:", [m.role for m in await context.messages_for_request(session)])
+    shown = await context.messages_for_request(session)
+    print("A call and its result in a window of 2:", [message.role for message in shown])
 
 
 if __name__ == "__main__":

@@ -4,21 +4,23 @@
 
 All three tests fail with NotImplementedError until you write the functions; do them one after the other
 (`-k first_and_recent` runs only the first). You need nothing but the faces of the two stages. If you are
-stuck, read `window.py` again: what is an exchange, and where does it begin?
+stuck, read `window.py` again (what is an exchange, and where does it begin?), and for the last `journal.py`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import pytest
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
     ContextEngine,
-    KeepSystemAndRecent,
+    MemoryStore,
     MessageHistory,
+    MessageRecord,
+    Record,
+    SessionConflict,
     SessionNotFound,
-    TokenCounter,
     Transcript,
     WindowPolicy,
 )
@@ -40,7 +42,7 @@ def first_and_recent(first: int, recent: int) -> WindowPolicy:
     """A window that forgets the middle: the task stays, and so does what happened last.
 
     It sends all system messages, the first exchanges, and the newest exchanges. No exchange is parted, and
-    none is sent twice where the two ends meet. Tokens do not matter here.
+    none is sent twice where the two ends meet. Tokens do not matter here, so it need not look at the room.
 
     Args:
         first: How many exchanges to keep from the beginning.
@@ -72,29 +74,36 @@ async def fork(engine: ContextEngine, session_id: str, length: int) -> str:
     raise NotImplementedError
 
 
-def calibrated(counter: TokenCounter, reported: Sequence[tuple[str, int]]) -> TokenCounter:
-    """A counter that was taught by a server's own numbers.
+async def take_back(engine: ContextEngine, session_id: str) -> Message | None:
+    """Take back the last question, and all that was said after it.
 
-    Multiply what the given counter says by one fixed factor, and round up. Of all factors with which no
-    reported text is counted too low, take the smallest. A text that the given counter counts as 0 teaches
-    nothing; nothing to learn from means a factor of 1.
+    Nothing in a journal is edited: add one record that hides what is taken back (`RepairRecord`), and let the
+    store refuse it if somebody else wrote to the session after you had read it. System messages stay. A second
+    call takes back the question before.
 
     Args:
-        counter: Counts somehow, perhaps badly.
-        reported: Texts, and how many tokens the server counted in each.
+        engine: Keeps the session; its `store` reads records with their indices.
+        session_id: The session.
 
     Returns:
-        Something to pass as `token_counter=`.
+        The question that was taken back; None if there is none left, and then nothing is written.
+
+    Raises:
+        SessionConflict: Somebody else wrote to the session in between.
     """
     raise NotImplementedError
 
 
-class FourLettersAToken:
-    """The rule of thumb that every tutorial gives; far too low for Chinese."""
+class SomebodyElseWrites(MemoryStore):
+    """A store in which somebody else is always quicker: what you have read is old at once."""
 
-    def count(self, text: str) -> int:
-        """A quarter of the letters."""
-        return len(text) // 4
+    async def read(
+        self, session_id: str, start: int = 0, end: int | None = None, *, kinds: Collection[str] | None = None
+    ) -> list[tuple[int, Record]]:
+        """What is there, before somebody else adds to it."""
+        found = await super().read(session_id, start, end, kinds=kinds)
+        await self.append(session_id, MessageRecord(Message.user("Wait!")))
+        return found
 
 
 def test_first_and_recent():
@@ -109,6 +118,10 @@ def test_first_and_recent():
     assert shown(9, 9) == TALK
     assert shown(3, 2) == TALK
     assert MessageHistory(shown(2, 1)).check_history() == []
+
+    long = [*TALK, *(Message.user(f"And on day {day}?") for day in range(200))]
+    sent = asyncio.run(Transcript.of(long, first_and_recent(1, 1)).for_request())
+    assert sent == [*TALK[:2], long[-1]]
 
 
 def test_fork():
@@ -136,22 +149,29 @@ def test_fork():
     assert asyncio.run(forked(0)) == ()
 
 
-def test_calibrated():
-    """No reported text is counted too low; a window then shows less."""
-    chinese = "请帮我查一下明天上海的天气吧"  # 14 letters: the rule of thumb says 3
-    reported = [(chinese, 12), ("What is the weather?", 5), ("Hi.", 1)]
-    counter = calibrated(FourLettersAToken(), reported)
-    assert [counter.count(text) for text, _ in reported] == [12, 20, 0]
-    assert calibrated(FourLettersAToken(), [("abcdefgh", 3)]).count("abcd") == 2  # 1.5, rounded up
-    assert calibrated(FourLettersAToken(), [("Hi.", 1)]).count(chinese) == 3
+def test_take_back():
+    """Twice, then nothing is left; the journal keeps it all; and not behind somebody's back."""
 
-    async def shown(token_counter: TokenCounter) -> int:
-        window = KeepSystemAndRecent(max_tokens=40)
-        engine = ContextEngine(window=window, token_counter=token_counter)
+    async def taken_back() -> None:
+        engine = ContextEngine()
         session = await engine.create_session()
-        for _ in range(5):
-            await engine.add_message(session, Message.user(chinese))
-        return len(await engine.messages_for_request(session))
+        for message in (*TALK, Message.system("Be kind.")):
+            await engine.add_message(session, message)
+        assert await take_back(engine, session) == TALK[6]
+        shown = [TALK[0], Message.system("Be kind."), *TALK[1:6]]
+        assert await engine.messages_for_request(session) == shown
+        assert await take_back(engine, session) == TALK[1]
+        assert (await engine.history(session)).messages == (TALK[0], Message.system("Be kind."))
+        await engine.add_message(session, Message.user("Plan a trip to Rome."))
+        assert await take_back(engine, session) == Message.user("Plan a trip to Rome.")
+        length = (await engine.store.info(session)).records
+        assert await take_back(engine, session) is None
+        assert (await engine.store.info(session)).records == length == len(TALK) + 5
 
-    assert asyncio.run(shown(FourLettersAToken())) == 5
-    assert asyncio.run(shown(counter)) == 2
+    async def conflict() -> None:
+        engine = ContextEngine(store=SomebodyElseWrites({"talk": map(MessageRecord, TALK)}))
+        with pytest.raises(SessionConflict):
+            await take_back(engine, "talk")
+
+    asyncio.run(taken_back())
+    asyncio.run(conflict())

@@ -1,16 +1,15 @@
 """One way to solve the exercises of stage 1."""
 
-from fractions import Fraction as _Fraction
-from math import ceil as _ceil
-
 from stage1_context import MessageHistory as _MessageHistory
+from stage1_context import MessageRecord as _MessageRecord
+from stage1_context import RepairRecord as _RepairRecord
 
 
 class _FirstAndRecent:
     def __init__(self, first, recent):
         self.first, self.recent = first, recent
 
-    def select(self, system, rest, reserve_tokens=0):
+    def select(self, system, rest, room, /):
         exchanges = []
         for each in rest:
             if each.message.role == "tool" and exchanges:
@@ -19,7 +18,7 @@ class _FirstAndRecent:
                 exchanges.append([each])
         newest = max(self.first, len(exchanges) - self.recent)
         kept = exchanges[: self.first] + exchanges[newest:]
-        return [each.message for each in system] + [each.message for one in kept for each in one]
+        return [*system, *(each for one in kept for each in one)]
 
 
 def first_and_recent(first, recent):
@@ -36,14 +35,18 @@ async def fork(engine, session_id, length):
     return new
 
 
-class _Calibrated:
-    def __init__(self, counter, factor):
-        self.counter, self.factor = counter, factor
-
-    def count(self, text):
-        return _ceil(self.counter.count(text) * self.factor)
-
-
-def calibrated(counter, reported):
-    ratios = [_Fraction(tokens, counter.count(text)) for text, tokens in reported if counter.count(text)]
-    return _Calibrated(counter, max(ratios, default=_Fraction(1)))
+async def take_back(engine, session_id):
+    entries = await engine.store.read(session_id)
+    hidden = {index for _, record in entries if isinstance(record, _RepairRecord) for index in record.hidden}
+    said = [
+        (index, record.message)
+        for index, record in entries
+        if isinstance(record, _MessageRecord) and record.message.role != "system" and index not in hidden
+    ]
+    questions = [place for place, (_, message) in enumerate(said) if message.role == "user"]
+    if not questions:
+        return None
+    taken = said[questions[-1] :]
+    record = _RepairRecord(hidden=tuple(index for index, _ in taken))
+    await engine.store.append(session_id, record, expected=len(entries))
+    return taken[0][1]
