@@ -204,7 +204,12 @@ asyncio.run(main())
     *acknowledged, why, readable = finished(program(writing, path))
     assert why in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
     assert len(acknowledged) > 10
-    assert int(acknowledged[-1]) == int(readable) == (await store.info("s")).records == len(await store.read("s"))
+    assert (
+        int(acknowledged[-1])
+        == int(readable)
+        == (await store.info("s")).records
+        == len(await store.read("s"))
+    )
     assert await store.append("s", THREE) == int(readable) + 1
 
 

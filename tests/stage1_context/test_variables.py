@@ -23,6 +23,9 @@ values = st.recursive(
 )
 
 
+reference = VariableStore.reference
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 async def variables(request, tmp_path):
     """The variables of a store with the sessions "s" and "other"."""
@@ -56,13 +59,13 @@ async def test_a_value_is_copied_when_it_is_put_and_whenever_it_is_got(variables
     id = await variables.put("s", value)
     value["list"].append(2)
     (await variables.get("s", id))["list"].append(3)
-    (await variables.expand("s", {"x": VariableStore.reference(id)}))["x"]["list"].append(4)
+    (await variables.expand("s", {"x": reference(id)}))["x"]["list"].append(4)
     assert await variables.get("s", id) == {"list": [1]}
 
 
 async def test_one_value_in_two_places_of_the_arguments_is_two_values(variables):
     id = await variables.put("s", [1])
-    expanded = await variables.expand("s", {"x": VariableStore.reference(id), "y": [VariableStore.reference(id)]})
+    expanded = await variables.expand("s", {"x": reference(id), "y": [reference(id)]})
     expanded["x"].append(2)
     assert expanded["y"] == [[1]]
 
@@ -94,7 +97,7 @@ async def test_an_unknown_session_has_no_variables(variables):
     for ask in (
         variables.put("gone", 1),
         variables.get("gone", "var_1"),
-        variables.expand("gone", VariableStore.reference("var_1")),
+        variables.expand("gone", reference("var_1")),
     ):
         with pytest.raises(SessionNotFound):
             await ask
@@ -145,7 +148,7 @@ async def test_at_most_the_last_five_variables_are_named(variables):
 async def test_the_variables_of_another_session_are_out_of_reach(variables):
     await variables.put("other", "first")
     id = await variables.put("other", "secret")
-    for ask in (variables.get("s", id), variables.expand("s", {"x": VariableStore.reference(id)})):
+    for ask in (variables.get("s", id), variables.expand("s", {"x": reference(id)})):
         with pytest.raises(VariableNotFound, match="Variables: none yet") as caught:
             await ask
         assert "secret" not in str(caught.value)
@@ -158,10 +161,10 @@ async def test_the_variables_of_another_session_are_out_of_reach(variables):
 async def test_a_text_that_is_nothing_but_a_reference_becomes_the_value_whatever_its_type(value):
     variables = VariableStore()
     id = await variables.put("s", value)
-    expanded = await variables.expand("s", {"a": [{"b": VariableStore.reference(id)}], "c": 1})
+    expanded = await variables.expand("s", {"a": [{"b": reference(id)}], "c": 1})
     assert expanded == {"a": [{"b": value}], "c": 1}
     assert type(expanded["a"][0]["b"]) is type(value)
-    assert await variables.expand("s", VariableStore.reference(id)) == value
+    assert await variables.expand("s", reference(id)) == value
 
 
 @pytest.mark.parametrize(
@@ -177,29 +180,29 @@ async def test_a_text_that_is_nothing_but_a_reference_becomes_the_value_whatever
 )
 async def test_inside_of_a_longer_text_a_reference_becomes_text(variables, value, text):
     id = await variables.put("s", value)
-    assert await variables.expand("s", {"x": f"is {VariableStore.reference(id)}!"}) == {"x": text}
+    assert await variables.expand("s", {"x": f"is {reference(id)}!"}) == {"x": text}
 
 
 async def test_several_references_may_stand_in_one_text(variables):
     one, two = await variables.put("s", 1), await variables.put("s", "zwei")
-    text = f"{VariableStore.reference(one)}{VariableStore.reference(two)} and {VariableStore.reference(one)}"
+    text = f"{reference(one)}{reference(two)} and {reference(one)}"
     assert await variables.expand("s", text) == "1zwei and 1"
-    assert await variables.expand("s", VariableStore.reference(one) * 2) == "11"
+    assert await variables.expand("s", reference(one) * 2) == "11"
 
 
 async def test_blanks_around_the_id_do_not_matter_but_those_around_the_reference_make_it_a_text(variables):
     id = await variables.put("s", 5)
-    assert await variables.expand("s", [f"$VAR_REF{{{{ {id} }}}}", f" {VariableStore.reference(id)}"]) == [5, " 5"]
+    assert await variables.expand("s", [f"$VAR_REF{{{{ {id} }}}}", f" {reference(id)}"]) == [5, " 5"]
 
 
 async def test_a_reference_inside_of_a_value_stays_text(variables):
     inner = await variables.put("s", "inner")
-    outer = await variables.put("s", {"x": VariableStore.reference(inner)})
-    text = await variables.put("s", f"see {VariableStore.reference(inner)}")
-    arguments = {"whole": VariableStore.reference(outer), "inside": f"<{VariableStore.reference(text)}>"}
+    outer = await variables.put("s", {"x": reference(inner)})
+    text = await variables.put("s", f"see {reference(inner)}")
+    arguments = {"whole": reference(outer), "inside": f"<{reference(text)}>"}
     assert await variables.expand("s", arguments) == {
-        "whole": {"x": VariableStore.reference(inner)},
-        "inside": f"<see {VariableStore.reference(inner)}>",
+        "whole": {"x": reference(inner)},
+        "inside": f"<see {reference(inner)}>",
     }
 
 
@@ -213,15 +216,15 @@ async def test_arguments_without_references_stay_as_they_are(variables, argument
 
 async def test_keys_are_left_alone_and_so_are_the_arguments_that_were_given(variables):
     id = await variables.put("s", 5)
-    arguments = {VariableStore.reference(id): [VariableStore.reference(id)]}
-    assert await variables.expand("s", arguments) == {VariableStore.reference(id): [5]}
-    assert arguments == {VariableStore.reference(id): [VariableStore.reference(id)]}
+    arguments = {reference(id): [reference(id)]}
+    assert await variables.expand("s", arguments) == {reference(id): [5]}
+    assert arguments == {reference(id): [reference(id)]}
 
 
 async def test_one_reference_that_leads_nowhere_is_an_error_of_the_whole(variables):
     id = await variables.put("s", 5)
     with pytest.raises(VariableNotFound, match=r"no variable 'var_9' in this session\. Variables: var_2\."):
-        await variables.expand("s", {"x": VariableStore.reference(id), "y": f"see {VariableStore.reference('var_9')}"})
+        await variables.expand("s", {"x": reference(id), "y": f"see {reference('var_9')}"})
 
 
 # ---- where they are kept ---------------------------------------------------------------------------------
@@ -232,7 +235,7 @@ async def test_without_a_store_variables_are_kept_in_memory_for_sessions_of_any_
     with pytest.raises(VariableNotFound, match="none yet"):
         await variables.get("a", "var_1")
     with pytest.raises(VariableNotFound, match="none yet"):
-        await variables.expand("b", VariableStore.reference("var_1"))
+        await variables.expand("b", reference("var_1"))
     ids = [await variables.put("a", 1), await variables.put("a", 2), await variables.put("b", 3)]
     assert ids == ["var_1", "var_2", "var_1"]
     assert [await variables.get("a", "var_2"), await variables.get("b", "var_1")] == [2, 3]
