@@ -9,7 +9,6 @@ Reading order:
     view                 which messages are shown, after summaries and repairs
     tokens               how many tokens a message takes
     approximate          a count without files, deliberately not low
-    exact                a count by the files of a model's encoding
     store                where journals are kept
     window               the newest exchanges that fit
     tail                 the newest part of a conversation, read backwards
@@ -19,6 +18,7 @@ Reading order:
     engine               ContextEngine: sessions, stores and windows together
 
 Sometimes:
+    exact                a count by the files of a model's encoding
     sqlite_file          a SQLite file, brought up to date
     sqlite               sessions in one file
     postgres_schema      tables in PostgreSQL, and what is asked of them
@@ -65,11 +65,10 @@ from stage1_context.journal import (
 from stage1_context.postgres import PostgresStore
 from stage1_context.sqlite import SqliteStore
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
-from stage1_context.tokens import TokenCounter, message_tokens
+from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.transcript import Transcript
 from stage1_context.variables import VariableStore
 from stage1_context.window import (
-    Counted,
     DropOldest,
     KeepEverything,
     KeepSystemAndRecent,

@@ -2,7 +2,7 @@
 
 Our counts are estimates, for every model but those whose encoding is at hand; a server tells after each reply
 what the request really took. The ratio of the two, smoothed, scales the next windows; no message is counted
-again for it. Knows no messages. Used by `transcript`.
+again for it. Knows no messages. Used by `selection` and `transcript`; an engine has one for all its sessions.
 """
 
 from stage0_gateway import Usage

@@ -13,18 +13,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from stage0_gateway import ChatResponse, Message
-from stage1_context.approximate import ApproximateCounter
 from stage1_context.errors import SessionConflict, WindowTooSmall
-from stage1_context.journal import SummaryRecord
 from stage1_context.selection import Selection
 from stage1_context.summarizing import summarize
-from stage1_context.tokens import TokenCounter, message_tokens
+from stage1_context.tokens import Counted, message_tokens
 from stage1_context.transcript import Transcript
-from stage1_context.view import View
-from stage1_context.window import Counted, DropOldest, KeepSystemAndRecent, exchange_start
+from stage1_context.view import summary_message
+from stage1_context.window import DropOldest, KeepSystemAndRecent, exchange_start
 
 _PIECE_TOKENS = 16_000
 """How much to have summarized at once where the window names no limit."""
+
+_MOST_FULL = 2.0
+"""A mark beyond this is meant as a percentage, and would never be reached."""
 
 _WORTH_CLEARING = 80
 """Characters of a result at least: the note in its place has nearly as many, and is not cleared itself."""
@@ -61,9 +62,13 @@ async def compact(
     reserve_tokens: int = 0,
 ) -> Compaction:
     """Summarize the old part of a conversation if its window is full; see `ContextEngine.compact`."""
-    if not 0 <= to <= 1 or at < 0:
+    if not (0 <= at <= _MOST_FULL and 0 <= to <= 1):
         raise ValueError(
             f"at is {at} and to is {to}; both are parts of the window: 0.8 is four fifths of it."
+        )
+    if not callable(chat):
+        raise ValueError(
+            f"chat is a function that asks a model, such as gateway.chat, not {type(chat).__name__}."
         )
     before = await transcript.summary()
     seen = await transcript.select(reserve_tokens=reserve_tokens, read_all=True)
@@ -80,7 +85,7 @@ async def compact(
         return Compaction(False, "All messages belong to the newest part.", fill, cleared=cleared)
     told = [results.get(each.index, each.message) for each in old]
     try:
-        text = await summarize(chat, before, told, _counter(seen), _piece_tokens(seen))
+        text = await summarize(chat, before, told, seen.room.counter, _piece_tokens(seen))
     except Exception as error:  # whatever went wrong, the conversation goes on as it was
         return Compaction(False, f"The model failed: {error}", fill, cleared=cleared, error=error)
     reason = _harm(seen, text, old, newest)
@@ -151,24 +156,18 @@ def _piece_tokens(seen: Selection) -> int:
 
 def _harm(seen: Selection, text: str, old: Sequence[Counted], newest: Sequence[Counted]) -> str | None:
     """Why the conversation would be worse off with this summary; None if it would not."""
-    system = [each for each in seen.system if each.index >= 0]
-    replaced = sum(each.tokens for each in (*old, *seen.system)) - sum(each.tokens for each in system)
+    message = summary_message(text)
+    summary = Counted(message, message_tokens(seen.room.counter, message))
+    summary_before = [each for each in seen.system if each.index < 0]
     _, places = _limits(seen)
-    if places is None and _counter(seen).count(text) >= replaced:
+    if places is None and summary.tokens >= sum(each.tokens for each in (*old, *summary_before)):
         return "The summary is longer than what it would stand for."
-    view = View()
-    view.take(SummaryRecord(text))
-    if message := view.summary_message():
-        system.append(Counted(message, message_tokens(_counter(seen), message)))
+    system = [each for each in seen.system if each.index >= 0]
     try:
-        seen.window.select(system, newest, seen.room)
+        seen.window.select([*system, summary], newest, seen.room)
     except WindowTooSmall:
         return "The summary would leave no room for the newest exchange."
     return None
-
-
-def _counter(seen: Selection) -> TokenCounter:
-    return seen.room.counter or ApproximateCounter()
 
 
 async def _write(transcript: Transcript, before: str, text: str, until: int) -> str | None:

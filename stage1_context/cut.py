@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stage0_gateway import Message
-from stage1_context.tokens import TokenCounter, message_tokens
-from stage1_context.window import Counted
+from stage1_context.tokens import Counted, TokenCounter, message_tokens
 
 SHORTEST = 40
 """Characters to leave of a text at least; with less, cutting helps nobody."""

@@ -5,6 +5,7 @@ HTTP or tools. What is needed only sometimes (compaction, variables, export) is 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -36,6 +37,9 @@ class ContextEngine:
         token_counter: None counts approximately, without files or network.
 
     `async with ContextEngine(…) as engine:` closes the store at the end.
+
+    Raises:
+        ValueError: `store` is a path and not a store.
     """
 
     def __init__(
@@ -45,6 +49,10 @@ class ContextEngine:
         window: WindowPolicy | None = None,
         token_counter: TokenCounter | None = None,
     ) -> None:
+        if isinstance(store, str | Path):
+            raise ValueError(
+                f"store is a place for sessions, such as SqliteStore({str(store)!r}), not a path."
+            )
         self.store: SessionStore = MemoryStore() if store is None else store
         self._window = window
         self._counter = token_counter
@@ -84,7 +92,6 @@ class ContextEngine:
             SessionNotFound: There is no such session.
         """
         await self.store.delete(session_id)
-        self._transcripts.pop(session_id, None)
         self._used_last.pop(session_id, None)
 
     async def export_session(self, session_id: str) -> str:
@@ -178,6 +185,7 @@ class ContextEngine:
 
         Raises:
             SessionNotFound: There is no such session.
+            SessionConflict: Somebody writes to the session just now, so nothing was repaired.
         """
         return await self.transcript(session_id).repair_history()
 
@@ -195,13 +203,13 @@ class ContextEngine:
 
     # ---- the summary, variables --------------------------------------------------------------------------
 
-    async def set_summary(self, session_id: str, text: str) -> None:
-        """Say what a model is told of the messages before; an empty text takes the summary back.
+    async def set_summary(self, session_id: str, text: str | None) -> None:
+        """Say what a model is told of the messages before; None or an empty text takes the summary back.
 
         Raises:
             SessionNotFound: There is no such session.
         """
-        await self.transcript(session_id).set_summary(text)
+        await self.transcript(session_id).set_summary(text or "")
 
     async def get_summary(self, session_id: str) -> str | None:
         """What a model is told of the messages before; None if there is no summary.
@@ -226,7 +234,8 @@ class ContextEngine:
         Args:
             session_id: The session.
             chat: Sends messages to a model; `Gateway.chat`.
-            at: From which fill on to act: 0.8 is four fifths of the window. A session without a window is full.
+            at: From which fill on to act: 0.8 is four fifths of the window. A session without a window, or with a
+                window of your own making, is taken to be full: call this when you want it done.
             to: How much of the window the newest messages, which stay as they are, may fill afterwards.
             clear_results_over: First show old tool results with more characters than this no longer; if that makes
                 room enough, no model is asked. None leaves them.
@@ -238,7 +247,7 @@ class ContextEngine:
         Raises:
             SessionNotFound: There is no such session.
             WindowTooSmall: Not even the newest exchange fits.
-            ValueError: `at` or `to` is no part of a window.
+            ValueError: `at` or `to` is no part of a window, or `chat` is no function.
         """
         from stage1_context.compaction import compact
 

@@ -4,12 +4,12 @@ Pure: it looks at a `Selection` and chooses nothing itself. `print(await engine.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stage1_context.selection import Selection
-from stage1_context.window import Counted, DropOldest, exchange_start
+from stage1_context.tokens import Counted
+from stage1_context.window import DropOldest, exchange_start
 
-_SUMMARY = "the summary"
 _PREVIEW = 40
 
 
@@ -18,7 +18,7 @@ class Explained:
     """A message, and what became of it.
 
     Attributes:
-        index: Where in the journal it stands.
+        index: Where in the journal it stands; -1 for what does not, such as a summary.
         role: Who speaks.
         preview: How it begins.
         tokens: What it takes, by our own counting.
@@ -82,8 +82,8 @@ def explain(selection: Selection) -> Explanation:
         "reply": room.reserve_tokens,
     }
     if isinstance(window, DropOldest) and window.max_tokens is not None:
-        budget["left"] = room.within(window.max_tokens) + room.alongside_tokens - selection.tokens
-    fixed = [_explained(each, True, _fixed(each)) for each in selection.system]
+        budget["left"] = room.within(window.max_tokens) - sum(each.tokens for each in selection.chosen)
+    fixed = [_fixed(each) for each in selection.system]
     return Explanation(repr(window), budget, room.ratio, (*fixed, *_rest(selection, budget.get("left"))))
 
 
@@ -113,10 +113,13 @@ def _any(rest: Sequence[Counted], chosen: Sequence[Counted]) -> Iterator[Explain
             yield _explained(each, True, "written by the window")
 
 
-def _fixed(each: Counted) -> str:
+def _fixed(each: Counted) -> Explained:
     if each.index >= 0:
-        return "always sent"
-    return _SUMMARY if each.message.role == "system" else "pinned"
+        return _explained(each, True, "always sent")
+    if each.message.role != "system":
+        return _explained(each, True, "pinned")
+    _, _, summary = each.message.text.partition("\n")  # without its heading
+    return replace(_explained(each, True, "the summary"), preview=_preview(summary))
 
 
 def _reason(window: DropOldest, selection: Selection, exchange: Sequence[Counted], left: int | None) -> str:
@@ -135,10 +138,12 @@ def _explained(each: Counted, sent: bool, why: str) -> Explained:
     text = message.text or ", ".join(f"calls {call.name}" for call in message.tool_calls)
     if not text and not isinstance(message.content, str):
         text = ", ".join(type(part).__name__ for part in message.content)
-    if why == _SUMMARY:
-        text = text.partition("\n")[2]  # without its heading
+    return Explained(each.index, message.role, _preview(text), each.tokens, sent, why)
+
+
+def _preview(text: str) -> str:
+    """How a text begins, in one line."""
     line = " ".join(text[: _PREVIEW * 8].split())
     # What moves a cursor, or cannot be printed at all, must not spoil the table.
     line = "".join(letter if letter.isprintable() else "�" for letter in line)
-    preview = line if len(line) <= _PREVIEW else f"{line[: _PREVIEW - 1]}…"
-    return Explained(each.index, message.role, preview, each.tokens, sent, why)
+    return line if len(line) <= _PREVIEW else f"{line[: _PREVIEW - 1]}…"

@@ -135,7 +135,8 @@ def record_to_dict(record: Record) -> dict[str, Any]:
         case RepairRecord(inserted, hidden):
             shown = [[index, message.to_dict()] for index, message in inserted]
             return {"kind": record.kind, "inserted": shown, "hidden": list(hidden)}
-    return {"kind": record.kind, **{each.name: getattr(record, each.name) for each in fields(record)}}
+    given = {each.name: getattr(record, each.name) for each in fields(record)}
+    return {"kind": record.kind, **_checked(type(record), given)}  # what is wrong could not be read again
 
 
 def record_from_dict(plain: Mapping[str, Any]) -> Record:
@@ -166,7 +167,9 @@ def record_to_json(record: Record) -> str:
     try:
         return to_json(record_to_dict(record))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"This {record.kind!r} record cannot be written as JSON: {error}.") from None
+        raise ValueError(
+            f"This {record.kind!r} record cannot be written as JSON: {str(error).rstrip('.')}."
+        ) from None
 
 
 def record_from_json(text: str) -> Record:

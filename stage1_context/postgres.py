@@ -61,6 +61,8 @@ class PostgresStore:
         """Add records; returns how many the journal now holds."""
         seen = None if expected is None else min(expected, _MOST)
         columns = _columns(records)
+        # Nothing grew: there is no such session, or it is longer than expected; both are said by what is raised. If
+        # neither is true any more, somebody changed it back in between, and the writer tries again.
         while not (grown := await self._database.fetch(APPEND, findable(session_id), *columns, seen)):
             check_expected(session_id, expected, (await self.info(session_id)).records)
         return int(grown[0][0])

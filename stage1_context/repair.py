@@ -28,10 +28,10 @@ def repairs(entries: Iterable[tuple[int, Message]]) -> RepairRecord | None:
     Returns:
         The record to add, or None where nothing is wrong.
     """
-    desk = _Desk()
+    history = _Repairing()
     for index, message in entries:
-        desk.take(index, message)
-    return desk.record()
+        history.take(index, message)
+    return history.record()
 
 
 def repaired(messages: Iterable[Message]) -> list[Message]:
@@ -39,7 +39,7 @@ def repaired(messages: Iterable[Message]) -> list[Message]:
     view, entries = View(), list(enumerate(messages))
     if record := repairs(entries):
         view.take(record)
-    return [shown for index, message in entries for shown in view.whole(index, message)]
+    return [shown for index, message in entries for shown in view.repaired(index, message)]
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class _Group:
     shown: defaultdict[str, deque[str]] = field(default_factory=lambda: defaultdict(deque))
 
 
-class _Desk:
+class _Repairing:
     """Where a history is gone through, message by message."""
 
     def __init__(self) -> None:

@@ -11,8 +11,9 @@ from itertools import takewhile
 from stage0_gateway import Message
 from stage1_context.calibration import Calibration
 from stage1_context.tail import Tail
-from stage1_context.tokens import TokenCounter, message_tokens
-from stage1_context.window import Counted, Room, WindowPolicy
+from stage1_context.tokens import Counted, TokenCounter, message_tokens
+from stage1_context.view import summary_message
+from stage1_context.window import Room, WindowPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Selector:
         self,
         tail: Tail,
         *,
-        summary: Message | None,
+        summary: str,
         alongside: str | None,
         reserve_tokens: int,
         pinned: Message | None = None,
@@ -73,7 +74,7 @@ class Selector:
 
         Args:
             tail: The conversation, read on to its end.
-            summary: What to send for the messages that are summarized.
+            summary: What to send for the messages that are summarized; empty for nothing.
             alongside: Text that will be sent besides; None takes that of the last request.
             reserve_tokens: Room to leave for the reply.
             pinned: A message to send in any case.
@@ -82,7 +83,7 @@ class Selector:
             WindowTooSmall: Not even the newest exchange fits.
         """
         room = Room(reserve_tokens, self._tokens_of(alongside), self._calibration.ratio, self._counter)
-        system = [*tail.system, *([self._once("summary", summary)] if summary else [])]
+        system = [*tail.system, *([self._once("summary", summary_message(summary))] if summary else [])]
         selection = await self._fill(tail, system, room)
         if pinned is not None and not _sends(selection, pinned):
             selection = await self._fill(tail, [*system, self._once("pinned", pinned)], room)

@@ -10,6 +10,7 @@ Not covered: a power cut may lose the last moments (the file stays sound) · fil
 """
 
 import asyncio
+import os
 import sqlite3
 import time
 import weakref
@@ -42,11 +43,14 @@ class SqliteStore:
         patience: How many seconds to wait for another process that is writing.
 
     Raises:
+        ValueError: The path is empty.
         StoreFailed: At first use: the file cannot be opened, is no database of this kind, or of a newer version.
     """
 
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
-        self.path = str(path)
+        self.path = os.fspath(path)
+        if not self.path:
+            raise ValueError("The path is empty. Name a file; ':memory:' keeps the sessions in memory.")
         self._patience = patience
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
@@ -101,7 +105,7 @@ class SqliteStore:
 
         def fetch(database: sqlite3.Connection) -> list[tuple[int, str]]:
             key, there, *_ = _find(database, session_id)
-            if start >= there:
+            if start >= there:  # it may be larger than any number SQLite knows; so may `end`
                 return []
             stop = there if end is None else min(end, there)
             return database.execute(

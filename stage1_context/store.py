@@ -32,7 +32,11 @@ class SessionInfo:
 
 
 class SessionStore(Protocol):
-    """A place for journals. Every method but `create` and `sessions` raises SessionNotFound."""
+    """A place for journals.
+
+    Every method that is given an id raises SessionNotFound where there is no such session (`create` the opposite),
+    and every method StoreFailed where the place cannot be reached.
+    """
 
     async def create(self, session_id: str, *records: Record) -> None:
         """Begin a journal with these records, all or nothing.
@@ -150,6 +154,8 @@ def check_session_id(session_id: str) -> None:
 
 def findable(session_id: str) -> str:
     """The id, or no text at all, which no session has, where a database could not even be asked for it."""
+    if not isinstance(session_id, str):
+        raise ValueError(f"A session's id is text, not {type(session_id).__name__}.")
     try:
         session_id.encode()
     except UnicodeEncodeError:  # half of a character pair

@@ -2,7 +2,7 @@
 
 A window shows the end of a talk, so a journal is read backwards: opening a session of a million messages
 costs what its window costs. What is new is read on from where the last reading stopped, and each message is
-counted once. Knows no window; `Transcript` asks for more until its window is full.
+counted once. Knows no window; `Selector` asks for more until the window is full.
 """
 
 from bisect import bisect_left
@@ -13,9 +13,8 @@ from datetime import datetime
 from stage0_gateway import Message
 from stage1_context.journal import LANDMARKS, SHOWN, MessageRecord, Record, RepairRecord
 from stage1_context.store import SessionInfo, SessionStore
-from stage1_context.tokens import TokenCounter, message_tokens
+from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.view import View
-from stage1_context.window import Counted
 
 _LARGEST_PAGE = 4096
 
@@ -68,6 +67,11 @@ class Tail:
         self._known: defaultdict[int, list[Counted]] = defaultdict(list)
 
     @property
+    def length(self) -> int:
+        """How many records the journal had when it was read last; what `expected` wants to know."""
+        return self._end
+
+    @property
     def whole(self) -> bool:
         """Whether `rest` holds all there is to show."""
         return self._begin <= self._floor
@@ -101,6 +105,19 @@ class Tail:
         self._begin, self.rest[:0] = start, page
         self._torn_off = _torn_off(page, self._torn_off)
         self._ids_from = min(self._ids_from, start)
+
+    async def take_call_id(self, wanted: str) -> str:
+        """An id that no call in this journal has: the wanted one if it is free. It is taken from now on.
+
+        The first time, the whole journal is read for it; only the ids are kept.
+        """
+        taken = await self.all_call_ids()
+        number = len(taken) + 1
+        while not wanted or wanted in taken:
+            wanted = f"call_{number}"
+            number += 1
+        taken.add(wanted)
+        return wanted
 
     async def all_call_ids(self) -> set[str]:
         """The ids of all calls there ever were in this journal."""

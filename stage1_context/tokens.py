@@ -5,6 +5,7 @@ messages and no texts. The counters that come with the framework are in approxim
 """
 
 import json
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stage0_gateway import DocumentPart, ImagePart, JsonPart, Message, ProviderPart
@@ -21,6 +22,21 @@ class TokenCounter(Protocol):
 
     def count(self, text: str) -> int:
         """How many tokens this text takes; never negative, and no text may make it raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A message and what it takes in a request.
+
+    Attributes:
+        message: The message.
+        tokens: What it takes, by our own counting.
+        index: Where in the journal it stands; -1 for what does not, such as a summary.
+    """
+
+    message: Message
+    tokens: int
+    index: int = -1
 
 
 def message_tokens(counter: TokenCounter, message: Message) -> int:

@@ -16,7 +16,7 @@ from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionStore
 from stage1_context.tail import Tail
 from stage1_context.tokens import TokenCounter
-from stage1_context.view import history_of, messages_of
+from stage1_context.view import history_of, messages_of, view_of
 from stage1_context.window import KeepEverything, WindowPolicy, exchange_start
 
 
@@ -50,7 +50,7 @@ class Transcript:
         )
         self._tail = Tail(store, session_id, self._counter)
         self._unfolded: Tail | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._held: _Locks | None = None
         self._estimated = 0  # tokens of the last request
 
     @classmethod
@@ -66,17 +66,17 @@ class Transcript:
     @property
     def lock(self) -> asyncio.Lock:
         """Held by whoever runs a turn, so that two runs on one session come one after the other."""
-        return self._locks()[0]
+        return self._locks().turn
 
     @property
     def _reading(self) -> asyncio.Lock:
-        return self._locks()[1]
+        return self._locks().reading
 
-    def _locks(self) -> tuple[asyncio.Lock, asyncio.Lock]:
+    def _locks(self) -> "_Locks":
         """The locks of this event loop: one that was waited for in another loop is of no use here."""
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._held = loop, (asyncio.Lock(), asyncio.Lock())
+        if self._held is None or self._held.loop is not loop:
+            self._held = _Locks(loop)
         return self._held
 
     async def append(self, *messages: Message) -> int:
@@ -148,7 +148,7 @@ class Transcript:
                 await tail.read_back()
             return await self._selector.select(
                 tail,
-                summary=tail.view.summary_message() if include_summary else None,
+                summary=tail.view.summary if include_summary else "",
                 alongside=alongside,
                 reserve_tokens=reserve_tokens,
                 pinned=pinned,
@@ -188,10 +188,9 @@ class Transcript:
 
         For whoever goes on with a conversation after the program was killed; `repair_history` looks further back.
         """
-        length = await self.length()
         async with self._reading:
-            rest = (await self._read_on(include_summary=True)).rest
-            newest = rest[exchange_start(rest, len(rest)) :]
+            tail = await self._read_on(include_summary=True)
+            newest, length = tail.rest[exchange_start(tail.rest, len(tail.rest)) :], tail.length
         if any(each.message.tool_calls for each in newest):
             await self._repair(((each.index, each.message) for each in newest), length)
 
@@ -206,8 +205,9 @@ class Transcript:
         """
         length = await self.length()
         entries = await self._store.read(self._session_id, 0, length, kinds=SHOWN)
-        if problems := history_of(entries).check_history():
-            await self._repair(messages_of(entries), length)
+        view = view_of(entries)
+        if problems := history_of(entries, view).check_history():
+            await self._repair(messages_of(entries, view), length)
         return problems
 
     async def _repair(self, entries: Iterable[tuple[int, Message]], length: int) -> None:
@@ -222,19 +222,14 @@ class Transcript:
 
     async def history(self) -> MessageHistory:
         """All messages, whatever a window shows of them."""
-        return history_of(await self._store.read(self._session_id, kinds=SHOWN))
+        entries = await self._store.read(self._session_id, kinds=SHOWN)
+        return history_of(entries, view_of(entries))
 
     async def unused_call_id(self, wanted: str = "") -> str:
         """An id no call of this conversation has: the wanted one if it is free."""
         async with self._reading:
             await self._tail.read_on()
-            taken = await self._tail.all_call_ids()
-        number = len(taken) + 1
-        while not wanted or wanted in taken:
-            wanted = f"call_{number}"
-            number += 1
-        taken.add(wanted)
-        return wanted
+            return await self._tail.take_call_id(wanted)
 
     async def _read_on(self, include_summary: bool) -> Tail:
         await self._tail.read_on()
@@ -244,3 +239,12 @@ class Transcript:
             self._unfolded = Tail(self._store, self._session_id, self._counter, folded=False)
         await self._unfolded.read_on()
         return self._unfolded
+
+
+class _Locks:
+    """Of one event loop: one for whoever runs a turn, one for whoever reads."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.turn = asyncio.Lock()
+        self.reading = asyncio.Lock()

@@ -2,7 +2,7 @@
 
 A journal is never edited; a landmark in it says how to look at what came before: a summary stands for old
 messages, long results are cleared, a broken history is repaired. Pure, and knows no window: of what is shown
-here, a window takes what fits. Used by `tail` and `history`.
+here, a window takes what fits. Used by `tail` and `transcript`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,8 +51,8 @@ class View:
                 return True
         return False
 
-    def whole(self, index: int, message: Message) -> Sequence[Message]:
-        """What the record at this index says, repaired where it was: itself, something else, more, or nothing."""
+    def repaired(self, index: int, message: Message) -> Sequence[Message]:
+        """What the record at this index says, after repairs: itself, something else, more, or nothing."""
         if not (self._inserted or self._hidden):
             return (message,)
         itself = () if index in self._hidden else (message,)
@@ -60,8 +60,8 @@ class View:
 
     def shown(self, index: int, message: Message) -> Sequence[Message]:
         """The same as a model is shown it: results that were cleared are not there any more."""
-        whole = self.whole(index, message)
-        return [self._cleared(index, each) for each in whole] if self._clearings else whole
+        repaired = self.repaired(index, message)
+        return [self._cleared(index, each) for each in repaired] if self._clearings else repaired
 
     def _cleared(self, index: int, message: Message) -> Message:
         length = len(message.text)
@@ -71,38 +71,36 @@ class View:
             return message
         return replace(message, content=f"[A result of {length:,} characters was removed to save room.]")
 
-    def summary_message(self) -> Message | None:
-        """The summary as the model is shown it."""
-        if not self.summary:
-            return None
-        return Message.system(f"Summary of the conversation before the messages that follow:\n{self.summary}")
+
+def summary_message(summary: str) -> Message:
+    """A summary as a model is shown it."""
+    return Message.system(f"Summary of the conversation before the messages that follow:\n{summary}")
 
 
-def messages_of(entries: Sequence[tuple[int, Record]]) -> list[tuple[int, Message]]:
+def view_of(entries: Iterable[tuple[int, Record]]) -> View:
+    """How the records of a journal say that it is to be looked at."""
+    view = View()
+    for _, record in entries:
+        view.take(record)
+    return view
+
+
+def messages_of(entries: Iterable[tuple[int, Record]], view: View) -> list[tuple[int, Message]]:
     """All messages of a journal with the indices of their records, repaired where it was repaired."""
-    view = _view_of(entries)
     return [
         (index, message)
         for index, record in entries
         if isinstance(record, MessageRecord)
-        for message in view.whole(index, record.message)
+        for message in view.repaired(index, record.message)
     ]
 
 
-def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:
+def history_of(entries: Sequence[tuple[int, Record]], view: View) -> MessageHistory:
     """All messages of a journal, repaired where it was, and which of them a summary has not replaced."""
-    view, messages = _view_of(entries), messages_of(entries)
     visible = (
         shown
         for index, record in entries
         if isinstance(record, MessageRecord) and (index >= view.until or record.kind == "system")
         for shown in view.shown(index, record.message)
     )
-    return MessageHistory((message for _, message in messages), visible)
-
-
-def _view_of(entries: Iterable[tuple[int, Record]]) -> View:
-    view = View()
-    for _, record in entries:
-        view.take(record)
-    return view
+    return MessageHistory((message for _, message in messages_of(entries, view)), visible)

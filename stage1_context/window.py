@@ -12,24 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
-from stage0_gateway import Message
+from stage1_context.approximate import ApproximateCounter
 from stage1_context.errors import WindowTooSmall
-from stage1_context.tokens import TokenCounter
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A message and what it takes in a request.
-
-    Attributes:
-        message: The message.
-        tokens: What it takes, by our own counting.
-        index: Where in the journal it stands.
-    """
-
-    message: Message
-    tokens: int
-    index: int = -1
+from stage1_context.tokens import Counted, TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +26,19 @@ class Room:
         alongside_tokens: What is sent besides the messages takes, such as the descriptions of the tools.
         ratio: How many tokens the server counts for each of ours; see `Calibration`.
         counter: Counts a message that a window cuts.
+
+    Raises:
+        ValueError: The reserve is negative.
     """
 
     reserve_tokens: int = 0
     alongside_tokens: int = 0
     ratio: float = 1.0
-    counter: TokenCounter | None = field(default=None, repr=False)
+    counter: TokenCounter = field(default_factory=ApproximateCounter, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.reserve_tokens < 0:
+            raise ValueError(f"reserve_tokens is {self.reserve_tokens}; 0 is the least.")
 
     def within(self, max_tokens: int) -> int:
         """How many tokens, by our own counting, are left for messages in a window of so many."""
@@ -95,7 +87,7 @@ class DropOldest:
             the middle out of its longest texts, and says so in their place.
 
     Raises:
-        ValueError: A limit is negative, or `oversize` is something else.
+        ValueError: A limit is no whole number or negative, or `oversize` is something else.
     """
 
     newest_only: ClassVar[bool] = True
@@ -105,8 +97,11 @@ class DropOldest:
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "max_messages"):
-            if (getattr(self, name) or 0) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; 0 is the least, None is no limit.")
+            limit = getattr(self, name)
+            if limit is not None and not (isinstance(limit, int) and limit >= 0):
+                raise ValueError(
+                    f"{name} is {limit!r}; it is a whole number from 0 on, or None for no limit."
+                )
         if self.oversize not in ("error", "cut"):
             raise ValueError(f"oversize is {self.oversize!r}; it is 'error' or 'cut'.")
 
@@ -121,7 +116,7 @@ class DropOldest:
         if start < len(rest) or (not rest and min(tokens_left, places_left) >= 0):
             return [*system, *rest[start:]]
         newest = rest[exchange_start(rest, len(rest)) :]
-        if self.oversize == "cut" and room.counter and newest and len(newest) <= places_left:
+        if self.oversize == "cut" and newest and len(newest) <= places_left:
             from stage1_context.cut import cut_to_fit
 
             if cut := cut_to_fit(newest, tokens_left, room.counter):
@@ -136,6 +131,11 @@ class DropOldest:
         """What was asked for, what there is, and what to do, for whoever set up the window."""
         what = "The newest exchange does not fit" if newest else "What is sent in any case does not fit"
         places = self.places(system)
+        if newest and newest[0].message.tool_call_id:
+            return (
+                f"{what} into {self!r}: it begins with a result whose call is not there "
+                f"({newest[0].message.tool_call_id!r}), so nothing can be parted. repair_history() mends that."
+            )
         if places is not None and len(newest) > places:
             return (
                 f"{what} into {self!r}: {len(newest)} message(s) besides {len(system)} system message(s) are too "

@@ -1,5 +1,6 @@
 """For every test: no settings from outside, no waiting between retries; and what several folders need."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -45,6 +46,14 @@ def say(capsys):
 
 
 @pytest.fixture
+def collect():
+    """`collect()` is `gc.collect()` for what the test itself has made: the heap of all the tests is large."""
+    gc.freeze()
+    yield gc.collect
+    gc.unfreeze()
+
+
+@pytest.fixture
 def serve():
     """`serve(answer)` starts a server on loopback and gives its URL; `answer(path)` gives status and body."""
     running = []
@@ -63,7 +72,7 @@ def serve():
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Exchange)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         running.append((server, thread))
         return f"http://127.0.0.1:{server.server_port}"

@@ -1,11 +1,13 @@
 """Every example runs as a person would run it, with no key and no network, and prints its transcript."""
 
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,9 @@ EXAMPLES = ROOT / "examples"
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
+@functools.cache
 def run(name, *arguments, **environment):
-    """The finished process of an example; the environment holds nothing but what is given."""
+    """The finished process of an example; the environment holds nothing but what is given. Runs once for all."""
     inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
     return subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
@@ -91,7 +94,7 @@ def test_show_messages_prints_exactly_what_the_model_sees():
 
 def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host():
     server = make_server("127.0.0.1", 0)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         host = f"127.0.0.1:{server.server_port}"
@@ -103,18 +106,30 @@ def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host(
     assert over_tcp.stdout.replace(host, "offline") == run("basic_usage.py").stdout
 
 
-@pytest.mark.parametrize(
-    ("environment", "said"),
-    [
-        ({"LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "Could not connect to 127.0.0.1"),
-        ({"LLM_BASE_URL": "http://no-such-host.invalid/v1"}, "Could not connect to no-such-host.invalid"),
-        ({"LLM_MODEL": "openai:gpt-5-mini"}, "set OPENAI_API_KEY"),
-        ({"LLM_MODEL": "gpt-5-mini"}, "Write provider:name"),
-    ],
-    ids=["refused connection", "unknown host", "no key", "no provider"],
-)
-def test_what_cannot_work_ends_with_one_clear_sentence_and_status_1(environment, said):
-    done = run("basic_usage.py", **environment)
+CANNOT_WORK = {
+    "refused connection": ({"LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "Could not connect to 127.0.0.1"),
+    "unknown host": (
+        {"LLM_BASE_URL": "http://no-such-host.invalid/v1"},
+        "Could not connect to no-such-host.invalid",
+    ),
+    "no key": ({"LLM_MODEL": "openai:gpt-5-mini"}, "set OPENAI_API_KEY"),
+    "no provider": ({"LLM_MODEL": "gpt-5-mini"}, "Write provider:name"),
+}
+
+
+@pytest.fixture(scope="module")
+def failed():
+    """`failed[case]` is the process that will have failed. All run at once: some wait before they try again."""
+    with ThreadPoolExecutor() as threads:
+        yield {
+            case: threads.submit(run, "basic_usage.py", **environment)
+            for case, (environment, _) in CANNOT_WORK.items()
+        }
+
+
+@pytest.mark.parametrize("case", CANNOT_WORK)
+def test_what_cannot_work_ends_with_one_clear_sentence_and_status_1(failed, case):
+    done, said = failed[case].result(), CANNOT_WORK[case][1]
     assert done.returncode == 1
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -1,5 +1,4 @@
 import asyncio
-import gc
 import json
 
 import httpx
@@ -287,7 +286,7 @@ async def test_a_time_limit_of_the_callers_own_hangs_up():
 
 
 @pytest.mark.parametrize("how", ["read to the end", "left early", "aborted"])
-async def test_no_task_is_left_behind(how):
+async def test_no_task_is_left_behind(how, collect):
     before = others()
     body = Body(text("a"), text("b"), *END)
     async with gateway(body).stream(ASK) as stream:
@@ -295,6 +294,6 @@ async def test_no_task_is_left_behind(how):
         if how == "aborted":
             stream.abort()
             await stream.emitted("end")
-    gc.collect()
+    collect()
     await turns()
     assert (others(), body.closed) == (before, 1)

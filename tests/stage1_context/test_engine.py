@@ -1,4 +1,3 @@
-import gc
 import weakref
 
 import pytest
@@ -194,11 +193,9 @@ async def test_a_deleted_session_is_gone_and_its_name_is_free_for_another():
     await engine.create_session("s", system_prompt="be brief")
     await engine.add_message("s", HI)
     assert await engine.messages_for_request("s") == [Message.system("be brief"), HI]
-    used = engine.transcript("s")
     await engine.delete_session("s")
     with pytest.raises(SessionNotFound):
         await engine.messages_for_request("s")
-    assert engine.transcript("s") is not used
     await engine.create_session("s")
     assert await engine.messages_for_request("s") == []
     await engine.add_message("s", MORE)
@@ -206,12 +203,12 @@ async def test_a_deleted_session_is_gone_and_its_name_is_free_for_another():
     assert await engine.get_summary("s") is None
 
 
-async def test_nothing_of_a_deleted_session_stays_in_memory():
+async def test_nothing_of_a_deleted_session_stays_in_memory(collect):
     engine = ContextEngine()
     await engine.create_session("s")
     transcript = weakref.ref(engine.transcript("s"))
     await engine.delete_session("s")
-    gc.collect()
+    collect()
     assert transcript() is None
 
 
@@ -239,7 +236,7 @@ async def test_a_session_is_taken_from_one_engine_to_another():
 # ---- transcripts that are let go -------------------------------------------------------------------------
 
 
-async def test_only_the_sessions_that_were_used_last_stay_in_memory():
+async def test_only_the_sessions_that_were_used_last_stay_in_memory(collect):
     engine = ContextEngine()
     transcripts = []
     for number in range(KEPT_OPEN + 10):
@@ -248,7 +245,7 @@ async def test_only_the_sessions_that_were_used_last_stay_in_memory():
         await engine.messages_for_request(str(number))
         transcripts.append(weakref.ref(engine.transcript(str(number))))
         await engine.messages_for_request("0")
-    gc.collect()
+    collect()
     alive = [number for number, transcript in enumerate(transcripts) if transcript() is not None]
     assert alive == [0, *range(11, KEPT_OPEN + 10)]
     assert await engine.messages_for_request("5") == [Message.user("message 5")]
@@ -368,3 +365,30 @@ async def test_another_engine_goes_on_with_what_is_in_the_file(tmp_path):
     async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
         assert await engine.messages_for_request("s") == [Message.system("be brief"), TOLD, HI]
         assert [each.id for each in await engine.sessions()] == ["s"]
+
+
+async def test_runs_on_a_session_that_is_begun_anew_share_one_lock_with_those_before():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    transcript = engine.transcript("s")
+    await engine.delete_session("s")
+    await engine.create_session("s")
+    assert engine.transcript("s") is transcript
+
+
+def test_a_path_is_no_store_and_the_text_says_what_is():
+    with pytest.raises(ValueError, match=r"such as SqliteStore\('sessions\.db'\), not a path"):
+        ContextEngine(store="sessions.db")
+
+
+async def test_a_session_id_that_is_no_text_is_refused():
+    with pytest.raises(ValueError, match="A session's id is text, not int"):
+        await ContextEngine().create_session(42)
+
+
+async def test_a_summary_that_is_taken_back_with_none_is_gone():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    await engine.set_summary("s", "They met.")
+    await engine.set_summary("s", None)
+    assert await engine.get_summary("s") is None

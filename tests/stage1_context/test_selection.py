@@ -1,3 +1,4 @@
+import functools
 import random
 from collections import Counter
 
@@ -140,18 +141,23 @@ class Touched(list):
             yield self[place]
 
 
+def exchange(number):
+    yield Message.user(f"question {number:05}")
+    yield Message.assistant("", [ToolCall(f"id {number:05}", "f")])
+    yield Message.tool(f"result {number:05}", f"id {number:05}")
+    yield Message.assistant(f"answer {number:05}")
+
+
+@functools.cache
 def exchanges(length):
-    for number in range(length // 4):
-        yield Message.user(f"question {number:05}")
-        yield Message.assistant("", [ToolCall(f"id {number:05}", "f")])
-        yield Message.tool(f"result {number:05}", f"id {number:05}")
-        yield Message.assistant(f"answer {number:05}")
+    """A journal of so many messages."""
+    return tuple(MessageRecord(each) for number in range(length // 4) for each in exchange(number))
 
 
 async def cost(window, length, pinned):
     """What a request of a conversation that was read to its beginning looks at and counts."""
     counter = Letters()
-    store = MemoryStore({"s": map(MessageRecord, exchanges(length))})
+    store = MemoryStore({"s": exchanges(length)})
     tail, selector = Tail(store, "s", counter), Selector(window, counter, Calibration())
     await tail.read_on()
     while not tail.whole:
@@ -193,7 +199,7 @@ class Watched(MemoryStore):
 
 async def first_and_next(length):
     """What the first request of a long conversation reads and counts, and what the next ones do."""
-    store, counter, costs = Watched({"s": map(MessageRecord, exchanges(length))}), Letters(), []
+    store, counter, costs = Watched({"s": exchanges(length)}), Letters(), []
     transcript = Transcript(store, "s", KeepSystemAndRecent(max_messages=20), counter)
     for number in range(3):
         store.handed_out = 0

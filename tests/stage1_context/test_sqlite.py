@@ -1,7 +1,6 @@
 """What is SQLite's own: the file, other processes, a disk that is full. See test_store.py for the rest."""
 
 import asyncio
-import gc
 import os
 import sqlite3
 import subprocess
@@ -216,12 +215,12 @@ asyncio.run(main())
 # ---- letting go ------------------------------------------------------------------------------------------
 
 
-async def test_a_store_that_nobody_closes_is_not_kept_alive(path):
+async def test_a_store_that_nobody_closes_is_not_kept_alive(path, collect):
     store = SqliteStore(path)
     await store.create("s", ONE)
     gone = weakref.ref(store)
     del store
-    gc.collect()
+    collect()
     assert gone() is None
 
 

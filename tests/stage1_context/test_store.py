@@ -1,7 +1,6 @@
 """What every store promises, asked of each: in memory, in a SQLite file, in a PostgreSQL database."""
 
 import asyncio
-import gc
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -447,16 +446,17 @@ def test_a_store_is_used_from_one_event_loop_after_the_other(place):
     asyncio.run(store.aclose())
 
 
-def test_a_store_that_nobody_closes_makes_no_noise(place):
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True)
+def test_a_store_that_nobody_closes_makes_no_noise(place, collect):
     async def use():
         await place().create("s", ONE)
-        gc.collect()
+        collect()
         found = await place().read("s")
-        gc.collect()
+        collect()
         return found
 
     assert asyncio.run(use()) == [(0, ONE)]
-    gc.collect()
+    collect()
 
 
 # ---- any sequence of operations --------------------------------------------------------------------------

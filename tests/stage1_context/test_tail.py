@@ -20,7 +20,7 @@ from stage1_context import (
 )
 from stage1_context.repair import repairs
 from stage1_context.tail import Tail
-from stage1_context.view import messages_of
+from stage1_context.view import messages_of, view_of
 
 
 class Letters:
@@ -385,7 +385,8 @@ def new_records(step, records):
         case ("clearing", part, longer_than):
             return [ClearingRecord(boundary(records, part), longer_than)]
         case ("repair",):
-            repair = repairs(messages_of(list(enumerate(records))))
+            entries = list(enumerate(records))
+            repair = repairs(messages_of(entries, view_of(entries)))
             return [repair] if repair else []
         case ("hide", part):
             found = [index for index, each in enumerate(records) if each.kind == "message"]

@@ -10,7 +10,8 @@ from stage1_context.journal import (
     SummaryRecord,
     VariableRecord,
 )
-from stage1_context.view import View, history_of, messages_of
+from stage1_context import view as looking
+from stage1_context.view import View, summary_message, view_of
 
 SYSTEM = Message.system("Be brief.")
 QUESTION = Message.user("What is the weather?")
@@ -26,6 +27,14 @@ def journal(*landmarks, talk=TALK):
     return list(enumerate([*map(MessageRecord, talk), *landmarks]))
 
 
+def history_of(entries):
+    return looking.history_of(entries, view_of(entries))
+
+
+def messages_of(entries):
+    return looking.messages_of(entries, view_of(entries))
+
+
 def shown(*landmarks, talk=TALK):
     """What a model may be shown of this talk, after these landmarks."""
     return list(history_of(journal(*landmarks, talk=talk)).visible)
@@ -34,7 +43,7 @@ def shown(*landmarks, talk=TALK):
 def test_all_messages_are_shown_where_no_landmark_is():
     assert shown() == TALK
     assert shown(CallStartedRecord("a", "weather"), VariableRecord(5)) == TALK
-    assert View().summary_message() is None
+    assert View().summary == ""
 
 
 @pytest.mark.parametrize(
@@ -75,7 +84,7 @@ def test_an_empty_summary_takes_the_summary_back(until):
 def test_a_summary_is_told_in_a_system_message():
     view = View()
     assert view.take(SummaryRecord("They said hello.", 5)) is False
-    assert view.summary_message() == Message.system(
+    assert summary_message(view.summary) == Message.system(
         "Summary of the conversation before the messages that follow:\nThey said hello."
     )
 

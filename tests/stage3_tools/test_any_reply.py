@@ -3,6 +3,7 @@
 import json
 
 import jsonschema
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,18 +56,23 @@ reasons = st.sampled_from(["stop", "stop", "length", "tool_calls", "unknown", "e
 
 
 class Watched:
-    """Two tools, and what should not have happened to them."""
+    """Two tools, and what should not have happened to them since `begin()`."""
 
     def __init__(self):
+        self.registry = ToolRegistry(*(self._tool(name) for name in SCHEMAS))
+        self.output = OutputController()
+
+    def begin(self):
         self.wrong = []
         self.runs = 0
         self.finish_reason = "stop"
-        self.registry = ToolRegistry(*(self._tool(name) for name in SCHEMAS))
 
     def _tool(self, name):
+        validator = jsonschema.Draft202012Validator(SCHEMAS[name])
+
         async def execute(given):
             self.runs += 1
-            if not jsonschema.Draft202012Validator(SCHEMAS[name]).is_valid(given):
+            if not validator.is_valid(given):
                 self.wrong.append(f"{name} was run with {given!r}")
             if self.finish_reason in ("length", "refusal", "pause"):
                 self.wrong.append(f"{name} was run although the reply ended for {self.finish_reason}")
@@ -77,7 +83,7 @@ class Watched:
     async def ask(self, chat, rounds):
         engine = ContextEngine()
         await engine.create_session("s")
-        deps = ToolLoopDeps(chat, engine, OutputController(), self.registry)
+        deps = ToolLoopDeps(chat, engine, self.output, self.registry)
         result = await run_tool_loop(deps, "s", "Go.", ToolLoopOptions(max_tool_rounds=rounds))
         return result, await engine.history("s")
 
@@ -90,10 +96,15 @@ class Watched:
         assert calls == [record.id for record in result.history]
 
 
+@pytest.fixture(scope="module")
+def watched():
+    return Watched()
+
+
 @settings(max_examples=250)
-@given(replies, st.integers(0, 3))
-async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(texts, rounds):
-    watched = Watched()
+@given(texts=replies, rounds=st.integers(0, 3))
+async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, texts, rounds):
+    watched.begin()
     model = ScriptedModel([*texts, DONE])
     async with Gateway("openai:m", transport=model) as gateway:
         result, history = await watched.ask(gateway.chat, rounds)
@@ -104,11 +115,11 @@ async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(texts, ro
 
 @settings(max_examples=400)
 @given(
-    st.lists(st.tuples(replies.map(lambda texts: texts[0]), reasons), min_size=1, max_size=4),
-    st.integers(0, 3),
+    given_replies=st.lists(st.tuples(replies.map(lambda texts: texts[0]), reasons), min_size=1, max_size=4),
+    rounds=st.integers(0, 3),
 )
-async def test_any_ending_of_a_reply_leaves_a_status_and_a_sound_history(given_replies, rounds):
-    watched = Watched()
+async def test_any_ending_of_a_reply_leaves_a_status_and_a_sound_history(watched, given_replies, rounds):
+    watched.begin()
     left = iter([*given_replies, (DONE, "stop")])
 
     async def chat(messages, **settings):
