@@ -7,8 +7,11 @@ again for it. Knows no messages. Used by `selection` and `transcript`; an engine
 
 from stage0_gateway import Usage
 
-_WEIGHT = 0.3
-"""How much the newest report counts against those before."""
+_KEPT = 0.7
+"""How much of what was learnt before counts when something new is learnt."""
+
+_DOUBT = 2000
+"""Tokens that must have been reported on before requests are made longer for it: a short one teaches little."""
 
 _MARGIN = 1.03
 """Kept above what was learnt: the next message may be in another language."""
@@ -26,7 +29,8 @@ class Calibration:
 
     def __init__(self) -> None:
         self.ratio = 1.0
-        self._learnt: float | None = None
+        self._estimated = self._reported = 0.0  # tokens, those of earlier requests counting less
+        self._doubt = float(_DOUBT)
 
     def learn(self, estimated: int, usage: Usage | None) -> None:
         """Learn from one request.
@@ -43,5 +47,9 @@ class Calibration:
         ratio = usage.input_tokens / estimated
         if not _CREDIBLE[0] <= ratio <= _CREDIBLE[1]:
             return
-        self._learnt = ratio if self._learnt is None else self._learnt + _WEIGHT * (ratio - self._learnt)
-        self.ratio = self._learnt * _MARGIN
+        self._estimated = self._estimated * _KEPT + estimated
+        self._reported = self._reported * _KEPT + usage.input_tokens
+        self._doubt = max(0.0, self._doubt - estimated)
+        # Longer requests may be too long, shorter ones forget more than they need to: only the first is in doubt.
+        doubt = self._doubt if self._reported < self._estimated else 0.0
+        self.ratio = (self._reported + doubt) / (self._estimated + doubt) * _MARGIN

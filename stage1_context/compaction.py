@@ -11,6 +11,7 @@ Not covered: whether a summary is true; a model wrote it.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from stage0_gateway import ChatResponse, Message
 from stage1_context.errors import SessionConflict, WindowTooSmall
@@ -70,7 +71,7 @@ async def compact(
         raise ValueError(
             f"chat is a function that asks a model, such as gateway.chat, not {type(chat).__name__}."
         )
-    before = await transcript.summary()
+    begun, before = (await transcript.info()).created, await transcript.summary()
     seen = await transcript.select(reserve_tokens=reserve_tokens, read_all=True)
     fill, cleared = _fill(seen), 0
     if fill < at:
@@ -89,7 +90,7 @@ async def compact(
     except Exception as error:  # whatever went wrong, the conversation goes on as it was
         return Compaction(False, f"The model failed: {error}", fill, cleared=cleared, error=error)
     reason = _harm(seen, text, old, newest)
-    if reason or (reason := await _write(transcript, before, text, old[-1].index + 1)):
+    if reason or (reason := await _write(transcript, begun, before, text, old[-1].index + 1)):
         return Compaction(False, reason, fill, cleared=cleared)
     return Compaction(True, f"{len(old)} messages were summarized.", fill, len(old), cleared)
 
@@ -170,14 +171,16 @@ def _harm(seen: Selection, text: str, old: Sequence[Counted], newest: Sequence[C
     return None
 
 
-async def _write(transcript: Transcript, before: str, text: str, until: int) -> str | None:
+async def _write(transcript: Transcript, begun: datetime, before: str, text: str, until: int) -> str | None:
     """Put the summary into the journal; returns why not, where that would be wrong by now."""
     while True:
-        length = await transcript.length()
+        info = await transcript.info()
+        if info.created != begun:
+            return "The session was deleted in the meantime, and begun anew."
         if await transcript.summary() != before:
             return "Somebody else summarized in the meantime."
         try:
-            await transcript.set_summary(text, until=until, expected=length)
+            await transcript.set_summary(text, until=until, expected=info.records)
         except SessionConflict:  # messages came in just now; that is fine, another summary would not be
             continue
         return None

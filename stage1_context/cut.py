@@ -7,7 +7,7 @@ its place. Calls are never cut: half of an argument is another argument. The jou
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stage0_gateway import Message
+from stage0_gateway import Message, TextPart
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 
 SHORTEST = 40
@@ -42,15 +42,15 @@ def cut_text(text: str, length: int) -> str:
 
 def _cut(each: Counted, tokens: float, counter: TokenCounter) -> Counted | None:
     """The longest cut of a message that takes so many tokens; where none does, the shortest there is."""
-    message = each.message
-    if message.tool_calls or not isinstance(message.content, str) or message.raw_text is not None:
-        return None
+    message, text = each.message, _longest_text(each.message)
+    if message.raw_text is not None and message.tool_calls:
+        return None  # what is sent is the calls as the model wrote them
 
     def at(length: int) -> Counted:
-        shorter: Message = replace(message, content=cut_text(message.text, length))
+        shorter = _with_text(message, text, cut_text(text, length))
         return Counted(shorter, message_tokens(counter, shorter), each.index)
 
-    shortest, longest = SHORTEST, len(message.text)
+    shortest, longest = SHORTEST, len(text)
     best = at(shortest)
     while longest - shortest > max(1, shortest // 50):  # close enough: each try counts a whole text
         middle = (shortest + longest) // 2
@@ -60,3 +60,20 @@ def _cut(each: Counted, tokens: float, counter: TokenCounter) -> Counted | None:
         else:
             longest = middle
     return best if best.tokens < each.tokens else None
+
+
+def _longest_text(message: Message) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return max((part.text for part in message.content if isinstance(part, TextPart)), key=len, default="")
+
+
+def _with_text(message: Message, text: str, shorter: str) -> Message:
+    """The message with another text in place of one of its own."""
+    if isinstance(message.content, str):
+        return replace(message, content=shorter, raw_text=None)
+    parts = (
+        replace(part, text=shorter) if isinstance(part, TextPart) and part.text == text else part
+        for part in message.content
+    )
+    return replace(message, content=tuple(parts), raw_text=None)

@@ -5,15 +5,16 @@ What comes out, a `Selection`, also remembers what the window was given, so that
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from stage0_gateway import Message
 from stage1_context.calibration import Calibration
+from stage1_context.errors import WindowTooSmall
 from stage1_context.tail import Tail
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.view import summary_message
-from stage1_context.window import Room, WindowPolicy
+from stage1_context.window import DropOldest, Room, WindowPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,19 @@ class Selector:
         system = [*tail.system, *([self._once("summary", summary_message(summary))] if summary else [])]
         selection = await self._fill(tail, system, room)
         if pinned is not None and not _sends(selection, pinned):
-            selection = await self._fill(tail, [*system, self._once("pinned", pinned)], room)
+            selection = await self._fill(tail, [*system, *self._pinned(pinned, room)], room)
         return selection
 
     async def _fill(self, tail: Tail, system: list[Counted], room: Room) -> Selection:
+        """What was learnt about the counter makes requests shorter, but never impossible: it may be wrong."""
+        try:
+            return await self._choose(tail, system, room)
+        except WindowTooSmall:
+            if room.ratio <= 1.0:
+                raise
+            return await self._choose(tail, system, replace(room, ratio=1.0))
+
+    async def _choose(self, tail: Tail, system: list[Counted], room: Room) -> Selection:
         """A window that keeps the newest is shown older messages only as long as it takes them all."""
         newest_only = getattr(self.window, "newest_only", False)
         while not (newest_only or tail.whole):
@@ -99,6 +109,17 @@ class Selector:
             if tail.whole or len(chosen) < len(system) + len(tail.rest):
                 return Selection(self.window, system, tail.rest, room, chosen)
             await tail.read_back()
+
+    def _pinned(self, message: Message, room: Room) -> list[Counted]:
+        """The message that is sent in any case, cut to a quarter of a window that cuts what is too long."""
+        counted, window = self._once("pinned", message), self.window
+        if isinstance(window, DropOldest) and window.oversize == "cut" and window.max_tokens is not None:
+            quarter = room.within(window.max_tokens) // 4
+            if counted.tokens > quarter:
+                from stage1_context.cut import cut_to_fit
+
+                return cut_to_fit([counted], quarter, room.counter) or [counted]
+        return [counted]
 
     def _once(self, slot: str, message: Message) -> Counted:
         """Count what is sent turn after turn and stands in no journal; the latest of each is remembered."""

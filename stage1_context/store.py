@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
-from stage1_context.journal import Record
+from stage1_context.journal import Record, record_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,8 @@ class MemoryStore:
         check_session_id(session_id)
         if session_id in self._journals:
             raise session_exists(session_id)
+        for each in records:
+            record_to_json(each)  # what could not be written to a file is refused here, too
         now = datetime.now(UTC)
         self._journals[session_id] = list(records)
         self._times[session_id] = (now, now)
@@ -111,6 +113,8 @@ class MemoryStore:
         """Add records; returns how many the journal now holds."""
         journal = self._journal(session_id)
         check_expected(session_id, expected, len(journal))
+        for each in records:
+            record_to_json(each)
         journal.extend(records)
         # The last one written to stands last, so that the newest are found first.
         created, _ = self._times.pop(session_id)

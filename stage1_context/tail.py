@@ -101,9 +101,13 @@ class Tail:
         start = max(self._floor, self._begin - self._page)
         self._page = min(self._page * 2, _LARGEST_PAGE)
         entries = await self._store.read(self._session_id, start, self._begin, kinds=("message",))
-        page = [each for index, record in entries for each in self._counted(index, record)]
-        self._begin, self.rest[:0] = start, page
-        self._torn_off = _torn_off(page, self._torn_off)
+        shown = [each for entry in entries for each in self._shown(*entry)]
+        torn_off = _torn_off(shown, self._torn_off)
+        if torn_off and (first := _first_whole(shown, self._torn_off)) < len(shown):
+            # Begin with a whole exchange; what stands before it is read with the next page.
+            start, shown, torn_off = shown[first][0], shown[first:], set()
+        self._begin, self._torn_off = start, torn_off
+        self.rest[:0] = [self._count(*each) for each in shown]
         self._ids_from = min(self._ids_from, start)
 
     async def take_call_id(self, wanted: str) -> str:
@@ -148,14 +152,15 @@ class Tail:
     def _take(self, index: int, record: Record) -> bool:
         """Take in what is new; returns whether messages that were taken in before look different now."""
         if isinstance(record, MessageRecord):
-            (self.system if record.kind == "system" else self.rest).extend(self._counted(index, record))
+            counted = [self._count(*each) for each in self._shown(index, record)]
+            (self.system if record.kind == "system" else self.rest).extend(counted)
         elif isinstance(record, RepairRecord):  # it may show calls under new ids
             self.call_ids.update(call.id for _, each in record.inserted for call in each.tool_calls)
         changed = self.view.take(record)
         if self._begin < min(self._floor, self._end):  # a new summary stands for what it summarizes
             del self.rest[: bisect_left(self.rest, self._floor, key=lambda each: each.index)]
             self._begin = min(self._floor, self._end)
-            self._torn_off = _torn_off(self.rest, set())
+            self._torn_off = _torn_off([(each.index, each.message) for each in self.rest], set())
         return changed
 
     async def _look_again(self) -> None:
@@ -163,16 +168,17 @@ class Tail:
         entries = await self._store.read(self._session_id, self._begin, self._end, kinds=("message",))
         for each in self.rest:
             self._known[each.index].append(each)
-        self.rest = [each for index, record in entries for each in self._counted(index, record)]
+        shown = [each for entry in entries for each in self._shown(*entry)]
+        self.rest = [self._count(*each) for each in shown]
         self._known.clear()
-        self._torn_off = _torn_off(self.rest, set())
+        self._torn_off = _torn_off(shown, set())
         self._outdated = False
 
-    def _counted(self, index: int, record: Record) -> list[Counted]:
+    def _shown(self, index: int, record: Record) -> list[tuple[int, Message]]:
         self._note_calls(record)
         if not isinstance(record, MessageRecord):
             return []
-        return [self._count(index, shown) for shown in self.view.shown(index, record.message)]
+        return [(index, message) for message in self.view.shown(index, record.message)]
 
     def _count(self, index: int, message: Message) -> Counted:
         for known in self._known.get(index, ()):
@@ -185,11 +191,24 @@ class Tail:
             self.call_ids.update(call.id for call in record.message.tool_calls)
 
 
-def _torn_off(page: Sequence[Counted], behind: set[str]) -> set[str]:
+def _torn_off(page: Sequence[tuple[int, Message]], behind: set[str]) -> set[str]:
     """The results whose calls stand before this page: those in it, and those that are torn off behind it."""
     results = set(behind)
-    for each in reversed(page):
-        if each.message.tool_call_id:
-            results.add(each.message.tool_call_id)
-        results.difference_update(call.id for call in each.message.tool_calls)
+    for _, message in reversed(page):
+        if message.tool_call_id:
+            results.add(message.tool_call_id)
+        results.difference_update(call.id for call in message.tool_calls)
     return results
+
+
+def _first_whole(page: Sequence[tuple[int, Message]], behind: set[str]) -> int:
+    """The first place in a page from which on no result is torn off; its length if there is none."""
+    results, first = set(behind), len(page)
+    for place in range(len(page) - 1, 0, -1):
+        index, message = page[place]
+        if message.tool_call_id:
+            results.add(message.tool_call_id)
+        results.difference_update(call.id for call in message.tool_calls)
+        if not results and page[place - 1][0] != index:  # what one record shows is not parted
+            first = place
+    return first

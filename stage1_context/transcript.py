@@ -5,19 +5,26 @@ turn costs the same after ten messages and after ten thousand. Knows no model an
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
+from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
 from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, SummaryRecord
 from stage1_context.selection import Selection, Selector
-from stage1_context.store import MemoryStore, SessionStore
+from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tail import Tail
 from stage1_context.tokens import TokenCounter
 from stage1_context.view import history_of, messages_of, view_of
 from stage1_context.window import KeepEverything, WindowPolicy, exchange_start
+
+T = TypeVar("T")
+
+_TRIES = 5
 
 
 class Transcript:
@@ -82,13 +89,17 @@ class Transcript:
     async def append(self, *messages: Message) -> int:
         """Add messages to the journal, all or none; returns how many records it now holds.
 
+        Whoever is cancelled meanwhile knows that they were added: the cancellation comes at the next wait.
+
         Raises:
             ValueError: One of them is no `Message`.
         """
         for each in messages:
             if not isinstance(each, Message):
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
-        return await self._store.append(self._session_id, *map(MessageRecord, messages))
+        writing = self._store.append(self._session_id, *map(MessageRecord, messages))
+        # What is kept in memory is written at once, so there is nothing to be cancelled.
+        return await (writing if type(self._store) is MemoryStore else _to_its_end(writing))
 
     async def for_request(
         self,
@@ -187,7 +198,17 @@ class Transcript:
         """Give the calls of the newest exchange that have no result one that says they were interrupted.
 
         For whoever goes on with a conversation after the program was killed; `repair_history` looks further back.
+
+        Raises:
+            SessionConflict: Somebody else keeps writing to the session.
         """
+        for _ in range(_TRIES - 1):
+            with suppress(SessionConflict):  # somebody wrote just now: look again
+                await self._close_newest()
+                return
+        await self._close_newest()
+
+    async def _close_newest(self) -> None:
         async with self._reading:
             tail = await self._read_on(include_summary=True)
             newest, length = tail.rest[exchange_start(tail.rest, len(tail.rest)) :], tail.length
@@ -203,7 +224,7 @@ class Transcript:
         Raises:
             SessionConflict: Somebody writes to the session just now, so nothing was repaired.
         """
-        length = await self.length()
+        length = (await self.info()).records
         entries = await self._store.read(self._session_id, 0, length, kinds=SHOWN)
         view = view_of(entries)
         if problems := history_of(entries, view).check_history():
@@ -216,9 +237,9 @@ class Transcript:
         if record := repairs(entries):
             await self._store.append(self._session_id, record, expected=length)
 
-    async def length(self) -> int:
-        """How many records the journal holds. Asked for before reading, it is what `expected` wants to know."""
-        return (await self._store.info(self._session_id)).records
+    async def info(self) -> SessionInfo:
+        """How many records the journal holds, and since when it is there."""
+        return await self._store.info(self._session_id)
 
     async def history(self) -> MessageHistory:
         """All messages, whatever a window shows of them."""
@@ -239,6 +260,20 @@ class Transcript:
             self._unfolded = Tail(self._store, self._session_id, self._counter, folded=False)
         await self._unfolded.read_on()
         return self._unfolded
+
+
+async def _to_its_end(writing: Coroutine[Any, Any, T]) -> T:
+    """Finish what was begun: a write goes on in its thread or server, whether somebody waits for it or not."""
+    task, cancelled = asyncio.ensure_future(writing), False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and (me := asyncio.current_task()):
+        me.cancel()
+        me.uncancel()  # it was counted already when it was asked for
+    return task.result()
 
 
 class _Locks:

@@ -18,7 +18,7 @@ from stage1_context.journal import VariableRecord, record_from_json, record_to_j
 from stage1_context.store import MemoryStore, SessionStore
 
 _REFERENCE = re.compile(r"\$VAR_REF\{\{\s*([^{}\s]+)\s*\}\}")
-_ID = re.compile(r"var_(\d{1,18})")
+_ID = re.compile(r"var_([1-9][0-9]{0,17})")
 
 
 class VariableStore:
@@ -72,11 +72,15 @@ class VariableStore:
 
         Raises:
             VariableNotFound: A reference leads nowhere.
+            ValueError: The arguments are nested too deeply.
         """
         found: dict[str, Any] = {}
-        for id in dict.fromkeys(_referred(arguments)):
-            found[id] = await self._get(session_id, id)
-        return _expanded(arguments, found) if found else arguments
+        try:
+            for id in dict.fromkeys(_referred(arguments)):
+                found[id] = await self._get(session_id, id)
+            return _expanded(arguments, found) if found else arguments
+        except RecursionError:
+            raise ValueError("The arguments are nested too deeply for references in them.") from None
 
     @staticmethod
     def reference(id: str) -> str:
@@ -88,7 +92,7 @@ class VariableStore:
         if self._makes_sessions:
             await self._make(session_id)
         if match := _ID.fullmatch(id):
-            place = max(int(match[1]) - 1, 0)
+            place = int(match[1]) - 1
             for _, record in await self._store.read(session_id, place, place + 1, kinds=("variable",)):
                 if isinstance(record, VariableRecord):
                     return record.value

@@ -142,6 +142,8 @@ async def _answer(
     try:
         run.emit(DecisionMade(turn=run.turns, text=text, calls=calls))
         for call in calls:
+            if (task := asyncio.current_task()) and task.cancelling():
+                await asyncio.sleep(0)  # who was cancelled while something was written begins no further tool
             run.emit(ToolCalled(turn=run.turns, call=call))
             started, begun = time.time(), call.id
             result = results[call.id] = await _one_result(run, registry, call)
@@ -158,8 +160,8 @@ async def _answer(
                 results.get(call.id) or interrupted(call, registry if call.id == begun else None)
                 for call in left
             ]
-            # Shielded: whoever cancels a second time must not leave calls without a result.
-            await asyncio.shield(run.transcript.append(*(answer.as_message() for answer in answers)))
+            # Written to the end, also if somebody cancels a second time: no call is left without a result.
+            await run.transcript.append(*(answer.as_message() for answer in answers))
     return records
 
 

@@ -23,7 +23,7 @@ def test_later_reports_move_the_ratio_smoothly():
     calibration = Calibration()
     calibration.learn(1000, Usage(input_tokens=1000))
     calibration.learn(1000, Usage(input_tokens=2000))
-    assert calibration.ratio == pytest.approx(1.3 * 1.03)
+    assert calibration.ratio == pytest.approx((0.7 * 1000 + 2000) / (0.7 * 1000 + 1000) * 1.03)
     for _ in range(50):
         calibration.learn(1000, Usage(input_tokens=2000))
     assert calibration.ratio == pytest.approx(2.0 * 1.03, rel=1e-4)
@@ -49,11 +49,34 @@ def test_a_report_that_cannot_be_compared_teaches_nothing(estimated, usage):
     assert calibration.ratio == 1.0
 
 
-@pytest.mark.parametrize("input_tokens", [400, 2500])
-def test_the_widest_credible_ratios_are_learnt(input_tokens):
+@pytest.mark.parametrize("ratio", [0.4, 2.5])
+def test_the_widest_credible_ratios_are_learnt(ratio):
     calibration = Calibration()
-    calibration.learn(1000, Usage(input_tokens=input_tokens, cached_input_tokens=0))
-    assert calibration.ratio == pytest.approx(input_tokens / 1000 * 1.03)
+    calibration.learn(3000, Usage(input_tokens=int(3000 * ratio), cached_input_tokens=0))
+    assert calibration.ratio == pytest.approx(ratio * 1.03)
+
+
+def test_a_short_request_hardly_makes_the_next_ones_longer():
+    calibration = Calibration()
+    calibration.learn(20, Usage(input_tokens=10))
+    assert 1.0 < calibration.ratio < 1.03
+
+
+def test_a_long_request_outweighs_the_short_one_before():
+    calibration = Calibration()
+    calibration.learn(12, Usage(input_tokens=28))  # a greeting, and what the server writes around it
+    calibration.learn(2000, Usage(input_tokens=2000))
+    assert calibration.ratio == pytest.approx(1.03, abs=0.01)
+
+
+async def test_what_was_learnt_makes_no_request_impossible():
+    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=100), token_counter=Letters())
+    await engine.create_session("s", system_prompt="x" * 40)
+    for text in ("hi", "y" * 40):
+        await engine.add_message("s", Message.user(text))
+        sent = await engine.messages_for_request("s")
+        engine.report_usage("s", Usage(input_tokens=2 * servers_count(sent, "", 1.0)))
+    assert (await engine.messages_for_request("s"))[-1].text == "y" * 40
 
 
 def servers_count(messages, alongside, ratio):

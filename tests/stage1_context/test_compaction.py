@@ -390,6 +390,22 @@ async def test_messages_that_come_between_the_look_and_the_writing_are_kept():
     assert (await engine.messages_for_request("s"))[1:] == [talk(10), talk(11), *[talk(99)] * 3]
 
 
+async def test_a_session_that_is_begun_anew_while_the_model_works_gets_no_summary_of_the_old_one():
+    engine = await session(map(talk, range(20)), THOUSAND)
+
+    async def begun_anew():
+        await engine.delete_session("s")
+        await engine.create_session("s")
+        await engine.add_message("s", Message.user("hello"))
+
+    compaction = await engine.compact("s", Model("The secret is 1234.", meanwhile=begun_anew))
+    assert (compaction.done, compaction.reason) == (
+        False,
+        "The session was deleted in the meantime, and begun anew.",
+    )
+    assert await engine.messages_for_request("s") == [Message.user("hello")]
+
+
 async def test_a_variable_at_the_end_of_the_journal_does_no_harm():
     engine = await session(map(talk, range(20)), THOUSAND)
     await engine.variables.put("s", "x")

@@ -96,13 +96,13 @@ def test_where_a_cut_message_stands_and_what_it_takes_is_known():
 @pytest.mark.parametrize(
     "message",
     [
-        CALL,
-        Message.assistant("x" * 500, raw_text="y" * 500),
-        Message.user((TextPart("x" * 500), ImagePart(url="https://example.com/cat.png"))),
+        Message.assistant("", [ToolCall("a", "f", "x" * 500)]),
+        Message.assistant("x" * 500, [ToolCall("a", "f")], raw_text="y" * 500),
+        Message.user((ImagePart(url="https://example.com/cat.png"),)),
         Message.user("x" * SHORTEST),
         Message.user("x" * (SHORTEST + 30)),  # the note would be longer than what it stands for
     ],
-    ids=["calls", "what a model wrote", "parts", "short text", "text as long as a note"],
+    ids=["calls", "calls as a model wrote them", "a picture", "short text", "text as long as a note"],
 )
 def test_what_cannot_be_cut_is_not_cut(message):
     (whole,) = counted(message)
@@ -110,6 +110,42 @@ def test_what_cannot_be_cut_is_not_cut(message):
     longer = counted(message, Message.user("z" * 2000))
     cut = cut_to_fit(longer, longer[0].tokens + 500, Letters())
     assert (cut[0], "cut here" in cut[1].message.text) == (longer[0], True)
+
+
+PICTURE = ImagePart(url="https://example.com/cat.png")
+
+
+@pytest.mark.parametrize(
+    ("message", "cut"),
+    [
+        (
+            Message.user((TextPart("short"), PICTURE, TextPart("x" * 500))),
+            lambda text: Message.user((TextPart("short"), PICTURE, TextPart(text))),
+        ),
+        (
+            Message.assistant("x" * 500, [ToolCall("a", "f", "{}")]),
+            lambda text: Message.assistant(text, [ToolCall("a", "f", "{}")]),
+        ),
+        (Message.assistant("x" * 500, raw_text="y" * 500), Message.assistant),
+        (
+            Message.tool((TextPart("x" * 500),), "a", name="f"),
+            lambda text: Message.tool((TextPart(text),), "a", name="f"),
+        ),
+    ],
+    ids=["parts", "text beside calls", "what a model wrote", "a result of parts"],
+)
+def test_the_longest_text_of_a_message_is_cut_and_all_else_is_kept(message, cut):
+    (whole,) = counted(message)
+    (shorter,) = cut_to_fit([whole], whole.tokens - 200, Letters())
+    assert shorter.tokens <= whole.tokens - 200
+    text = max(
+        (shorter.message.content,)
+        if isinstance(shorter.message.content, str)
+        else (part.text for part in shorter.message.content if isinstance(part, TextPart)),
+        key=len,
+    )
+    assert "characters were cut here" in text
+    assert shorter.message == cut(text)
 
 
 @pytest.mark.parametrize("tokens", [-100, 0, 4 + SHORTEST])

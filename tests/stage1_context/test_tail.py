@@ -177,6 +177,8 @@ async def test_it_does_not_begin_between_a_call_and_its_results():
     store = MemoryStore({"s": [*map(said, range(1000)), calls(*ids), *map(result, ids), said(0)]})
     tail = Tail(store, "s", Letters())
     await tail.read_on()
+    assert [each.index for each in tail.rest] == [1201]  # what was read of the results waits for their call
+    await tail.read_back()
     assert tail.rest[0].index <= 1000
     assert not tail.whole
 
@@ -499,3 +501,15 @@ async def test_the_last_of_these_failures_comes_after_everything_else():
         await tail.read_back()
         await store.append("s", *later)
     assert 10**6 - store.left <= 30
+
+
+@pytest.mark.parametrize("phase", range(4))
+async def test_a_page_that_begins_between_a_call_and_its_result_costs_no_more_than_another(phase):
+    turn = [said(0), calls("a"), result("a"), MessageRecord(Message.assistant("done"))]
+    store = Watched({"s": [*turn * 1000, *[said(1)] * phase]})
+    tail = Tail(store, "s", Letters())
+    await tail.read_on()
+    await tail.read_back()
+    assert sum(map(len, store.handed_out)) <= 32 + 64
+    assert len(tail.rest) >= 32 + 64 - 3
+    assert tail.rest[0].message.role != "tool"

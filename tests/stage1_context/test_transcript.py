@@ -248,7 +248,7 @@ async def test_a_summary_is_not_written_over_what_the_writer_has_not_seen():
     with pytest.raises(SessionConflict):
         await transcript.set_summary("they met", expected=0)
     assert await transcript.summary() == ""
-    await transcript.set_summary("they met", expected=await transcript.length())
+    await transcript.set_summary("they met", expected=(await transcript.info()).records)
     assert await transcript.summary() == "they met"
 
 
@@ -495,3 +495,65 @@ def test_a_run_that_was_cut_off_with_its_event_loop_does_not_lock_the_transcript
 
     asyncio.run(never_released())
     assert asyncio.run(go_on()) == [HI]
+
+
+class Slow(MemoryStore):
+    """Writes, and then takes its time to say so, as a database does; says when it has begun."""
+
+    def __init__(self, journals):
+        super().__init__(journals)
+        self.writing, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def append(self, session_id, *records, expected=None):
+        self.writing.set()
+        await self.go_on.wait()
+        return await super().append(session_id, *records, expected=expected)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_who_is_cancelled_while_a_message_is_added_stops_after_it_was_added(times):
+    store = Slow({"s": []})
+    transcript = Transcript(store, "s")
+    done = []
+
+    async def add():
+        done.append(await transcript.append(HI))
+        await asyncio.sleep(0)
+        done.append("went on")
+
+    task = asyncio.ensure_future(add())
+    await store.writing.wait()
+    for _ in range(times):
+        task.cancel()
+        await asyncio.sleep(0)
+    store.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == [1]
+    assert (await transcript.history()).messages == (HI,)
+
+
+async def test_a_time_limit_that_runs_out_while_a_message_is_added_is_still_a_time_limit():
+    store = Slow({"s": []})
+    transcript = Transcript(store, "s")
+
+    async def add_in_no_time():
+        async with asyncio.timeout(0):
+            asyncio.get_running_loop().call_later(0.01, store.go_on.set)
+            await transcript.append(HI)
+            await asyncio.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        await add_in_no_time()
+    assert (await transcript.history()).messages == (HI,)
+
+
+async def test_a_pinned_message_that_is_too_long_is_cut_too_where_the_window_cuts():
+    question = Message.user("q" * 1000)
+    talk = [question, Message.assistant("", [ToolCall("a", "f")]), Message.tool("r" * 100, "a")]
+    transcript = Transcript.of(talk, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting())
+    pinned, *newest = await transcript.for_request(pinned=question)
+    assert newest == talk[1:]
+    assert pinned.text.startswith("qqq")
+    assert "characters were cut here" in pinned.text
+    assert len(pinned.text) <= 600 // 4

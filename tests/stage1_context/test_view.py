@@ -2,6 +2,7 @@ import pytest
 
 from stage0_gateway import Message, TextPart, ToolCall
 from stage1_context import MessageHistory, Transcript
+from stage1_context import view as looking
 from stage1_context.journal import (
     CallStartedRecord,
     ClearingRecord,
@@ -10,7 +11,6 @@ from stage1_context.journal import (
     SummaryRecord,
     VariableRecord,
 )
-from stage1_context import view as looking
 from stage1_context.view import View, summary_message, view_of
 
 SYSTEM = Message.system("Be brief.")

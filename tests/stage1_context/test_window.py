@@ -332,7 +332,7 @@ newest_exchanges = st.builds(
 def at_its_shortest(each):
     """What a message takes when all is cut from it that may be."""
     text = each.message.text
-    spare = 0 if each.message.tool_calls else max(0, len(text) - len(cut_text(text, SHORTEST)))
+    spare = max(0, len(text) - len(cut_text(text, SHORTEST)))
     return each.tokens - spare
 
 
@@ -367,7 +367,6 @@ def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(kind, more, mes
     for was, now in zip(rest[len(before) :], chosen[1:], strict=True):
         assert now == was or (
             dataclasses.replace(now.message, content=was.message.content) == was.message
-            and not now.message.tool_calls
             and " characters were cut here …]" in now.message.text
             and now == Counted(now.message, message_tokens(Letters(), now.message), was.index)
         )

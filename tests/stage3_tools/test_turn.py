@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ServerFailed, ToolCall
-from stage1_context import ContextEngine, KeepSystemAndRecent, Transcript, WindowTooSmall
+from stage1_context import ContextEngine, KeepSystemAndRecent, SqliteStore, Transcript, WindowTooSmall
 from stage2_output import OutputController
 from stage3_tools import (
     Calls,
@@ -255,3 +255,36 @@ async def test_an_unusable_reply_without_text_is_not_stored_because_servers_refu
     play = played("", recorder().tool)
     turn = await play.turn()
     assert await play.history() == [Message.user("Go."), Message.user(f"[Feedback]\n{turn.reading.feedback}")]
+
+
+class Interrupting(SqliteStore):
+    """Cancels the run as soon as its n-th append is under way."""
+
+    def __init__(self, path, number):
+        super().__init__(path)
+        self.number = number
+        self.run = None
+
+    async def append(self, *given, **named):
+        self.number -= 1
+        if self.number == 0:
+            asyncio.get_running_loop().call_soon(self.run.cancel)
+        return await super().append(*given, **named)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result_for_each_call(
+    number, tmp_path, recorder
+):
+    store = Interrupting(tmp_path / "sessions.db", number)
+    engine = ContextEngine(store=store)
+    session = await engine.create_session()
+    response = asking(ToolCall("a", "f"), ToolCall("b", "f"))
+    play = played(response, recorder().tool, dialect=Native())
+    play.run.transcript = engine.transcript(session)
+    store.run = asyncio.ensure_future(play.turn())
+    with pytest.raises(asyncio.CancelledError):
+        await store.run
+    assert await play.problems() == []
+    assert [each.tool_call_id for each in await play.history() if each.role == "tool"] == ["a", "b"]
+    await store.aclose()
