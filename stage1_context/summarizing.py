@@ -5,7 +5,8 @@ window and no session. Used by `compaction`.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from stage0_gateway import ChatResponse, JsonPart, Message, Part, TextPart, ThinkingPart
@@ -37,14 +38,19 @@ async def summarize(
         so_far: A summary of what came before; empty for none.
         messages: What to summarize.
         counter: Counts tokens.
-        most_tokens: How many a piece may take.
+        most_tokens: How many a piece may take: half of what a request may. Where the instructions and the summary
+            so far need more than the other half, it takes less, down to half of this.
 
     Raises:
         ContextError: The model's summary is empty or was cut off.
         Exception: Whatever `chat` raises.
     """
-    for piece in _pieces(messages, counter, most_tokens):
+    lines = deque(_line(message, counter, most_tokens) for message in messages)
+    task = counter.count(_TASK)
+    while lines:
         before = f"Your summary so far:\n{so_far}\n\n" if so_far else ""
+        room = min(most_tokens, 2 * most_tokens - task - counter.count(before))
+        piece = _piece(lines, max(room, most_tokens // 2))
         said = await chat([Message.system(_TASK), Message.user(f"{before}The messages:\n{piece}")])
         if said.finish_reason not in ("stop", "unknown"):
             raise ContextError(f"The model's summary ended with {said.finish_reason!r}.")
@@ -54,18 +60,15 @@ async def summarize(
     return so_far
 
 
-def _pieces(messages: Iterable[Message], counter: TokenCounter, most: int) -> Iterator[str]:
-    """The messages as JSON lines, as many at once as there may be."""
-    lines: list[str] = []
-    taken = 0
-    for message in messages:
-        line, tokens = _line(message, counter, most)
-        if lines and taken + tokens > most:
-            yield "\n".join(lines)
-            lines, taken = [], 0
-        lines.append(line)
+def _piece(lines: deque[tuple[str, int]], room: float) -> str:
+    """Takes as many lines as there is room for; one at least."""
+    line, taken = lines.popleft()
+    piece = [line]
+    while lines and taken + lines[0][1] <= room:
+        line, tokens = lines.popleft()
+        piece.append(line)
         taken += tokens
-    yield "\n".join(lines)
+    return "\n".join(piece)
 
 
 def _line(message: Message, counter: TokenCounter, most: int) -> tuple[str, int]:

@@ -92,14 +92,24 @@ async def test_whatever_is_said_comes_back_from_its_line(texts):
 
 async def test_what_is_too_long_for_one_piece_goes_in_several_each_with_the_summary_so_far():
     model = Model()
-    messages = [Message.user(f"{number:02}".ljust(50, "x")) for number in range(10)]
-    last = await summarized(*messages, model=model, so_far="They met.", most=300)
+    messages = [Message.user(f"{number:02}".ljust(600, "x")) for number in range(10)]
+    last = await summarized(*messages, model=model, so_far="They met.", most=2000)
     pieces = [model.lines(number) for number in range(len(model.asked))]
     assert [int(each["content"][:2]) for _, piece in pieces for each in piece] == list(range(10))
-    assert [len(piece) for _, piece in pieces] == [3, 3, 3, 1]  # a line has 86 letters and its end
+    assert [len(piece) for _, piece in pieces] == [3, 3, 3, 1]  # a line has 636 letters and its end
     so_far = ["They met.", "summary 1", "summary 2", "summary 3"]
     assert [before for before, _ in pieces] == [f"Your summary so far:\n{each}\n\n" for each in so_far]
     assert last == "summary 4"
+
+
+@pytest.mark.parametrize(("so_far", "lines"), [(0, 9), (2500, 6), (9000, 4)])
+async def test_instructions_and_a_long_summary_leave_less_room_but_never_less_than_half(so_far, lines):
+    model = Model()
+    messages = [Message.user("x" * 200)] * 20
+    await summarized(*messages, model=model, so_far="s" * so_far, most=2200)
+    assert len(model.lines()[1]) == lines
+    if so_far < 9000:
+        assert sum(len(text) for _, text in model.asked[0]) <= 2 * 2200
 
 
 @pytest.mark.parametrize(
