@@ -20,9 +20,11 @@ class MessageRecord:
     message: Message
 
     @property
-    def kind(self) -> Literal["message", "system"]:
-        """System messages are a kind of their own, so that a store finds them without reading the talk."""
-        return "system" if self.message.role == "system" else "message"
+    def kind(self) -> Literal["message", "call", "system"]:
+        """System messages and calls are kinds of their own, so that a store finds them without reading the talk."""
+        if self.message.role == "system":
+            return "system"
+        return "call" if self.message.tool_calls else "message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,10 @@ Record = (
 LANDMARKS = ("system", "summary", "clearing", "repair")
 """The kinds that say how the messages are shown; there are few of them, wherever in the journal they stand."""
 
-SHOWN = ("message", *LANDMARKS)
+TALK = ("message", "call")
+"""The kinds that a conversation consists of."""
+
+SHOWN = (*TALK, *LANDMARKS)
 """The kinds that a view of the conversation needs; the others may be large, and are left where they are."""
 
 _Plain = (
@@ -122,7 +127,7 @@ _Plain = (
     | VariableRecord
 )
 _BY_KIND: dict[str, type[_Plain]] = {each.kind: each for each in get_args(_Plain)}
-KINDS = ("message", "system", "repair", *_BY_KIND)
+KINDS = (*TALK, "system", "repair", *_BY_KIND)
 """Every kind of record there is."""
 _NAMES: dict[Any, str] = {str: "text", int: "a whole number"}
 
@@ -148,7 +153,7 @@ def record_from_dict(plain: Mapping[str, Any]) -> Record:
     if not isinstance(plain, Mapping):
         raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
     kind = plain.get("kind")
-    if kind in ("message", "system"):
+    if kind in (*TALK, "system"):
         return MessageRecord(Message.from_dict(plain))
     given = {name: value for name, value in plain.items() if name != "kind"}
     if kind == RepairRecord.kind:

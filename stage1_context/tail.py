@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from stage0_gateway import Message
-from stage1_context.journal import LANDMARKS, SHOWN, MessageRecord, Record, RepairRecord
+from stage1_context.journal import LANDMARKS, SHOWN, TALK, MessageRecord, Record, RepairRecord
 from stage1_context.store import SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.view import View
@@ -100,7 +100,7 @@ class Tail:
     async def _read_page(self) -> None:
         start = max(self._floor, self._begin - self._page)
         self._page = min(self._page * 2, _LARGEST_PAGE)
-        entries = await self._store.read(self._session_id, start, self._begin, kinds=("message",))
+        entries = await self._store.read(self._session_id, start, self._begin, kinds=TALK)
         shown = [each for entry in entries for each in self._shown(*entry)]
         torn_off = _torn_off(shown, self._torn_off)
         if torn_off and (first := _first_whole(shown, self._torn_off)) < len(shown):
@@ -113,7 +113,7 @@ class Tail:
     async def take_call_id(self, wanted: str) -> str:
         """An id that no call in this journal has: the wanted one if it is free. It is taken from now on.
 
-        The first time, the whole journal is read for it; only the ids are kept.
+        The first time, all calls of the journal are read for it; only the ids are kept.
         """
         taken = await self.all_call_ids()
         number = len(taken) + 1
@@ -127,9 +127,7 @@ class Tail:
         """The ids of all calls there ever were in this journal."""
         while self._ids_from:
             start = max(0, self._ids_from - _LARGEST_PAGE)
-            for _, record in await self._store.read(
-                self._session_id, start, self._ids_from, kinds=("message",)
-            ):
+            for _, record in await self._store.read(self._session_id, start, self._ids_from, kinds=("call",)):
                 self._note_calls(record)
             self._ids_from = start
         return self.call_ids
@@ -165,7 +163,7 @@ class Tail:
 
     async def _look_again(self) -> None:
         """Read the messages anew, because they are shown differently now; none is counted again."""
-        entries = await self._store.read(self._session_id, self._begin, self._end, kinds=("message",))
+        entries = await self._store.read(self._session_id, self._begin, self._end, kinds=TALK)
         for each in self.rest:
             self._known[each.index].append(each)
         shown = [each for entry in entries for each in self._shown(*entry)]

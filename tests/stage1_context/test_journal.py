@@ -110,10 +110,12 @@ def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_defau
     )
 
 
-def test_only_system_messages_are_of_a_kind_of_their_own():
-    said = [Message.system(""), Message.user(""), Message.assistant(""), Message.tool("", "a")]
-    assert [MessageRecord(each).kind for each in said] == ["system", "message", "message", "message"]
-    assert set(SHOWN) == {"message", *LANDMARKS}
+def test_system_messages_and_calls_are_kinds_of_their_own():
+    call = Message.assistant("", [ToolCall("a", "f")])
+    said = [Message.system(""), Message.user(""), Message.assistant(""), call, Message.tool("", "a")]
+    kinds = [MessageRecord(each).kind for each in said]
+    assert kinds == ["system", "message", "message", "call", "message"]
+    assert set(SHOWN) == {"message", "call", *LANDMARKS}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_only_system_messages_are_of_a_kind_of_their_own():
     [
         (
             {"role": "user", "content": "hi"},
-            "Unknown journal record None; this version knows message, system",
+            "Unknown journal record None; this version knows message, call, system",
         ),
         ({"kind": "dream"}, "Unknown journal record 'dream'"),
         ({"kind": ["message"]}, r"Unknown journal record \['message'\]"),

@@ -292,6 +292,15 @@ async def test_messages_that_look_as_before_are_not_counted_again_after_a_cleari
 # ---- the ids of calls ------------------------------------------------------------------------------------
 
 
+async def test_for_an_unused_id_only_the_calls_are_read():
+    store = Watched({"s": [calls("a"), *map(said, range(10_000)), calls("b"), result("b"), said(0)]})
+    tail = Tail(store, "s", Letters())
+    await tail.read_on()
+    store.handed_out.clear()
+    assert [await tail.take_call_id(wanted) for wanted in ("a", "b", "c")] == ["call_3", "call_4", "c"]
+    assert [index for page in store.handed_out for index in page] == [0]
+
+
 async def test_all_call_ids_are_found_wherever_they_stand():
     store = Watched({"s": [calls("first"), *map(said, range(10_000)), calls("last"), result("last")]})
     tail = Tail(store, "s", Letters())

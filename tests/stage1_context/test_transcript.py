@@ -369,7 +369,7 @@ async def test_a_repair_is_not_written_if_the_journal_grew_meanwhile():
     for repair in (Transcript(store, "s").repair_history, Transcript(store, "s").close_open_calls):
         with pytest.raises(SessionConflict):
             await repair()
-    assert {each.kind for _, each in await MemoryStore.read(store, "s")} == {"message"}
+    assert {each.kind for _, each in await MemoryStore.read(store, "s")} == {"message", "call"}
 
 
 # ---- ids of calls ----------------------------------------------------------------------------------------
