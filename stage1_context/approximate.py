@@ -50,7 +50,10 @@ def _price(piece: str) -> int:
     if not body:
         return _price_of_space(piece)
     if body.isascii() and body.isalpha() and body[1:].islower():
-        return _price_of_letters(len(body))  # an ordinary word, as most pieces are
+        # An ordinary word, as most pieces are. With a capital and no space before it, it is often a name in quotes,
+        # and rarely one token.
+        is_name = body[0].isupper() and len(body) > 3 and body == piece
+        return _price_of_letters(len(body)) + 100 * is_name
     if not body.isascii():
         price: int = 88 if body in _KNOWN else _PRICES[bisect_right(_STARTS, ord(body)) - 1]
         return price + 40 * (len(piece) - 1)  # a space before it
