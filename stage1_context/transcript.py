@@ -25,6 +25,7 @@ from stage1_context.window import KeepEverything, WindowPolicy, exchange_start
 T = TypeVar("T")
 
 _TRIES = 5
+"""How often to look again where somebody else writes at the same time."""
 
 
 class Transcript:

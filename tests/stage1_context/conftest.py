@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stage1_context.errors import StoreFailed
 from stage1_context.postgres import PostgresStore
 from stage1_context.sqlite import SqliteStore
 from stage1_context.store import MemoryStore
@@ -40,6 +41,40 @@ async def dsn(postgres, monkeypatch):
     await connection.execute(f"CREATE SCHEMA {schema}")
     await connection.close()
     return f"{postgres.dsn()}&search_path={schema}"
+
+
+@pytest.fixture
+async def server(dsn):
+    """A connection of our own, to look behind a store."""
+    import asyncpg
+
+    connection = await asyncpg.connect(dsn)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def tables(server):
+    """`await tables()` names the tables there are."""
+
+    async def named():
+        query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema ORDER BY 1"
+        return [name for (name,) in await server.fetch(query)]
+
+    return named
+
+
+@pytest.fixture
+def failure():
+    """`await failure(store)` gives what a store says when it cannot be used."""
+
+    async def raised(store):
+        with pytest.raises(StoreFailed) as caught:
+            await store.sessions()
+        await store.aclose()
+        return caught.value
+
+    return raised
 
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])

@@ -1,39 +1,21 @@
-"""What is PostgreSQL's own: where the tables are, dsns and passwords, servers that go away. See test_store.py."""
+"""What is PostgreSQL's own about a store: writers, connections, event loops. See test_store.py."""
 
 import asyncio
-import importlib
 import re
-import socket
-import sys
 import traceback
 from urllib.parse import quote
 
 import pytest
 
 from stage0_gateway import Message
-from stage1_context.errors import ContextError, StoreFailed
+from stage1_context.errors import StoreFailed
 from stage1_context.journal import MessageRecord, VariableRecord
 from stage1_context.postgres import PostgresStore
-from stage1_context.postgres_schema import MIGRATIONS, bring_up_to_date
 
 ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
-PASSWORD = "pa:ss/wo?rd#@%"
 TABLES = ["llm_stages_record", "llm_stages_session", "llm_stages_version"]
 
 real = pytest.mark.real
-needs_asyncpg = pytest.mark.skipif(
-    importlib.util.find_spec("asyncpg") is None, reason="asyncpg is not installed"
-)
-
-
-@pytest.fixture
-async def server(dsn):
-    """A connection of our own, to look behind the store."""
-    import asyncpg
-
-    connection = await asyncpg.connect(dsn)
-    yield connection
-    await connection.close()
 
 
 @pytest.fixture
@@ -43,231 +25,15 @@ async def store(dsn):
     await opened.aclose()
 
 
-async def tables(server):
-    found = await server.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema ORDER BY 1")
-    return [name for (name,) in found]
-
-
-async def failure(store):
-    """What the store says when it cannot be used."""
-    with pytest.raises(StoreFailed) as caught:
-        await store.sessions()
-    await store.aclose()
-    return caught.value
-
-
-# ---- the library, the dsn and the password ---------------------------------------------------------------
-
-
-def test_a_missing_library_is_named_with_what_installs_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "asyncpg", None)
-    text = "PostgresStore needs the asyncpg library: pip install 'llm-stages[postgres]'."
-    with pytest.raises(ContextError, match=f"^{re.escape(text)}$"):
-        PostgresStore("postgresql://localhost/app")
-
-
-SHOWN = {
-    f"postgresql://me:{quote(PASSWORD, safe='')}@db.example.com:5433/app": "db.example.com:5433/app",
-    f"postgres://me:{quote(PASSWORD, safe='')}@db/app?sslmode=require": "db/app",
-    "postgresql://me:secret@[::1]:5432/app": "[::1]:5432/app",
-    "postgresql://me:secret@one:5432,two:5432/app": "one:5432,two:5432/app",
-    "postgresql://me@/app?host=/run/postgresql&password=secret": "/run/postgresql/app",
-    "postgresql:///app?user=me&password=secret": "localhost/app",
-    "postgresql://": "localhost",
-}
-
-
-@needs_asyncpg
-@pytest.mark.parametrize(("dsn", "shown"), SHOWN.items(), ids=SHOWN.values())
-def test_a_store_shows_where_it_leads_and_no_password(dsn, shown):
-    assert repr(PostgresStore(dsn)) == f"PostgresStore({shown!r})"
-
-
-@needs_asyncpg
-@pytest.mark.parametrize(
-    "dsn",
-    [
-        "",
-        "app",
-        "host=localhost dbname=app password=secret",
-        "mysql://me:secret@host/app",
-        "postgresql://me:secret",
-        "postgresql://me:sec/ret@host/app",
-        "postgresql://me:sec?ret@host/app",
-        "postgresql://me:sec#ret@host/app",
-        "postgresql://me:sec@ret@host/app",
-        "postgresql://me:secret[@host/app",
-        "postgresql://me:secret\u2100@host/app",
-        "postgresql://me:secret@host:port/app",
-    ],
-)
-def test_a_dsn_that_cannot_be_read_is_refused_without_being_shown(dsn):
-    with pytest.raises(
-        ValueError, match=r"^A dsn is postgresql://user:password@host:5432/database; signs"
-    ) as caught:
-        PostgresStore(dsn)
-    assert not re.search("sec|ret", "".join(traceback.format_exception(caught.value)).partition("Error: ")[2])
-
-
-@needs_asyncpg
-def test_a_store_without_connections_is_refused():
-    with pytest.raises(ValueError, match=r"^A store needs a connection, not 0\.$"):
-        PostgresStore("postgresql://localhost/app", connections=0)
-
-
-@needs_asyncpg
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("?sslmode=secret", "ClientConfigurationError"),
-        ("?secret", "ValueError"),
-    ],
-)
-async def test_what_the_library_says_of_a_dsn_is_not_repeated(query, said):
-    error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1/app{query}"))
-    assert str(error) == (
-        f"The PostgreSQL database 127.0.0.1/app could not be used: asyncpg cannot read the dsn ({said})."
-    )
-    assert "secret" not in "".join(traceback.format_exception(error))
-
-
-@needs_asyncpg
-async def test_a_server_that_is_not_there_is_named():
-    with socket.create_server(("127.0.0.1", 0)) as closing:
-        port = closing.getsockname()[1]
-    error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1:{port}/app"))
-    assert re.fullmatch(
-        rf"The PostgreSQL database 127\.0\.0\.1:{port}/app could not be used: .*Connect call failed "
-        rf".*{port}.*\. Is the server running\? If something was being written, .*",
-        str(error),
-    )
-    assert "secret" not in "".join(traceback.format_exception(error))
-
-
-@needs_asyncpg
-async def test_a_server_that_never_answers_is_not_waited_for_without_end():
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        store = PostgresStore(
-            f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/app", patience=0.05
-        )
-        error = await failure(store)
-    assert "could not be used: no answer within 0.05 seconds. Is the server running?" in str(error)
-
-
 @real
-async def test_a_wrong_password_is_said_and_not_shown(postgres, dsn):
-    error = await failure(PostgresStore(postgres.dsn(password=PASSWORD)))
-    assert str(error) == (
-        f"The PostgreSQL database {postgres.folder}/postgres could not be used: password authentication failed "
-        'for user "stages". Check the user and the password in the dsn.'
-    )
-    shown = "".join(traceback.format_exception(error))
-    assert PASSWORD not in shown
-    assert quote(PASSWORD, safe="") not in shown
-
-
-@real
-async def test_an_unknown_database_is_named(postgres, dsn):
-    error = await failure(PostgresStore(postgres.dsn("nowhere")))
-    assert str(error) == (
-        f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
-        "exist. Create the database, or name another one in the dsn."
-    )
-
-
-@real
-async def test_a_user_who_may_not_make_tables_is_told_so(postgres, dsn, server):
-    schema = await server.fetchval("SELECT current_schema")
-    await server.execute(f"CREATE ROLE {schema} LOGIN PASSWORD '{PASSWORD}'")
-    await server.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
-    poor = PostgresStore(f"{postgres.dsn(user=schema, password=PASSWORD)}&search_path={schema}")
-    assert str(await failure(poor)).endswith(
-        f"could not be used: permission denied for schema {schema}. "
-        "At first use the user makes tables: grant CREATE on the schema."
-    )
-    assert await tables(server) == []
-
-
-# ---- tables ----------------------------------------------------------------------------------------------
-
-
-@real
-async def test_tables_are_made_at_first_use_and_not_before(store, server):
-    assert await tables(server) == []
-    assert await store.sessions() == []
-    assert await tables(server) == TABLES
-    assert await server.fetchval("SELECT version FROM llm_stages_version") == len(MIGRATIONS)
-
-
-@real
-async def test_somebody_elses_tables_are_left_alone(store, server):
-    await server.execute("CREATE TABLE llm_stages_record (mine text)")
-    await server.execute("INSERT INTO llm_stages_record VALUES ('precious')")
-    assert str(await failure(store)).endswith(
-        'relation "llm_stages_record" already exists. '
-        "Somebody else's tables have these names; choose another database or schema."
-    )
-    assert await tables(server) == ["llm_stages_record"]
-    assert await server.fetchval("SELECT mine FROM llm_stages_record") == "precious"
-
-
-@real
-async def test_tables_of_a_newer_version_are_refused(postgres, store, server):
-    await store.create("s", ONE)
-    await store.aclose()
-    await server.execute("UPDATE llm_stages_version SET version = version + 1")
-    newer, known = len(MIGRATIONS) + 1, len(MIGRATIONS)
-    assert str(await failure(store)) == (
-        f"The tables in {postgres.folder}/postgres have version {newer}; this program knows versions up to "
-        f"{known}. Use the newer program that made them, or another database."
-    )
-    await server.execute("UPDATE llm_stages_version SET version = version - 1")
-    assert await store.read("s") == [(0, ONE)]
-
-
-@real
-async def test_tables_are_brought_up_to_date_with_what_they_hold(store, server):
-    await store.create("s", ONE, TWO)
-    newer = [*MIGRATIONS, ("ALTER TABLE llm_stages_session ADD note text NOT NULL DEFAULT 'none'",)]
-    await bring_up_to_date(server, "here", newer)
-    await bring_up_to_date(server, "here", newer)
-    assert await server.fetchval("SELECT version FROM llm_stages_version") == len(newer)
-    assert await server.fetch("SELECT id, records, note FROM llm_stages_session") == [("s", 2, "none")]
-    # Who opened the tables before goes on with them.
-    assert await store.append("s", THREE) == 3
-    assert await store.read("s") == [(0, ONE), (1, TWO), (2, THREE)]
-
-
-@real
-async def test_a_step_that_fails_leaves_the_tables_as_they_were(store, server):
-    import asyncpg
-
-    await store.create("s", ONE)
-    broken = [
-        *MIGRATIONS,
-        ("ALTER TABLE llm_stages_session ADD note text", "ALTER TABLE nothing ADD note text"),
-    ]
-    with pytest.raises(asyncpg.UndefinedTableError):
-        await bring_up_to_date(server, "here", broken)
-    assert await server.fetchval("SELECT version FROM llm_stages_version") == len(MIGRATIONS)
-    assert [*(await server.fetchrow("SELECT * FROM llm_stages_session")).keys()] == [
-        "key", "id", "records", "created", "updated",
-    ]  # fmt: skip
-    assert await store.read("s") == [(0, ONE)]
-
-
-@real
-async def test_the_words_of_a_record_are_text_that_the_server_never_reads(store, server):
+async def test_the_words_of_a_record_are_text_that_the_server_never_reads(store, server, tables):
     record = VariableRecord({"b": 1.0, "a": [1e2, "\0", "'; DROP TABLE llm_stages_record; --", "$1"]})
     await store.create("'; DROP TABLE llm_stages_session; --", record)
     assert await server.fetchval("SELECT body FROM llm_stages_record") == (
         r'{"kind": "variable", "value": {"b": 1.0, "a": [100.0, "\u0000", '
         r""""'; DROP TABLE llm_stages_record; --", "$1"]}}"""
     )
-    assert await tables(server) == TABLES
-
-
-# ---- connections -----------------------------------------------------------------------------------------
+    assert await tables() == TABLES
 
 
 async def appending(store, times):
