@@ -39,6 +39,9 @@ bench: .venv/.bench ## measure, and print the figures
 	@$(BIN)/python tests/benchmarks/context_growth.py
 	@$(BIN)/python tests/benchmarks/context_trim.py
 	@$(BIN)/python tests/benchmarks/context_memory.py
+	@$(BIN)/python tests/benchmarks/output_repair.py
+	@$(BIN)/python tests/benchmarks/output_linear.py
+	@$(BIN)/python tests/benchmarks/schema_check.py
 
 clean: ## remove .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

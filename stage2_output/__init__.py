@@ -4,24 +4,56 @@ Text goes in that a model wrote; out comes a value that fits its schema, or ever
 and the feedback that lets the model mend it. Imports no other stage.
 
 Reading order:
-    errors      what can be wrong with a text, and with a schema
-    extract     find the JSON in prose, fences and thinking
-    issues      one thing that is wrong, in words
-    schema      compile a JSON Schema once, ask about many values
-    result      what became of a text
-    feedback    what the model is told
-    controller  OutputController: find, check, ask again
+    errors       what can be wrong with a text, and with a schema
+    strict       JSON as the standard has it
+    damage       what can be mended, each under a name; and what cannot
+    gaps         white space and comments
+    words        numbers, literals, text without quotes
+    quotes       which quote ends a string
+    strings      strings of all kinds of quotes
+    nesting      the objects and arrays that are open
+    runs         members and items that leave nothing to ask
+    repair       damaged JSON, part by part
+    wrapping     fences, thoughts and tags
+    encoded      JSON that was written as a string
+    clues        what the text around a bracket tells
+    candidates   every value in a text
+    extract      the value that was meant
+    names        names in words for a model
+    keys         keys that are missing, unknown, or meant for each other
+    branches     of several alternatives, the one that was meant
+    sentences    what each rule asks for, in words
+    issues       everything that is wrong with a value
+    schema       compile a JSON Schema once, ask about many values
+    result       what became of a text
+    feedback     what the model is told
+    asking       ask, check, tell, ask again
+    controller   OutputController: all of it together
 
-    extract ──▶ schema ──▶ data
-       │           │
-       └──▶ feedback ──▶ the model, once more
+Sometimes:
+    equality     when JSON Schema calls two values equal
+    rules        each keyword as a small function
+    checks       a schema as one function that says "valid" at once
+    conversions  changes of type that lose nothing
+    coercion     put wrong types right, where that is asked for
+    refusals     what pydantic finds wrong, in the same words
+    typed        pydantic models and types as schemas
+    partial      what can be shown of JSON that is still being written
+
+    text ──▶ candidates ──▶ schema ──▶ data
+                 │             │
+                 └─▶ feedback ◀┘ ──▶ the model, once more
 """
 
+from stage2_output.candidates import Extraction
 from stage2_output.controller import OutputController
+from stage2_output.damage import Repair
 from stage2_output.errors import ExtractionError, InvalidSchema, OutputError
-from stage2_output.extract import Extraction, extract_json
+from stage2_output.extract import extract_json
 from stage2_output.feedback import feedback, issue_lines
-from stage2_output.issues import Issue, nearest
+from stage2_output.issues import Issue
+from stage2_output.names import nearest
+from stage2_output.partial import parse_partial
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
 
@@ -34,8 +66,10 @@ __all__ = [
     "OutputController",
     "OutputError",
     "ParseResult",
+    "Repair",
     "extract_json",
     "feedback",
     "issue_lines",
     "nearest",
+    "parse_partial",
 ]

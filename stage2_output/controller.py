@@ -6,136 +6,200 @@ that takes messages as mappings and returns something with `.content` and `.fini
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from stage2_output.asking import Chat, ask
+from stage2_output.candidates import Broken, Extraction
 from stage2_output.errors import ExtractionError, InvalidSchema
-from stage2_output.extract import Extraction, extract_json, find_json, why_nothing_found
-from stage2_output.feedback import feedback
+from stage2_output.extract import extract_json, find_json, is_guess, why_nothing_found
 from stage2_output.issues import Issue
 from stage2_output.result import ParseResult
-from stage2_output.schema import CompiledSchema, Schema
+from stage2_output.schema import CompiledSchema
 
 MOST_SCHEMAS = 1000
 """Compiled schemas that are kept; a program that makes a new one for each question must not grow for ever."""
 
-
-class Reply(Protocol):
-    """The two things that are read from what `chat` returns."""
-
-    @property
-    def content(self) -> str:
-        """The text of the reply."""
-
-    @property
-    def finish_reason(self) -> str:
-        """Why the model stopped; "length" means that it was cut off."""
+_GAPS = {
+    "missing_closer": "a closing bracket is missing",
+    "missing_quote": "a closing quote is missing",
+    "wrong_closer": "a bracket of the other kind stands",
+    "ellipsis": "something was left out",
+}
 
 
 class OutputController:
     """Reads models' replies. Keeps compiled schemas, and nothing else, between calls."""
 
     def __init__(self) -> None:
-        self._compiled: dict[str, CompiledSchema] = {}
+        self._kept: dict[Hashable, _Schema] = {}
 
     def parse_and_validate(
-        self, text: str, schema: Schema | None = None, *, truncated: bool = False
+        self, text: str, schema: Any = None, *, truncated: bool = False, coerce: bool = False
     ) -> ParseResult:
         """Find the JSON in a text and hold it to a schema.
 
         With a schema every candidate is checked and the last valid one counts, outside thinking tags before
         inside: models write drafts and examples first. A draft does not stand in for an answer behind it that
-        is broken. Without a schema it is `extract_json`'s choice.
+        is broken. Without a schema it is `extract_json`'s choice. What is not complete is an error.
 
         Args:
             text: Anything a model wrote.
-            schema: A JSON Schema, or None to take any JSON.
-            truncated: The model was cut off, so that whatever it wrote is incomplete. It is an error.
+            schema: A JSON Schema (a mapping or a bool), a pydantic model or another type that pydantic takes,
+                or None to take any JSON.
+            truncated: The model was cut off, so that whatever it wrote is incomplete.
+            coerce: Put types right where that is exact, such as "5" where an integer is wanted;
+                `ParseResult.coerced` names what was changed.
 
         Raises:
             InvalidSchema: The schema is none; the developer's error, not the model's.
         """
-        compiled = self._compile(schema)
+        judge = self._schema(schema)
         if truncated:
-            return _unusable(text, "complete", "The reply was cut off. Write a shorter one.")
+            return _cut_off(text)
         if schema is None:
-            try:
-                only = extract_json(text)
-            except ExtractionError as error:
-                return _unusable(text, "json", str(error))
-            return ParseResult(True, only.value, (), text, only)
+            return _without_schema(text)
         found, broken = find_json(text)
         if not found:
             return _unusable(text, "json", why_nothing_found(text, broken))
-        # Sorting is stable: the last one outside thinking tags comes to stand at the end.
-        judged = [(each, compiled.issues(each.value)) for each in sorted(found, key=_was_meant)]
-        best, issues = next((pair for pair in reversed(judged) if not pair[1]), judged[-1])
-        behind = [each for each in broken if each.start > best.start and text[each.start] == "{"]
-        if behind:
-            return _unusable(text, "json", why_nothing_found(text, behind))
-        return ParseResult(not issues, None if issues else best.value, issues, text, best)
+        result = _best(text, found, judge, coerce)
+        assert result.extraction is not None
+        pieces: list[Broken | Extraction] = [*broken, *found]
+        behind = [each for each in pieces if _hides_an_answer(each, result.extraction, text)]
+        if not behind:
+            return result
+        worst = behind[0]
+        if isinstance(worst, Broken):
+            return _unusable(text, "json", str(worst))
+        return _judged(text, worst, judge, coerce) if worst.complete else _incomplete(text, worst)
 
     async def request(
         self,
-        chat: Callable[[list[dict[str, Any]]], Awaitable[Reply]],
+        chat: Chat,
         messages: Iterable[Mapping[str, Any]],
-        schema: Schema,
+        schema: Any,
         *,
         max_attempts: int = 3,
+        coerce: bool = False,
     ) -> ParseResult:
         """Ask a model for data; tell it what is wrong and ask again, until it fits or the attempts are used up.
 
         Args:
-            chat: Takes messages as mappings, returns a `Reply`; `Gateway.chat` is one.
+            chat: Takes messages as mappings, returns a reply with `content` and `finish_reason`; `Gateway.chat`
+                is one. Where its object says `supports_schema`, the server is asked for the schema, too.
             messages: The conversation that asks for the data.
-            schema: What the data must be; it is told to the model.
+            schema: What the data must be, as for `parse_and_validate`; it is told to the model.
             max_attempts: The most replies to ask for; at least 1.
+            coerce: As for `parse_and_validate`.
+
+        Returns:
+            What became of the last reply; with `attempts`, and `usage` where the chat tells it.
 
         Raises:
             InvalidSchema: The schema is none.
             ValueError: `max_attempts` is below 1.
         """
-        if max_attempts < 1:
-            raise ValueError(f"max_attempts is {max_attempts}; 1 is the least.")
-        self._compile(schema)
-        talk = _with_order(messages, schema)
-        for attempt in range(1, max_attempts + 1):
-            reply = await chat(talk)
-            cut, text = reply.finish_reason == "length", reply.content or ""
-            result = replace(self.parse_and_validate(text, schema, truncated=cut), attempts=attempt)
-            if result.success:
-                break
-            if text:  # servers refuse an empty message in the history
-                talk.append({"role": "assistant", "content": text})
-            talk.append({"role": "user", "content": "[Feedback]\n" + feedback(result)})
-        return result
+        def read(text: str, cut: bool) -> ParseResult:
+            return self.parse_and_validate(text, schema, truncated=cut, coerce=coerce)
 
-    def _compile(self, schema: Schema | None) -> CompiledSchema:
-        schema = True if schema is None else schema
-        try:
-            key = json.dumps(schema, sort_keys=True, default=repr)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
-        if len(self._compiled) >= MOST_SCHEMAS:
-            self._compiled.clear()
-        if key not in self._compiled:
-            self._compiled[key] = CompiledSchema(schema)
-        return self._compiled[key]
+        described = self._schema(schema).schema
+        return await ask(read, chat, messages, described, max_attempts=max_attempts)
+
+    def _schema(self, schema: Any) -> "_Schema":
+        key = _key(schema)
+        if key is None:
+            return _compile(schema)
+        if key not in self._kept:
+            if len(self._kept) >= MOST_SCHEMAS:
+                self._kept.clear()
+            self._kept[key] = _compile(schema)
+        return self._kept[key]
 
 
-def _with_order(messages: Iterable[Mapping[str, Any]], schema: Schema) -> list[dict[str, Any]]:
-    """The messages with the schema told in the one system message, which comes first."""
-    order = "Answer with one JSON value that fits this JSON Schema, and nothing else:\n" + json.dumps(schema)
-    talk = [*map(dict, messages)]
-    if talk and talk[0].get("role") == "system" and isinstance(talk[0].get("content"), str):
-        return [{"role": "system", "content": f"{talk[0]['content']}\n\n{order}"}, *talk[1:]]
-    return [{"role": "system", "content": order}, *talk]
+class _Schema(Protocol):
+    """A JSON Schema, or a type: both are asked in the same way."""
+
+    @property
+    def schema(self) -> Any:
+        """The JSON Schema."""
+
+    def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
+        """The data that a value stands for, and everything that is wrong with it."""
 
 
-def _unusable(text: str, rule: str, why: str) -> ParseResult:
-    return ParseResult(False, None, (Issue("", why, rule),), text)
+def _key(schema: Any) -> Hashable:
+    """What a schema is kept under: its text, or the type itself; None for a type that cannot be a key."""
+    if schema is None or not isinstance(schema, Mapping):
+        return (type(schema), schema) if isinstance(schema, Hashable) else None
+    try:
+        return json.dumps(schema, sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
 
 
-def _was_meant(found: Extraction) -> bool:
-    return found.source != "thinking"
+def _compile(schema: Any) -> _Schema:
+    if schema is None or isinstance(schema, Mapping | bool):
+        return CompiledSchema(True if schema is None else schema)
+    from stage2_output.typed import TypedSchema, is_type
+
+    return TypedSchema(schema) if is_type(schema) else CompiledSchema(schema)  # which refuses it
+
+
+def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
+    """The last candidate that fits; or the last object, and what is wrong with it."""
+    ordered = sorted(found, key=lambda each: (each.source != "thinking", each.start))
+    for each in reversed(ordered):
+        result = _judged(text, each, judge, coerce)
+        if result.success or result.errors[0].rule == "complete":
+            return result
+    meant = max(
+        ordered, key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start)
+    )
+    return _judged(text, meant, judge, coerce)
+
+
+def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> ParseResult:
+    value, changes = found.value, tuple[str, ...]()
+    if coerce:
+        from stage2_output.coercion import coerce as put_right
+
+        value, changes = put_right(value, judge.schema)
+    data, issues = judge.load(value, coerce=coerce)
+    if issues:
+        return ParseResult(False, None, issues, text, found, changes)
+    return ParseResult(True, data, (), text, found, changes) if found.complete else _incomplete(text, found)
+
+
+def _hides_an_answer(piece: Broken | Extraction, best: Extraction, text: str) -> bool:
+    """Whether behind what was picked there is an object that could not be read, or not to its end, or by guess."""
+    if piece.start <= best.start or text[piece.start] not in "{｛":
+        return False
+    if piece.source == "thinking" and best.source != "thinking":
+        return False
+    return isinstance(piece, Broken) or not piece.complete or is_guess(piece)
+
+
+def _without_schema(text: str) -> ParseResult:
+    try:
+        only = extract_json(text)
+    except ExtractionError as error:
+        return _unusable(text, "json", str(error))
+    return ParseResult(True, only.value, (), text, only) if only.complete else _incomplete(text, only)
+
+
+def _cut_off(text: str) -> ParseResult:
+    try:
+        found = extract_json(text, truncated=True)
+    except ExtractionError:
+        found = None
+    return _unusable(text, "complete", "The reply was cut off. Write a shorter one.", found)
+
+
+def _incomplete(text: str, found: Extraction) -> ParseResult:
+    where, what = next((each.position, _GAPS[each.name]) for each in found.repairs if each.name in _GAPS)
+    why = f"The JSON that begins at character {found.start} is not complete: {what} at character {where}."
+    return _unusable(text, "complete", why, found)
+
+
+def _unusable(text: str, rule: str, why: str, found: Extraction | None = None) -> ParseResult:
+    return ParseResult(False, None, (Issue("", why, rule),), text, found)

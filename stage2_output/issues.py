@@ -1,40 +1,28 @@
 """What is wrong with a value, in words a model can act on.
 
-Where (a JSON pointer), which rule, what was expected, and the nearest name. The words never repeat the
-value: it may be long, secret, or an instruction. Knows the shape of the `jsonschema` library's errors and
-nothing else.
+Where (a JSON pointer), which rule, what was expected, the keys that were received, and the nearest name. The
+words never repeat a value: it may be long, secret, or an instruction. Knows the shape of the `jsonschema`
+library's errors and nothing else.
 """
 
-import difflib
-import json
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
-MOST_NAMES = 20
-"""Unknown properties that are named one by one; comparing names costs time, and more would not be read."""
+from stage2_output.branches import Branch, Choice, branches_of, choice, closest, possible
+from stage2_output.keys import MOST_NAMES, Keys, ValidationError
+from stage2_output.names import listed, nearest, order, quoted, step
+from stage2_output.sentences import either, kind, sentence, short, type_of
 
-ValidationError = Any
-"""`jsonschema.ValidationError`, whose type stubs call every attribute possibly unset."""
+MOST_FOUND = 100
+"""Issues of one value; to find and word more costs time that nobody would be glad of."""
 
-_TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
-# Each rule that compares with one number or text, and how to say it.
-_LIMITS = {
-    "minimum": "must be at least {}",
-    "maximum": "must be at most {}",
-    "exclusiveMinimum": "must be more than {}",
-    "exclusiveMaximum": "must be less than {}",
-    "multipleOf": "must be a multiple of {}",
-    "minLength": "must have at least {} characters",
-    "maxLength": "must have at most {} characters",
-    "minItems": "must have at least {} items",
-    "maxItems": "must have at most {} items",
-    "minProperties": "must have at least {} properties",
-    "maxProperties": "must have at most {} properties",
-    "pattern": "must match the pattern {}",
-    "const": "must be {}",
-}
+MORE = "more"
+"""The rule of the issue that says that there are more than `MOST_FOUND`."""
+
+# Rules behind which a name follows in the path to a schema, which must not be taken for a rule.
+_BEFORE_NAMES = {"properties", "patternProperties", "dependentSchemas", "dependencies"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class Issue:
         message: What is wrong, without the value.
         rule: The keyword of the schema that says so, such as "type" or "required".
         expected: The part of the schema that was not met.
-        hint: What to do instead, such as the nearest name; or None.
+        hint: The keys that were received, and what was probably meant; or None.
     """
 
     path: str
@@ -56,132 +44,208 @@ class Issue:
     hint: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _KeyIssue(Issue):
+    """One about the keys of an object, all of which are told with the first such issue.
+
+    Attributes:
+        received: The object.
+        sent: The key that is wrong, or stands for the missing one.
+        meant: The key that was meant.
+    """
+
+    received: Any = None
+    sent: str | None = None
+    meant: str | None = None
+
+
 def issues_of(errors: Iterable[ValidationError]) -> tuple[Issue, ...]:
-    """Put everything the library found into words, sorted by place, each once."""
-    found = [issue for error in errors for issue in _issues(error)]
-    unique = {(issue.path, issue.rule, issue.message): issue for issue in found}
-    return tuple(sorted(unique.values(), key=lambda issue: _place(issue.path)))
+    """Put what the library found into words, sorted by place, each once; () only where it found nothing.
+
+    Args:
+        errors: Its errors; of very many only the first are asked for.
+    """
+    errors = iter(errors)
+    if (first := next(errors, None)) is None:
+        return ()
+    words = _Words()
+    found = (issue for error in chain([first], errors) for issue in words.of(error))
+    return gathered(found) or (_unworded(first),)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most like this one, or None where none is near."""
-    by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower()[:200], by_lower, n=1, cutoff=0.6)
-    return by_lower[near[0]] if near else None
+def gathered(found: Iterable[Issue]) -> tuple[Issue, ...]:
+    """Issues as they are told: each once, sorted by place, at most `MOST_FOUND` and one that says so.
+
+    Args:
+        found: Issues in any order; no more are asked for than are told.
+    """
+    found = iter(found)
+    unique: dict[tuple[str, str, str], Issue] = {}
+    for issue in islice(found, 10 * MOST_FOUND):
+        unique.setdefault((issue.path, issue.rule, issue.message), issue)
+        if len(unique) > MOST_FOUND:
+            break
+    more = len(unique) > MOST_FOUND or next(found, None) is not None
+    told = sorted([*unique.values()][:MOST_FOUND], key=lambda issue: order(issue.path))
+    rest = [Issue("", f"has more wrong with it than these {len(told)}", MORE)] if more else []
+    return (*_with_keys(told), *rest)
 
 
-def _issues(error: ValidationError) -> Iterator[Issue]:
-    path = "".join(map(_step, error.absolute_path))
-    rule, expected = str(error.validator), error.validator_value
-    match rule:
-        case "required" if isinstance(expected, list):
-            yield _missing(path, error)
-        case "additionalProperties" | "unevaluatedProperties" if isinstance(error.instance, dict):
-            yield from _unknown(path, error)
-        case "anyOf" | "oneOf" if error.context:
-            yield from _closest_branch(error)
-        case "type":
-            is_ = _TYPE_NAMES.get(type(error.instance), "null")
-            yield Issue(path, f"must be {_either(expected)}, not {is_}", rule, expected)
-        case "enum":
-            near = nearest(error.instance, map(str, expected)) if isinstance(error.instance, str) else None
-            yield Issue(path, f"must be one of {_short(expected)}", rule, expected, _did_you_mean(near))
-        case _ if error.validator is None:  # the schema `false`, of which the library tells no place
-            yield Issue(path, "holds something where nothing is allowed", "false", False)
-        case _ if rule in _LIMITS:
-            yield Issue(path, _LIMITS[rule].format(_short(expected)), rule, expected)
-        case _:
-            yield Issue(path, f"does not meet the rule {rule}", rule, expected)
+class _Words:
+    """Words for the errors of one value; keeps what was worked out about each object's keys."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[int, int], Keys] = {}
+
+    def of(self, error: ValidationError) -> Iterator[Issue]:
+        """The issues an error amounts to."""
+        if not isinstance(error.instance, str) or not _is_about_a_name(error):
+            yield from self._of(error)
+            return
+        for issue in self._of(error):
+            path = issue.path + step(error.instance)
+            message = "is not allowed" if issue.rule == "false" else f"has a name that {issue.message}"
+            yield replace(issue, path=path, message=message, rule="propertyNames")
+
+    def _of(self, error: ValidationError) -> Iterator[Issue]:
+        path = "".join(map(step, error.absolute_path))
+        rule, expected = str(error.validator), error.validator_value
+        match rule:
+            case "required" if isinstance(expected, list):
+                yield from self._missing(path, error)
+            case "dependentRequired" | "dependencies":
+                yield from self._dependent(path, error)
+            case "additionalProperties" | "unevaluatedProperties":
+                yield from self._unknown(path, error)
+            case "anyOf" | "oneOf" if error.context:
+                yield from self._alternatives(path, error)
+            case "enum":
+                hint = _did_you_mean(error.instance, expected)
+                yield Issue(path, sentence(error), rule, expected, hint)
+            case _ if error.validator is None:  # the schema `false`, of which the library tells no place
+                yield Issue(path, "holds something where nothing is allowed", "false", False)
+            case _:
+                yield Issue(path, sentence(error), rule, expected)
+
+    def _missing(self, path: str, error: ValidationError) -> Iterator[Issue]:
+        keys = self._keys_of(error)
+        one = keys.missing.get(error.message)
+        for name in keys.missing.values() if one is None else [one]:
+            wanted, sent = keys.known.get(name, {}), keys.meant.get(name)
+            meant = None if sent is None else name
+            message = f"is missing{kind(wanted)}"
+            yield _KeyIssue(path + step(name), message, "required", wanted, None, keys.received, sent, meant)
+
+    def _dependent(self, path: str, error: ValidationError) -> Iterator[Issue]:
+        # The library tells one missing name at a time, and which one only in its message.
+        wanted = error.schema.get("properties", {})
+        for name, needed in error.validator_value.items():
+            for each in [needed] if isinstance(needed, str) else needed:
+                if error.message == f"{each!r} is a dependency of {name!r}":
+                    message = f"is missing{kind(wanted.get(each))}, and {quoted(name)} needs it"
+                    yield Issue(path + step(each), message, str(error.validator), error.validator_value)
+
+    def _unknown(self, path: str, error: ValidationError) -> Iterator[Issue]:
+        keys, rule = self._keys_of(error), str(error.validator)
+        expected = sorted(keys.known) if error.validator_value is False else error.validator_value
+        told = set(keys.meant.values())  # with the property that is missing
+        strangers = [name for name in keys.strangers if name not in told]
+        for name in strangers[:MOST_NAMES]:
+            if error.validator_value is not False:
+                yield Issue(path + step(name), sentence(error), rule, expected)
+                continue
+            message, meant = "is not a known property", nearest(name, keys.known)
+            yield _KeyIssue(path + step(name), message, rule, expected, None, keys.received, name, meant)
+        if len(strangers) > MOST_NAMES:
+            message = f"has {len(strangers)} unknown properties, too many to name them all"
+            yield Issue(path, message, rule, expected)
+
+    def _alternatives(self, path: str, error: ValidationError) -> Iterator[Issue]:
+        branches = [*branches_of(error)]
+        rule, expected = str(error.validator), error.validator_value
+        if names := _only_missing(possible(branches)):
+            several = " or ".join(" and ".join(map(quoted, each)) for each in names[:MOST_NAMES])
+            yield _KeyIssue(path, f"must have {several}", rule, expected, None, error.instance)
+        elif made := choice(branches):
+            yield _chosen(made)
+        else:
+            meant, is_clear = closest(branches)
+            for issue in chain.from_iterable(map(self.of, meant)):
+                # What kind of thing is missing is told by one alternative, and may be wrong for the others.
+                one_of_many = issue.rule == "required" and not is_clear
+                yield replace(issue, message="is missing", expected={}) if one_of_many else issue
+
+    def _keys_of(self, error: ValidationError) -> Keys:
+        # Kept by identity: value and schema live as long as their errors are looked at.
+        place = (id(error.instance), id(error.schema))
+        if place not in self._keys or error.validator == "unevaluatedProperties":
+            self._keys[place] = Keys(error)
+        return self._keys[place]
 
 
-def _missing(path: str, error: ValidationError) -> Issue:
-    # The library names the missing property only in its message, as Python would print it.
-    name = next(n for n in error.validator_value if n not in error.instance and repr(n) in error.message)
-    wanted = _properties(error).get(name, {})
-    kind = f" ({_either(wanted['type'])})" if isinstance(wanted, dict) and "type" in wanted else ""
-    sent = _sent_instead(error).get(name)
-    hint = f"you sent {_quoted(sent)}; did you mean {_quoted(name)}?" if sent is not None else None
-    return Issue(path + _step(name), f"is missing{kind}", "required", wanted, hint)
+def _with_keys(issues: list[Issue]) -> Iterator[Issue]:
+    """The issues with hints: the first one of each object tells its keys, unless they are named anyway."""
+    about_keys = [issue for issue in issues if isinstance(issue, _KeyIssue)]
+    unsaid = {id(issue.received): issue.received for issue in about_keys}
+    for received in [*unsaid.values()]:
+        named = {issue.sent for issue in about_keys if issue.received is received}
+        if named >= received.keys():
+            del unsaid[id(received)]
+    for issue in issues:
+        if isinstance(issue, _KeyIssue):
+            hint = _hint(issue, unsaid.pop(id(issue.received), {}))
+            yield Issue(issue.path, issue.message, issue.rule, issue.expected, hint)
+        else:
+            yield issue
 
 
-def _unknown(path: str, error: ValidationError) -> Iterator[Issue]:
-    known, rule = _properties(error), str(error.validator)
-    told = set(_sent_instead(error).values())  # with the property that is missing
-    strangers = [name for name in _strangers(error) if name not in told]
-    for name in strangers[:MOST_NAMES]:
-        hint = _did_you_mean(nearest(name, known))
-        yield Issue(path + _step(name[:80]), "is not a known property", rule, sorted(known), hint)
-    if len(strangers) > MOST_NAMES:
-        yield Issue(path, f"has {len(strangers) - MOST_NAMES} more unknown properties", rule, sorted(known))
+def _hint(issue: _KeyIssue, keys: Collection[str]) -> str | None:
+    instead = issue.rule == "required" and issue.sent is not None
+    words = [f"you sent {listed(keys or [str(issue.sent)])}"] if keys or instead else []
+    if issue.meant is not None:
+        of_many = f" instead of {quoted(str(issue.sent))}" if instead and len(keys) > 1 else ""
+        words.append(f"did you mean {quoted(issue.meant)}{of_many}?")
+    return "; ".join(words) or None
 
 
-def _strangers(error: ValidationError) -> list[str]:
-    """The properties the schema does not name."""
-    if error.validator == "unevaluatedProperties":  # only the library knows which other schemas name some
-        return [name for name in [*error.instance][: 10 * MOST_NAMES] if repr(name) in error.message]
-    schema = error.schema if isinstance(error.schema, dict) else {}
-    known, patterns = _properties(error), list(schema.get("patternProperties", {}))
-    strangers = [name for name in error.instance if name not in known]
-    return [name for name in strangers if not any(re.search(pattern, name) for pattern in patterns)]
+def _only_missing(branches: list[Branch]) -> list[list[str]]:
+    """For each of several alternatives the properties it misses, if that is all that is wrong with any of them."""
+    if len(branches) < 2 or any(each.validator != "required" or each.path for each in chain(*branches)):
+        return []
+    missing = [[Keys(error).missing.get(error.message, "") for error in branch] for branch in branches]
+    return missing if all(map(all, missing)) else []
 
 
-def _sent_instead(error: ValidationError) -> dict[str, str]:
-    """For each missing property the unknown one that was probably meant for it."""
-    if not _properties(error):
-        return {}
-    strangers = _strangers(error)[:MOST_NAMES]
-    required = error.schema.get("required", [])
-    missing = [name for name in required if name not in error.instance][:MOST_NAMES]
-    if len(missing) == len(strangers) == 1:
-        return {missing[0]: strangers[0]}  # one is missing and one is unknown: they mean each other
-    return {name: near for name in missing if (near := nearest(name, strangers)) is not None}
+def _chosen(made: Choice) -> Issue:
+    """The issue of a value that is none of those that several alternatives want."""
+    error, values, types = made
+    path = "".join(map(step, error.absolute_path))
+    if not values:
+        message = f"must be {either(types)}, not {type_of(error.instance)}"
+        return Issue(path, message, "type", types)
+    one_of = f"one of {short(values)}" if len(values) > 1 else short(values[0])
+    message = f"must be {' or '.join([one_of, *types])}"
+    return Issue(path, message, "enum", values, _did_you_mean(error.instance, values))
 
 
-def _closest_branch(error: ValidationError) -> Iterator[Issue]:
-    branches: dict[Any, list[ValidationError]] = {}
-    for each in error.context:
-        branches.setdefault(each.schema_path[0], []).append(each)
-    for each in max(branches.values(), key=_closeness):
-        yield from _issues(each)
+def _did_you_mean(value: Any, values: Iterable[Any]) -> str | None:
+    if not isinstance(value, str):
+        return None
+    near = nearest(value, (each for each in values if isinstance(each, str)))
+    return f"did you mean {quoted(near)}?" if near else None
 
 
-def _closeness(branch: list[ValidationError]) -> tuple[bool, bool, int, int]:
-    """The branch that was meant has the right constant and type; the value comes far into it; little is wrong."""
-    at_the_top = {error.validator for error in branch if len(error.path) <= 1}
-    right_type = all(error.validator != "type" or error.path for error in branch)
-    depth = max(len(error.path) for error in branch)
-    return (not at_the_top & {"const", "enum"}, right_type, depth, -len(branch))
+def _unworded(error: ValidationError) -> Issue:
+    path = "".join(map(step, error.absolute_path))
+    return Issue(path, "does not fit", str(error.validator), error.validator_value)
 
 
-def _place(path: str) -> list[tuple[bool, int, str]]:
-    """Sorts pointers as their places stand in a list: 2 before 10."""
-    return [
-        (not step.isdecimal(), int(step[:9]) if step.isdecimal() else 0, step) for step in path.split("/")
-    ]
-
-
-def _step(name: str | int) -> str:
-    """One step of a JSON pointer."""
-    return "/" + str(name).replace("~", "~0").replace("/", "~1")
-
-
-def _properties(error: ValidationError) -> dict[str, Any]:
-    found = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
-    return found if isinstance(found, dict) else {}
-
-
-def _did_you_mean(name: str | None) -> str | None:
-    return f"did you mean {_quoted(name)}?" if name else None
-
-
-def _quoted(name: str) -> str:
-    return f"`{name[:80]}`"
-
-
-def _either(types: Any) -> str:
-    return " or ".join(map(str, types)) if isinstance(types, list) else str(types)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 200 else text[:200] + " …"
+def _is_about_a_name(error: ValidationError) -> bool:
+    """Whether it was not a value that was looked at, but the name of a property."""
+    rules = iter(error.relative_schema_path)
+    for rule in rules:
+        if rule == "propertyNames":
+            return True
+        if rule in _BEFORE_NAMES:
+            next(rules, None)
+    return False

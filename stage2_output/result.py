@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from stage2_output.extract import Extraction
+from stage2_output.candidates import Extraction
 from stage2_output.issues import Issue
 
 
@@ -13,11 +13,13 @@ class ParseResult:
 
     Attributes:
         success: Whether `data` can be used.
-        data: The value, if it was found and fits; else None.
+        data: The value, if it was found, is complete and fits; else None.
         errors: Everything that is wrong; empty on success.
         raw: The text itself.
-        extraction: Where the value was found; None if there was none.
+        extraction: Where the value was found and what was mended; None if there was none.
+        coerced: What `coerce=True` changed, each with its place.
         attempts: How many replies were asked for; 0 if the text was given.
+        usage: What the replies used together, in the terms of the chat that was asked; None if it did not say.
     """
 
     success: bool
@@ -25,4 +27,6 @@ class ParseResult:
     errors: tuple[Issue, ...]
     raw: str = field(repr=False)
     extraction: Extraction | None = None
+    coerced: tuple[str, ...] = ()
     attempts: int = 0
+    usage: Any = None

@@ -1,13 +1,16 @@
 """Compile a JSON Schema once, and ask about many values.
 
-The `jsonschema` library decides what is valid; `issues.py` puts its findings into words. Schemas are read
-as written, `$ref`s to other places are never fetched, and a schema that is none is refused when it is
-compiled, not when it is used. Used by the controller, and by stage 3 for the arguments of tools.
+`checks.py` says at once that a value is valid, as most are. Of all others the `jsonschema` library decides,
+and `issues.py` puts its findings into words. Schemas are read as written, `$ref`s to other places are never
+fetched, and a schema that is none is refused when it is compiled, not when it is used. Used by the
+controller, and by stage 3 for the arguments of tools.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from stage2_output.bounds import CannotBeChecked, bounded, bounds
 from stage2_output.errors import InvalidSchema
 from stage2_output.issues import Issue, issues_of
 
@@ -26,7 +29,7 @@ class CompiledSchema:
     """A schema that was checked once.
 
     Args:
-        schema: A JSON Schema; draft 2020-12 unless its `$schema` says otherwise.
+        schema: A JSON Schema; draft 2020-12 unless its `$schema` says otherwise. Not to be changed afterwards.
 
     Raises:
         InvalidSchema: The schema breaks the rules of JSON Schema, or refers to something it does not hold.
@@ -34,19 +37,43 @@ class CompiledSchema:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._validator = _validator(schema)
+        self._validator, self._references = _validator(schema)
+        self._is_surely_valid = _short_way(schema)
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is valid."""
+        if self._is_surely_valid(value):
+            return True
+        try:
+            with bounds(value, self._references):
+                return self._validator.is_valid(value)
+        except CannotBeChecked:
+            return False
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Everything that is wrong with a value, in the order of places; empty if it is valid."""
+        if self._is_surely_valid(value):
+            return ()
         try:
-            return issues_of(self._validator.iter_errors(value))
-        except RecursionError:
-            return (Issue("", "is nested too deeply to be checked", "depth"),)
-        except ArithmeticError:
-            return (Issue("", "holds a number too large to be checked", "number"),)
+            with bounds(value, self._references):
+                return issues_of(self._validator.iter_errors(value))
+        except CannotBeChecked as error:
+            return (error.issue,)
+
+    def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
+        """The value, or None and everything that is wrong with it; a JSON Schema changes nothing."""
+        issues = self.issues(value)
+        return (None if issues else value), issues
 
 
-def _validator(schema: Schema) -> "Validator":
+def _short_way(schema: Schema) -> Callable[[Any], bool]:
+    from stage2_output.checks import compile_check  # as the library, at the first schema
+
+    return compile_check(schema) or (lambda value: False)
+
+
+def _validator(schema: Schema) -> tuple["Validator", int]:
+    """The library's validator, and how many references it may follow."""
     import jsonschema  # at first use: it costs as much as everything else here together
     from jsonschema_specifications import REGISTRY
 
@@ -57,10 +84,11 @@ def _validator(schema: Schema) -> "Validator":
     kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
         kind.check_schema(schema)
-        _look_up_references(schema)
+        references = _look_up_references(schema)
+        _read_patterns(schema)
         # Named, because the library's own default fetches unknown references from the network.
-        validator: Validator = kind(schema, registry=REGISTRY)
-        return validator
+        validator: Validator = bounded(kind)(_without_draft(schema), registry=REGISTRY)
+        return validator, references
     except jsonschema.SchemaError as error:
         raise InvalidSchema(
             f"The JSON Schema is wrong at {error.json_path}: {error.message[:200]}"
@@ -69,19 +97,33 @@ def _validator(schema: Schema) -> "Validator":
         raise InvalidSchema("The JSON Schema is nested too deeply.") from error
 
 
-def _look_up_references(schema: Schema) -> None:
+def _without_draft(schema: Schema) -> Schema:
+    """A schema as handed to the library, which takes a validator of its own where it meets a `$schema`."""
+    if isinstance(schema, bool):
+        return schema
+    return {name: each for name, each in schema.items() if name != "$schema"}
+
+
+def _look_up_references(schema: Schema) -> int:
+    """Refuse references that lead nowhere; how many there are."""
     from referencing.exceptions import Unresolvable
 
-    for reference, resolver in _references(schema):
-        try:
-            resolver.lookup(reference)
-        except Unresolvable as error:
-            text = f"The JSON Schema refers to {reference!r}, which it does not hold."
-            raise InvalidSchema(text) from error
+    count = 0
+    for part, resolver in _parts(schema):
+        count += "$recursiveRef" in part
+        for reference in (part.get("$ref"), part.get("$dynamicRef")):
+            try:
+                if isinstance(reference, str):
+                    resolver.lookup(reference)
+                    count += 1
+            except Unresolvable as error:
+                text = f"The JSON Schema refers to {reference!r}, which it does not hold."
+                raise InvalidSchema(text) from error
+    return count
 
 
-def _references(schema: Schema) -> Iterator[tuple[str, Any]]:
-    """Every reference in a schema, with the resolver that knows what it is relative to."""
+def _parts(schema: Schema) -> Iterator[tuple[Mapping[str, Any], Any]]:
+    """Every schema in a schema, with the resolver that knows what its references are relative to."""
     from jsonschema_specifications import REGISTRY
     from referencing import Resource
     from referencing.jsonschema import DRAFT202012
@@ -99,8 +141,22 @@ def _references(schema: Schema) -> Iterator[tuple[str, Any]]:
             continue
         if not names and isinstance(part.get("$id"), str) and part is not schema:
             resolver = resolver.in_subresource(resource(part))
+        if not names:
+            yield part, resolver
         for key, value in part.items():
-            if not names and key in ("$ref", "$dynamicRef") and isinstance(value, str):
-                yield value, resolver
-            elif names or key not in _VALUES:
+            if names or key not in _VALUES:
                 todo.append((value, resolver, not names and key in _NAMES))
+
+
+def _read_patterns(schema: Schema) -> None:
+    """Refuse patterns of properties that are none; older drafts allow them, and the library finds out too late."""
+    for part, _ in _parts(schema):
+        patterns = [*(part.get("patternProperties") or ())]
+        if "additionalProperties" in part:
+            patterns.append("|".join(patterns))  # as the library does to find the names that match none
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                text = f"The JSON Schema has a pattern that cannot be read: {pattern!r}, {error}."
+                raise InvalidSchema(text) from error

@@ -1,22 +1,26 @@
 """From the text a model wrote as arguments to a dict that fits the tool's schema, or a ToolError.
 
-Nothing is guessed and nothing is run on arguments that did not parse, not even with `{}`. The error names
-every argument that is wrong, so that the model can mend all of them at once. Knows no registry.
+Nothing is run on arguments that did not parse, not even with `{}`, nor on those that are not complete. What had
+to be mended is told along with them. The error names every argument that is wrong, so that the model can
+mend all of them at once. Knows no registry.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from stage2_output import OutputError, extract_json, issue_lines
+from stage2_output import OutputError, Repair, extract_json, issue_lines
 from stage3_tools.errors import ToolError
 from stage3_tools.tool import Tool
 
 
-def parse_arguments(tool: Tool, text: str) -> Any:
-    """Read and check the JSON text of a call's arguments; returns what `tool.execute` is given.
+def parse_arguments(tool: Tool, text: str) -> tuple[Any, tuple[Repair, ...]]:
+    """Read and check the JSON text of a call's arguments.
+
+    Returns:
+        What `tool.execute` is given, and what had to be mended to read it.
 
     Raises:
-        ToolError: It is no JSON object, or does not fit ("validation").
+        ToolError: It is no whole JSON object, or does not fit ("validation").
     """
     if not isinstance(text, str):
         raise _refusal(tool, f"The arguments of a call are JSON text, not {_kind(text)}.", ())
@@ -26,7 +30,9 @@ def parse_arguments(tool: Tool, text: str) -> Any:
         raise _refusal(tool, f"The arguments are not valid JSON. {error}", ()) from None
     if found.source != "bare":
         raise _refusal(tool, "The arguments must be one JSON object and nothing else.", ())
-    return check_arguments(tool, found.value)
+    if not found.complete:
+        raise _refusal(tool, "The arguments are not complete: something that was opened is never closed.", ())
+    return check_arguments(tool, found.value), found.repairs
 
 
 def check_arguments(tool: Tool, arguments: Any) -> Any:

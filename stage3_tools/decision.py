@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stage2_output import Issue, OutputController, ParseResult
+from stage2_output import Issue, OutputController, ParseResult, Repair
 
 TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -35,11 +35,13 @@ class ToolDecision:
         tool: The tool to call, or None to answer.
         arguments: The tool's arguments, unchecked.
         reply: The answer; what the model said besides, if a tool is called; or None.
+        repairs: What had to be mended in its JSON to read it.
     """
 
     tool: str | None
     arguments: dict[str, Any] = field(default_factory=dict)
     reply: str | None = None
+    repairs: tuple[Repair, ...] = field(default=(), repr=False, compare=False)
 
 
 def parse_tool_decision(
@@ -61,7 +63,7 @@ def parse_tool_decision(
     if result.extraction is not None and result.extraction.source == "thinking":
         thought = Issue("", "There is JSON in your thoughts only, and thoughts are not acted on.", "json")
         return replace(result, success=False, data=None, errors=(thought,), extraction=None)
-    data = result.data
+    data, repairs = result.data, result.extraction.repairs if result.extraction else ()
     if data["tool"] is None:
-        return ToolDecision(None, reply=data["reply"])
-    return ToolDecision(data["tool"], data.get("arguments") or {}, data.get("reply"))
+        return ToolDecision(None, reply=data["reply"], repairs=repairs)
+    return ToolDecision(data["tool"], data.get("arguments") or {}, data.get("reply"), repairs)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
+from stage2_output import Repair
 from stage3_tools.registry import ToolRegistry
 
 
@@ -28,16 +29,21 @@ class RequestParts:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The model asks for tools; they are the `tool_calls` of the message. An empty id is given one later."""
+    """The model asks for tools; they are the `tool_calls` of the message. An empty id is given one later.
+
+    `repairs` is what had to be mended in its text to read that.
+    """
 
     message: Message
+    repairs: tuple[Repair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FinalReply:
-    """The model answers the user with the text of the message."""
+    """The model answers the user with the text of the message, which `repairs` had to be made to read."""
 
     message: Message
+    repairs: tuple[Repair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

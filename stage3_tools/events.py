@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from stage0_gateway import Message, ToolCall, Usage
+from stage2_output import Repair
 from stage3_tools.result import ToolResult
 
 
@@ -36,12 +37,16 @@ class TurnStarted(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionMade(_Event):
-    """The model's reply was understood: it asks for `calls`, or answers with `reply`."""
+    """The model's reply was understood: it asks for `calls`, or answers with `reply`.
+
+    `repairs` is what had to be mended in the decision's JSON to read it.
+    """
 
     name: ClassVar[str] = "decision"
     text: str
     calls: tuple[ToolCall, ...] = ()
     reply: str | None = None
+    repairs: tuple[Repair, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,8 @@ stack, except that whoever cancels the task is obeyed. Knows no loop and no dial
 import asyncio
 import time
 import traceback
+from dataclasses import replace
+from typing import Any
 
 from stage0_gateway import ToolCall
 from stage3_tools.arguments import parse_arguments
@@ -29,27 +31,27 @@ async def execute_tool_call(registry: ToolRegistry, call: ToolCall) -> ToolResul
     started = time.perf_counter()
     try:
         tool = registry.get(call.name)
-        arguments = parse_arguments(tool, call.arguments)
+        arguments, repairs = parse_arguments(tool, call.arguments)
     except ToolError as refusal:
         refusal.details.setdefault("available_tools", [each.name for each in registry.list()])
         return failed(call, refusal, duration=time.perf_counter() - started)
+    result = await _run(tool, call, arguments)
+    return replace(result, repairs=repairs, duration=time.perf_counter() - started)
+
+
+async def _run(tool: Tool, call: ToolCall, arguments: Any) -> ToolResult:
     try:
         value = await tool.run(arguments)
         output = value if isinstance(value, ToolOutput) else ToolOutput(value)
         text = output_for_model(output.output)
+        return ToolResult(call.id, call.name, text, output.details, attempts=1)
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is None or task.cancelling():
             raise  # somebody wants this task to end
         error = ToolError("interrupted", f"{call.name} cancelled itself.")
-        return failed(
-            call, error, _status_after(tool, error), duration=time.perf_counter() - started, attempts=1
-        )
     except (Exception, SystemExit) as exception:  # a tool that calls sys.exit ends itself, not the program
         error = _with_traceback(error_of(exception), exception)
-        status = _status_after(tool, error)
-        return failed(call, error, status, duration=time.perf_counter() - started, attempts=1)
-    duration = time.perf_counter() - started
-    return ToolResult(call.id, call.name, text, output.details, duration=duration, attempts=1)
+    return failed(call, error, _status_after(tool, error), attempts=1)
 
 
 def failed(

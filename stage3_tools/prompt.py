@@ -94,9 +94,9 @@ class PromptDialect:
                 Message.assistant(text, raw_text=text), _cut_off(response) if cut else feedback(decision)
             )
         if decision.tool is None:
-            return FinalReply(Message.assistant(decision.reply or "", raw_text=text))
+            return FinalReply(Message.assistant(decision.reply or "", raw_text=text), decision.repairs)
         call = ToolCall("", decision.tool, json.dumps(decision.arguments, ensure_ascii=False))
-        return Calls(Message.assistant(decision.reply or "", [call], raw_text=text))
+        return Calls(Message.assistant(decision.reply or "", [call], raw_text=text), decision.repairs)
 
 
 def _cut_off(response: ChatResponse) -> str:

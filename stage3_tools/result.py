@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from stage0_gateway import Message, Part
+from stage2_output import Repair
 from stage3_tools.errors import ToolError
 
 ResultStatus = Literal["completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"]
@@ -46,6 +47,7 @@ class ToolResult:
         cached: Whether the output comes from an earlier call.
         status: "completed", "error", "rejected", "result_rejected", "interrupted" (it may be repeated), or
             "unknown_effect" (it was cut off and may have happened).
+        repairs: What had to be mended in the arguments to read them; a tool is not run on that unnoticed.
     """
 
     call_id: str
@@ -58,6 +60,7 @@ class ToolResult:
     attempts: int = 0
     cached: bool = False
     status: ResultStatus = "completed"
+    repairs: tuple[Repair, ...] = ()
 
     def as_message(self) -> Message:
         """The tool message that answers the call."""

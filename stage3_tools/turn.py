@@ -107,16 +107,17 @@ async def _carry_out(
 ) -> list[ToolCallRecord]:
     text = response.content
     match reading:
-        case Calls(message):
+        case Calls(message, repairs):
             message = await _with_ids(run, message)
             await run.transcript.append(message)
-            return await _answer(run, registry, text, message.tool_calls)
+            decision = DecisionMade(turn=run.turns, text=text, calls=message.tool_calls, repairs=repairs)
+            return await _answer(run, registry, decision)
         case FinalReply(message) if not message.text.strip():
             await run.transcript.append(Message.user(f"[Feedback]\n{_EMPTY}"))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
-        case FinalReply(message):
+        case FinalReply(message, repairs):
             await run.transcript.append(message)
-            run.emit(DecisionMade(turn=run.turns, text=text, reply=message.text))
+            run.emit(DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs))
         case Unusable(message, feedback):
             said = [message] if message.text else []  # servers refuse an empty message in the history
             await run.transcript.append(*said, Message.user(f"[Feedback]\n{feedback}"))
@@ -132,15 +133,13 @@ async def _with_ids(run: Run, message: Message) -> Message:
     return replace(message, tool_calls=tuple(calls))
 
 
-async def _answer(
-    run: Run, registry: ToolRegistry, text: str, calls: tuple[ToolCall, ...]
-) -> list[ToolCallRecord]:
+async def _answer(run: Run, registry: ToolRegistry, decision: DecisionMade) -> list[ToolCallRecord]:
     """Run the calls one after the other; each gets its result, also when this is cut off in the middle."""
-    records: list[ToolCallRecord] = []
+    calls, records = decision.calls, list[ToolCallRecord]()
     results: dict[str, ToolResult] = {}
     begun = ""  # the id of the call that was begun last
     try:
-        run.emit(DecisionMade(turn=run.turns, text=text, calls=calls))
+        run.emit(decision)
         for call in calls:
             if (task := asyncio.current_task()) and task.cancelling():
                 await asyncio.sleep(0)  # who was cancelled while something was written begins no further tool

@@ -3,16 +3,16 @@
     .venv/bin/python -m pytest docs/exercises/stage2.py
 
 All three tests fail with NotImplementedError until you write the functions; do them one after the other
-(`-k all_that_fit` runs only the first). You need nothing but the face of `stage2_output`. If you are stuck,
-look at what `extract_json` and `ParseResult` carry besides the value.
+(`-k without_guesses` runs only the first). You need nothing but the face of `stage2_output`. If you are
+stuck, look at what `ParseResult` and `Extraction` carry besides the value.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from stage0_gateway import Gateway, ScriptedModel
-from stage2_output import ParseResult
+from stage2_output import ParseResult, feedback
 
 PERSON = {
     "type": "object",
@@ -21,35 +21,35 @@ PERSON = {
 }
 
 
-def all_that_fit(text: str, schema: dict[str, Any]) -> list[Any]:
-    """Every JSON value in a text that fits a schema, in the order of the text.
+def without_guesses(text: str, schema: dict[str, Any], trusted: Collection[str]) -> ParseResult:
+    """Accept only data that was read without repairs, or with repairs that you trust.
 
-    `parse_and_validate` returns the last one that fits; a list of people in prose needs them all. Hint: an
-    `Extraction` says where its value begins and ends. What happens if you blank that out, and look again?
+    A comma too many is nothing. But is `{"name": Ada}` a string that lost its quotes, or the name of something?
+    Somebody who pays bills may rather ask again.
 
     Args:
         text: Anything a model wrote.
-        schema: What each value must be.
+        schema: What the value must be.
+        trusted: Names of repairs, such as "trailing_comma".
 
     Returns:
-        The values; an empty list if none fits.
+        The controller's result. If it is a success with a repair that is not trusted, it is a success no more:
+        no data, and one issue of the whole value, with the rule "repair", whose message names these repairs.
     """
     raise NotImplementedError
 
 
-def one_or_many(text: str, schema: dict[str, Any], most: int = 3) -> ParseResult:
-    """Accept one value that fits a schema, or a list of 1 to `most` of them.
+def fields_as_they_come(pieces: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Tell each field of the object in a stream once, as soon as it is whole.
 
-    Models asked for "the decisions" write a bare object when there is only one. Build a schema out of the
-    given one that allows both, let the controller judge, and spare the caller the difference.
+    A page that is filled in while the model writes shows a field when it is sure of it. Hint: a field that still
+    grows is not closed.
 
     Args:
-        text: Anything a model wrote.
-        schema: What each value must be.
-        most: The longest list to accept.
+        pieces: A reply, piece by piece.
 
-    Returns:
-        The controller's result; on success `data` is always a list.
+    Yields:
+        Name and value, in the order of the text; never a value that still grows.
     """
     raise NotImplementedError
 
@@ -75,32 +75,48 @@ async def ask_with_hints(
     raise NotImplementedError
 
 
-def test_all_that_fit():
-    """Three of six values fit, and one of them stands in a code fence."""
-    text = """I found {"name": "Ada", "age": 36} on {"page": 7}, and then:
-    ```json
-    {"name": "Grace", "age": 85}
-    ```
-    Not sure about {"name": "Alan"} or {"name": "A", "age": "41"}, but {"name": "Emmy", "age": 53} is right."""
-    found = all_that_fit(text, PERSON)
-    assert [each["name"] for each in found] == ["Ada", "Grace", "Emmy"]
-    assert all_that_fit("Nobody.", PERSON) == []
+def test_without_guesses():
+    """What was mended is trusted by its name; what is wrong anyway stays as the controller says it."""
+    ada, trusted = {"name": "Ada", "age": 36}, ("trailing_comma", "single_quotes")
+    assert without_guesses('{"name": "Ada", "age": 36}', PERSON, ()).data == ada
+    assert without_guesses("{'name': 'Ada', \"age\": 36,}", PERSON, trusted).data == ada
+
+    guessed = without_guesses('{"name": Ada, age: 36,}', PERSON, trusted)
+    assert (guessed.success, guessed.data) == (False, None)
+    assert [(issue.path, issue.rule) for issue in guessed.errors] == [("", "repair")]
+    told = feedback(guessed)
+    assert "unquoted_text" in told
+    assert "unquoted_key" in told
+    assert "trailing_comma" not in told
+
+    wrong = without_guesses('{"name": Ada, "age": "36"}', PERSON, ())
+    assert [(issue.path, issue.rule) for issue in wrong.errors] == [("/age", "type")]
+    assert without_guesses("Ada!", PERSON, ()).errors[0].rule == "json"
 
 
-def test_one_or_many():
-    """One is a list of one; too many, too few or wrong ones are errors with their place."""
-    ada, grace = {"name": "Ada", "age": 36}, {"name": "Grace", "age": 85}
-    assert one_or_many('Only one: {"name": "Ada", "age": 36}', PERSON).data == [ada]
-    both = '[{"name": "Ada", "age": 36}, {"name": "Grace", "age": 85}]'
-    assert one_or_many(both, PERSON).data == [ada, grace]
+def test_fields_as_they_come():
+    """However the text is cut, a field comes when its end has been read, and what is never closed never comes."""
+    text = 'So: {"name": "Ada \\u2764", "ships": [{"n": 1}, {}], "age": 36, "note": "a, b"} Done.'
+    fields = [("name", "Ada ❤"), ("ships", [{"n": 1}, {}]), ("age", 36), ("note", "a, b")]
+    for size in (1, 7, 1000):
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        assert [*fields_as_they_come(pieces)] == fields
 
-    too_many = one_or_many(both, PERSON, most=1)
-    assert not too_many.success
-    assert too_many.data is None
+    read: list[str] = []
 
-    wrong = one_or_many(both.replace("85", '"85"'), PERSON)
-    assert [(issue.path, issue.rule) for issue in wrong.errors] == [("/1/age", "type")]
-    assert not one_or_many("[]", PERSON).success
+    def letters() -> Iterator[str]:
+        for letter in text:
+            read.append(letter)
+            yield letter
+
+    came = {name: "".join(read) for name, _ in fields_as_they_come(letters())}
+    assert came["name"] == 'So: {"name": "Ada \\u2764"'
+    assert came["ships"].endswith('"ships": [{"n": 1}, {}]')
+    assert came["age"].endswith('"age": 36,')  # it could have become 360
+
+    cut_off = text[: text.index("}") + 3]  # in the middle of the ships
+    assert [*fields_as_they_come([cut_off])] == fields[:1]
+    assert [*fields_as_they_come(["I would rather ", "not say."])] == []
 
 
 def test_ask_with_hints():

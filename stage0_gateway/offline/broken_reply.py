@@ -1,8 +1,8 @@
 """Replies that a model gets wrong: the text, the call, the end, or the counts are not what they should be.
 
 Pure: the request and the teacher's reply go in, a spoiled reply comes out. What the prompt dialect writes as
-JSON text and what native calls carry as arguments is spoiled alike; where a reply has nothing of the kind,
-it stays as it was. Knows no format and no HTTP. Used by `faults.py`.
+JSON text, what native calls carry as arguments, and a reply by schema are spoiled alike; where a reply has
+nothing of the kind, it stays as it was. Knows no format and no HTTP. Used by `faults.py`.
 """
 
 import re
@@ -18,7 +18,7 @@ from stage0_gateway.offline.outcomes import outcomes_in
 from stage0_gateway.offline.reading import Reading, read
 from stage0_gateway.offline.teacher import call
 from stage0_gateway.parts import ToolCall
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 
@@ -73,16 +73,20 @@ def _saying(reply: ChatResponse, text: str) -> ChatResponse:
 
 
 def in_arguments(change: Callable[[_Arguments, str], _Arguments]) -> ReplyFault:
-    """A fault in one argument of each call: the first that the tool requires, else the first."""
+    """A fault in one argument of each call, or one field of a reply by schema: the first required, else the first."""
 
     def spoil(request: ChatRequest, reply: ChatResponse) -> ChatResponse:
-        tools = {tool.name: tool for tool in read(request).tools}
+        reading = read(request)
+        forms = {tool.name: tool.parameters for tool in reading.tools}
 
-        def spoiled(name: str, arguments: _Arguments) -> tuple[str, _Arguments]:
-            argument = _first_required(arguments, tools.get(name))
-            return name, change(arguments, argument) if argument else arguments
+        def spoiled(arguments: _Arguments, form: Mapping[str, Any]) -> _Arguments:
+            argument = _first_required(arguments, form)
+            return change(arguments, argument) if argument else arguments
 
-        return _with_calls(reply, spoiled)
+        fields = None if reading.schema is None or reply.tool_calls else json_object(reply.content)
+        if reading.schema is not None and fields:
+            return _saying(reply, to_json(spoiled(fields, reading.schema)))
+        return _with_calls(reply, lambda name, given: (name, spoiled(given, forms.get(name, {}))))
 
     return spoil
 
@@ -140,8 +144,8 @@ def _with_calls(
     return _saying(reply, to_json({**decision, "tool": tool, "arguments": given}))
 
 
-def _first_required(arguments: _Arguments, tool: ToolSpec | None) -> str | None:
-    required = tool.parameters.get("required") if tool else None
+def _first_required(arguments: _Arguments, form: Mapping[str, Any]) -> str | None:
+    required = form.get("required")
     names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     return next((name for name in (*names, *arguments) if name in arguments), None)
 

@@ -57,12 +57,12 @@ FAULTS: dict[str, Fault] = {
     ),
     "trailing_comma": Fault(
         "a comma after the last field",
-        "it is no JSON: feedback, then another try; no tool runs",
+        "extraction leaves it out and names the repair",
         replies.in_json(texts.trailing_comma),
     ),
     "single_quotes": Fault(
         "single quotes instead of double ones",
-        "it is no JSON: feedback, then another try; no tool runs",
+        "extraction reads them as double ones and names the repair",
         replies.in_json(texts.single_quotes),
     ),
     "not_json": Fault(
@@ -76,7 +76,7 @@ FAULTS: dict[str, Fault] = {
         replies.cut_in_the_middle,
     ),
     "empty_reply": Fault("no text and no call", "it is asked once more", replies.empty),
-    # What the model calls.
+    # What the model calls. The faults in arguments are also faults in the fields of a reply by schema.
     "wrong_argument_name": Fault(
         "a required argument has another name",
         "validation names the nearest argument",

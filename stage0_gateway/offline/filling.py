@@ -21,6 +21,7 @@ from stage0_gateway.offline.schema import (
     as_list,
     as_mapping,
     as_text,
+    blank,
     given,
     kind_of,
     member_named,
@@ -33,10 +34,7 @@ _LIST_GAP = re.compile(r"(?i)(?:[\s,?.;/&、，和与跟]|还有|\b(?:and|or|vs|
 _DEPTH = 6
 _WIDTH = 64
 _ORDER = {"number": 1, "integer": 1, "boolean": 2, "string": 3, "array": 4, "object": 5}
-_EMPTY: dict[str, Any] = {
-    **{"string": "", "number": 0, "integer": 0},
-    **{"boolean": False, "array": [], "object": {}},
-}
+_OTHER_KINDS = {"type", "items", "enum", "const", "anyOf", "oneOf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +71,19 @@ def fill_each(schema: Any, text: str, subject: frozenset[str] = frozenset()) -> 
 
 
 def complete(schema: Any, filled: Filled) -> dict[str, Any]:
-    """Put an empty value of the right type where one is missing: a reply must have every required field."""
-    properties = as_mapping(as_mapping(schema).get("properties"))
-    empty = {name: _EMPTY.get(kind_of(as_mapping(properties.get(name)))) for name in filled.missing}
-    return filled.arguments | empty
+    """Put a value that says nothing where one is missing: a reply must have every required field."""
+    properties = as_mapping(resolve(schema, schema).get("properties"))
+    every = filled.arguments | {name: blank(schema, properties.get(name)) for name in filled.missing}
+    return {name: every[name] for name in (*properties, *filled.missing) if name in every}
+
+
+def fill_reply(schema: Any, text: str) -> Any:
+    """A whole reply by a schema, of an object or of anything else: what the text does not say is blank."""
+    root = resolve(schema, schema)
+    if kind_of(root) == "object" or not _OTHER_KINDS & root.keys():
+        return complete(schema, fill(schema, text))
+    found = _Filling(schema, Sheet(text), frozenset())._value(wanted("value", "", True), root, 0)
+    return blank(schema, root) if found is NOTHING else found
 
 
 class _Filling:

@@ -20,6 +20,18 @@ SCANNED = 10_000
 Way = Literal["native", "decision", "text"]
 
 _FORMAT = '{"tool": '
+_TYPES = ("object", "array", "string", "integer", "number", "boolean")
+_PLAIN_SCHEMA = {
+    "type",
+    "items",
+    "enum",
+    "title",
+    "description",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,9 @@ def read(request: ChatRequest) -> Reading:
     system = "\n".join(message.text for message in request.messages if message.role == "system")
     asked_at = _asked_at(request.messages)
     question = request.messages[asked_at].text if 0 <= asked_at < len(request.messages) else ""
-    schema, question = _schema(request, system, question)
+    asked, question = _schema_told(question)
+    told, system = _schema_told(system)
+    schema = next((one for one in (request.response_schema, asked, told) if one is not None), None)
     decides = _FORMAT in system or _is_decision(schema)
     way: Way = "native" if request.tools else "decision" if decides else "text"
     earlier = outcomes_in(request.messages[:asked_at]) if asked_at > 0 else ()
@@ -105,16 +119,20 @@ def _described_tools(system: str) -> Iterator[ToolSpec]:
             )
 
 
-def _schema(request: ChatRequest, system: str, question: str) -> tuple[Mapping[str, Any] | None, str]:
-    """The schema for the reply, and the question without it."""
-    if request.response_schema is not None:
-        return request.response_schema, question
-    for text in (question, system):
-        for line in text.split("\n"):
-            plain = read_json(line) if line.lstrip().startswith("{") else None
-            if isinstance(plain, dict) and isinstance(plain.get("properties"), dict):
-                return plain, question.replace(line, "")
-    return None, question
+def _schema_told(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """The JSON Schema that a line of a text is, the first of several, and the text without such lines."""
+    lines = [(line, _schema_in(line)) for line in text.split("\n")]
+    schema = next((plain for _, plain in lines if plain is not None), None)
+    return schema, "\n".join(line for line, plain in lines if plain is None)
+
+
+def _schema_in(line: str) -> Mapping[str, Any] | None:
+    plain = read_json(line) if line.lstrip().startswith("{") else None
+    if not isinstance(plain, dict):
+        return None
+    is_form = isinstance(plain.get("properties"), dict) or isinstance(plain.get("$defs"), dict)
+    is_plain = plain.get("type") in _TYPES and plain.keys() <= _PLAIN_SCHEMA
+    return plain if is_form or is_plain else None
 
 
 def _is_decision(schema: Mapping[str, Any] | None) -> bool:

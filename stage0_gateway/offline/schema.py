@@ -3,6 +3,7 @@
 Nothing here raises, and everything is bounded. Knows no question and no tool. Used by `filling.py`.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,6 +15,7 @@ NOTHING: Any = object()
 
 _DEPTH = 6
 _WIDTH = 64
+_MOST_BLANKS = 500
 _ALIASES = {"dict": "object", "float": "number", "int": "integer", "bool": "boolean"}
 
 
@@ -73,6 +75,79 @@ def given(schema: Mapping[str, Any]) -> Any:
         if one and _is_shallow(one[0]):
             return one[0]
     return NOTHING
+
+
+def blank(root: Any, schema: Any) -> Any:
+    """A value that says nothing and fits: what the schema offers, else null, else the smallest of its type.
+
+    Covered are types, enums, anyOf/oneOf, required properties, and the limits of numbers, lengths and lists.
+    """
+    return _Blanks(root).of(schema, 0)
+
+
+class _Blanks:
+    """Makes blanks for one schema, and not without end."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._made = 0
+
+    def of(self, schema: Any, depth: int) -> Any:
+        self._made += 1
+        if depth > _DEPTH or self._made > _MOST_BLANKS:
+            return None
+        schema = resolve(self._root, schema)
+        if (offered := given(schema)) is not NOTHING:
+            return offered
+        branches = [*as_list(schema.get("anyOf")), *as_list(schema.get("oneOf"))][:8]
+        if _takes_null(schema, branches):
+            return None
+        if members := as_list(schema.get("enum")):
+            return members[0]
+        return self.of(branches[0], depth + 1) if branches else self._of_kind(schema, depth)
+
+    def _of_kind(self, schema: Mapping[str, Any], depth: int) -> Any:
+        match kind_of(schema):
+            case "integer" | "number":
+                return _number(schema)
+            case "boolean":
+                return False
+            case "object":
+                properties = as_mapping(schema.get("properties"))
+                names = [name for name in as_list(schema.get("required"))[:_WIDTH] if isinstance(name, str)]
+                return {name: self.of(properties.get(name), depth + 1) for name in names}
+            case "array":
+                least = min(_whole(schema.get("minItems")), _WIDTH)
+                return [self.of(schema.get("items"), depth + 1) for _ in range(least)]
+        return "?" * min(_whole(schema.get("minLength")), 1000)
+
+
+def _takes_null(schema: Mapping[str, Any], branches: list[Any]) -> bool:
+    every = [schema, *map(as_mapping, branches)]
+    return any(one.get("type") == "null" or "null" in as_list(one.get("type")) for one in every)
+
+
+def _number(schema: Mapping[str, Any]) -> int:
+    """0, or the whole number next to it that the limits allow."""
+    limits = {name: value for name, value in schema.items() if _is_number(value)}
+    number = 0
+    if "minimum" in limits:
+        number = max(number, math.ceil(limits["minimum"]))
+    if "exclusiveMinimum" in limits:
+        number = max(number, math.floor(limits["exclusiveMinimum"]) + 1)
+    if "maximum" in limits:
+        number = min(number, math.floor(limits["maximum"]))
+    if "exclusiveMaximum" in limits:
+        number = min(number, math.ceil(limits["exclusiveMaximum"]) - 1)
+    return number
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**15
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from stage0_gateway.messages import Message
 from stage0_gateway.offline.chatting import IDENTITY, ask_for, asks_who, chat
-from stage0_gateway.offline.filling import complete, fill
+from stage0_gateway.offline.filling import fill_reply
 from stage0_gateway.offline.outcomes import Outcome
 from stage0_gateway.offline.planning import Need, needs
 from stage0_gateway.offline.reading import Reading, read
@@ -26,7 +26,7 @@ MOST_CALLS = 8
 def answer(request: ChatRequest) -> Message:
     """Reply to a request as a model would: with a tool call, a decision, JSON by a schema, or words."""
     reading = read(request)
-    if asks_who(reading.question) and not reading.outcomes:
+    if asks_who(reading.question) and not reading.outcomes and reading.schema is None:
         return _say(reading, IDENTITY)
     wanted = needs(reading) if reading.tools and reading.choice != "none" else []
     open_needs = [need for need in wanted if not _was_made(need, reading.outcomes)]
@@ -51,7 +51,7 @@ def _words(reading: Reading, open_needs: Sequence[Need]) -> str:
 
 def _by_schema(reading: Reading) -> str:
     told = [reading.question, *(one.text for one in reading.outcomes if one.text)]
-    return _json(complete(reading.schema, fill(reading.schema, "\n".join(told))))
+    return _json(fill_reply(reading.schema, "\n".join(told)))
 
 
 def call(reading: Reading, tool: str, arguments: Mapping[str, Any]) -> Message:

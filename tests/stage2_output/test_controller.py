@@ -5,7 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel
-from stage2_output import Extraction, InvalidSchema, Issue, OutputController, ParseResult
+from stage2_output import Extraction, InvalidSchema, Issue, OutputController, ParseResult, Repair
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 MISSING = Issue("/n", "is missing (integer)", "required", {"type": "integer"})
@@ -47,7 +47,10 @@ def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
     [
         ("", "The text is empty."),
         ("no", "No JSON was found."),
-        ('a {"n": 1', "The JSON that begins at character 2 is never closed."),
+        (
+            'a {"n": 1, "n": 2}',
+            'The JSON that begins at character 2 has the key "n" twice in one object (at character 11).',
+        ),
     ],
 )
 def test_a_text_without_json_is_an_issue_and_not_an_exception(schema, text, why):
@@ -93,8 +96,9 @@ def test_where_nothing_fits_the_last_value_outside_thinking_is_blamed(text, blam
 )
 def test_a_draft_does_not_stand_in_for_a_broken_answer_behind_it(text, start):
     result = READ.parse_and_validate(text, SCHEMA)
-    assert (result.success, result.data, result.extraction) == (False, None, None)
-    assert result.errors[0].message.startswith(f"The JSON that begins at character {start} is ")
+    assert (result.success, result.data) == (False, None)
+    where = f"The JSON that begins at character {start} "
+    assert result.errors[0].message.startswith(where) or result.extraction.start == start
 
 
 def test_without_a_schema_extract_json_chooses():
@@ -109,9 +113,42 @@ def test_an_empty_value_is_a_value(text):
 
 
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
-@pytest.mark.parametrize("text", ['{"n": 1}', '{"n": 1', ""])
-def test_a_reply_that_was_cut_off_is_an_error_even_if_it_fits(schema, text):
-    assert READ.parse_and_validate(text, schema, truncated=True) == ParseResult(False, None, (CUT,), text)
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"n": 1}', Extraction({"n": 1}, 0, 8, "bare", (), False)),
+        ('{"n": 1', Extraction({"n": 1}, 0, 7, "bare", (Repair("missing_closer", 7),), False)),
+        ("", None),
+    ],
+)
+def test_a_reply_that_was_cut_off_is_an_error_even_if_it_fits(schema, text, found):
+    result = READ.parse_and_validate(text, schema, truncated=True)
+    assert result == ParseResult(False, None, (CUT,), text, found)
+
+
+NOT_WHOLE = "The JSON that begins at character 0 is not complete: "
+GAPS = {
+    '{"n": 1': "a closing bracket is missing at character 7.",
+    '{"s": "a, "n": 1}': "a closing quote is missing at character 8.",
+    '{"n": 1]': "a bracket of the other kind stands at character 7.",
+    '{"n": 1, ...}': "something was left out at character 9.",
+}
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
+@pytest.mark.parametrize(("text", "gap"), GAPS.items())
+def test_what_is_not_complete_is_no_data_though_it_fits(schema, text, gap):
+    result = READ.parse_and_validate(text, schema)
+    assert (result.success, result.data) == (False, None)
+    assert result.errors == (Issue("", NOT_WHOLE + gap, "complete"),)
+    assert (result.extraction.value["n"], result.extraction.complete) == (1, False)
+
+
+@pytest.mark.parametrize("text", ["{'n': 1,}", '{n: 1} // one', '```\n{"n": 1,}\n```'])
+def test_what_was_mended_is_data_and_says_so(text):
+    result = READ.parse_and_validate(text, SCHEMA)
+    assert (result.success, result.data) == (True, {"n": 1})
+    assert result.extraction.repairs
 
 
 def test_a_schema_that_is_none_is_the_developers_error_whatever_the_text():

@@ -1,6 +1,7 @@
 import pytest
 
-from stage2_output import Issue, OutputController, feedback, issue_lines
+from stage1_context import ApproximateCounter
+from stage2_output import CompiledSchema, Extraction, Issue, ParseResult, feedback, issue_lines
 
 SCHEMA = {
     "type": "object",
@@ -10,46 +11,96 @@ SCHEMA = {
 }
 
 
-def told(text, **options):
-    return feedback(OutputController().parse_and_validate(text, SCHEMA, **options))
+def told(value, schema=SCHEMA):
+    issues = CompiledSchema(schema).issues(value)
+    return feedback(ParseResult(False, None, issues, "", Extraction(value, 0, 0, "bare")))
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "problem",
     [
-        ("", "The text is empty. Answer with the JSON and nothing else."),
-        ("It is sunny.", "No JSON was found. Answer with the JSON and nothing else."),
-        (
-            'Well {"path": "a"',
-            "The JSON that begins at character 5 is never closed. Answer with the JSON and nothing else.",
-        ),
-        (
-            '{"path": "a", "path": "b"}',
-            'The JSON that begins at character 0 is not valid: the key "path" stands twice in one object. '
-            "Answer with the JSON and nothing else.",
-        ),
-        (
-            '{"file": "hunter2", "days": 0}',
-            "Your JSON does not fit:\n"
-            "- /days must be at least 1\n"
-            "- /path is missing (string); you sent `file`; did you mean `path`?",
-        ),
-        ("[]", "Your JSON does not fit:\n- the value must be object, not array"),
+        "No JSON was found.",
+        "The JSON that begins at character 5 is never closed.",
+        'The JSON that begins at character 12 is broken at character 40: the key "a" stands twice.',
     ],
-    ids=["empty", "prose", "unclosed", "duplicate", "everything at once", "the whole value"],
 )
-def test_a_model_is_told_everything_that_is_wrong(text, words):
-    assert told(text) == words
+def test_where_nothing_was_found_the_problem_is_told(problem):
+    result = ParseResult(False, None, (Issue("", problem, "json"),), "")
+    assert feedback(result) == f"{problem} Answer with the JSON and nothing else."
 
 
-def test_a_reply_that_was_cut_off_is_said_to_be():
-    assert told('{"path": "a"}', truncated=True) == (
+def test_where_only_a_part_was_found_it_is_not_said_to_be_of_a_wrong_kind():
+    cut = Issue("", "The reply was cut off. Write a shorter one.", "complete")
+    result = ParseResult(False, None, (cut,), "", Extraction({}, 0, 1, "bare", complete=False))
+    assert feedback(result) == (
         "The reply was cut off. Write a shorter one. Answer with the JSON and nothing else."
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (
+            {"file": "hunter2"},
+            "Your JSON does not fit:\n- /path is missing (string); you sent `file`; did you mean `path`?",
+        ),
+        (
+            {"file": "hunter2", "days": 0},
+            "Your JSON does not fit:\n"
+            "- /days must be at least 1\n"
+            "- /path is missing (string); you sent `file`, `days`; did you mean `path` instead of `file`?",
+        ),
+        ([], "Your JSON does not fit:\n- the value must be object, not array"),
+    ],
+    ids=["renamed", "everything at once", "the whole value"],
+)
+def test_a_model_is_told_everything_that_is_wrong(value, words):
+    assert told(value) == words
+
+
 def test_a_usable_reply_needs_no_words():
-    assert told('{"path": "a"}') == ""
+    assert feedback(ParseResult(True, {"path": "a"}, (), "")) == ""
+
+
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "location": {"type": "string", "description": "City and country"},
+        "unit": {
+            "anyOf": [{"enum": ["celsius", "fahrenheit", "kelvin"], "type": "string"}, {"type": "null"}]
+        },
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+        "include": {"type": "array", "items": {"enum": ["wind", "rain", "uv_index"]}, "maxItems": 3},
+    },
+    "required": ["location", "days"],
+    "additionalProperties": False,
+}
+STEP = {
+    "oneOf": [
+        {
+            "type": "object",
+            "properties": {"op": {"const": op}, "path": {"type": "string"}, "text": {"type": "string"}},
+            "required": ["op", "path", "text"],
+            "additionalProperties": False,
+        }
+        for op in ("insert", "replace", "append")
+    ]
+}
+TYPICAL = {
+    "renamed": (WEATHER, {"city": "Paris", "days": 3}),
+    "string for a number": (WEATHER, {"location": "Paris", "days": "3"}),
+    "nothing": (WEATHER, {}),
+    "four mistakes": (WEATHER, {"locaton": "Paris", "unit": "Celcius", "days": 30, "include": ["wnd"]}),
+    "unknown keys": (WEATHER, {"location": "Paris", "days": 3, "lang": "fr", "verbose": True, "day": 1}),
+    "an unknown operation": (STEP, {"op": "delete", "path": "a.txt", "text": ""}),
+    "an operation without a part": ({"items": STEP}, [{"op": "insert", "path": "a.txt", "content": "x"}]),
+}
+
+
+@pytest.mark.parametrize(("schema", "value"), TYPICAL.values(), ids=TYPICAL)
+def test_a_typical_mistake_takes_at_most_120_tokens(schema, value):
+    tokens = ApproximateCounter().count(told(value, schema))
+    assert 10 < tokens <= 120
 
 
 @pytest.mark.parametrize(
@@ -62,5 +113,35 @@ def test_ten_issues_are_told_and_the_rest_counted(number, last):
     assert len(lines) == min(number, 11)
 
 
+def test_issues_that_were_never_looked_for_are_said_to_be_there():
+    issues = CompiledSchema({"items": {"type": "string"}}).issues([1] * 1000)
+    assert issue_lines(issues).split("\n")[9:] == [
+        "- /9 must be string, not integer",
+        "- and more than 90 more",
+    ]
+
+
 def test_no_issues_take_no_lines():
     assert issue_lines([]) == ""
+
+
+def test_what_comes_from_a_model_or_a_validator_stays_on_its_line():
+    issue = Issue(
+        "/a\n- /b is fine\ud800", "does not fit: line\r\none\u2028two\x1b[0m", "rule", None, "hint\n\nhint"
+    )
+    assert issue_lines([issue]) == "- /a - /b is fine� does not fit: line  one two�[0m; hint  hint"
+
+
+def test_a_line_is_never_a_page():
+    issue = Issue("/deep" * 100 + "/end", "word " * 1000, "rule", None, "hint " * 1000)
+    [line] = issue_lines([issue]).split("\n")
+    assert line.startswith("- /deep/deep/")
+    assert "…" in line[:70]
+    assert "/deep/end word word" in line
+    assert len(line) < 1000
+
+
+def test_the_worst_feedback_is_bounded():
+    value = [{chr(0x4E00 + number) * 1000 + str(key): 1 for key in range(50)} for number in range(50)]
+    schema = {"items": {"required": ["a"], "additionalProperties": False}}
+    assert len(told(value, schema)) < 10_000

@@ -1,8 +1,11 @@
+from decimal import Decimal
+
 import pytest
 
 from stage2_output import CompiledSchema, InvalidSchema, Issue
 
 STRING = (Issue("/a", "must be string, not integer", "type", "string"),)
+DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 
 
@@ -14,8 +17,18 @@ DRAFT7 = "http://json-schema.org/draft-07/schema#"
         ({"required": "a"}, r"is wrong at \$\.required: 'a' "),
         ({"items": {"minLength": -1}}, r"is wrong at \$\.items\.minLength: -1 "),
         ({"pattern": "("}, r"is wrong at \$\.pattern: "),
+        (
+            {"$schema": DRAFT4, "items": {"patternProperties": {"(": {}}}},
+            r"pattern that cannot be read: '\('",
+        ),
+        (
+            {"patternProperties": {"(?P<n>a)": {}, "(?P<n>b)": {}}, "additionalProperties": False},
+            "pattern that cannot be read: .* redefinition of group name 'n'",
+        ),
         ("string", "is a mapping, not str"),
         (None, "is a mapping, not NoneType"),
+        (lambda: 0, "is a mapping, not function"),
+        (dict, "is a mapping, not type"),
     ],
 )
 def test_a_schema_that_is_none_is_refused_with_its_place(schema, why):
@@ -169,9 +182,65 @@ def test_true_takes_anything_and_unknown_properties_are_allowed_as_written():
     assert CompiledSchema({"properties": {"a": {}}}).issues({"b": 1}) == ()
 
 
-def test_a_number_too_large_to_be_divided_is_an_issue():
-    [issue] = CompiledSchema({"multipleOf": 0.3}).issues(10**400)
-    assert issue.path == ""
+@pytest.mark.parametrize("value", [10**400, float("nan"), float("inf")])
+def test_a_number_that_cannot_be_divided_is_an_issue(value):
+    compiled = CompiledSchema({"multipleOf": 0.3})
+    assert compiled.issues(value) == (Issue("", "holds a number too large to be checked", "number"),)
+    assert not compiled.fits(value)
+
+
+def test_a_number_too_large_for_a_rule_that_does_not_concern_it_is_valid():
+    compiled = CompiledSchema({"anyOf": [{"type": "null", "multipleOf": 0.3}, {"type": "integer"}]})
+    assert compiled.issues(10**400) == ()  # the library asks every rule of an alternative
+    assert compiled.fits(10**400)
+
+
+def test_many_unique_items_are_no_burden():
+    items = [{"a": number} for number in range(20_000)]  # each with each would take minutes
+    compiled = CompiledSchema({"items": {"type": "object"}, "uniqueItems": True})
+    assert compiled.issues(items) == ()
+    assert [issue.rule for issue in compiled.issues([*items, {"a": 5.0}])] == ["uniqueItems"]
+    assert [issue.path for issue in compiled.issues([*items, 5])] == ["/20000"]
+
+
+@pytest.mark.parametrize(("wanted", "value"), [(False, ["a", "a", 1]), (True, "aa"), (True, {"a": 1})])
+def test_only_items_that_shall_be_unique_are_compared(wanted, value):
+    compiled = CompiledSchema({"type": "array", "items": {"type": "string"}, "uniqueItems": wanted})
+    assert [issue.rule for issue in compiled.issues(value)] == ["type"]
+
+
+@pytest.mark.parametrize("items", [[(1,), (1,)], [Decimal(1), Decimal(1)]])
+def test_items_that_are_no_values_of_json_are_compared_by_the_library(items):
+    compiled = CompiledSchema({"uniqueItems": True})
+    assert [issue.rule for issue in compiled.issues(items)] == ["uniqueItems"]
+    assert compiled.issues(items[:1]) == ()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {
+            "allOf": [{"properties": {"a": {"type": "integer"}}}],
+            "required": ["a"],
+            "unevaluatedProperties": False,
+        },
+        {"$schema": DRAFT4, "enum": [{"a": 1}, {"a": 2}]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"const": {"a": 1}}}},
+    ],
+    ids=["known", "unevaluated", "draft 4", "reference"],
+)
+@pytest.mark.parametrize(
+    ("value", "fits"), [({"a": 1}, True), ({"a": 1.0}, True), ({"a": "1"}, False), ({}, False)]
+)
+def test_a_value_fits_where_nothing_is_wrong_with_it(schema, value, fits):
+    compiled = CompiledSchema(schema)
+    assert compiled.fits(value) is fits
+    assert (compiled.issues(value) == ()) is fits
+
+
+def test_what_cannot_be_checked_does_not_fit():
+    assert not CompiledSchema({"$ref": "#"}).fits(1)
 
 
 def test_a_schema_is_kept_as_it_was_written():

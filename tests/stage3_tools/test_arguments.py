@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output import Issue, OutputError, extract_json
+from stage2_output import Issue, OutputError, Repair, extract_json
 from stage3_tools import Tool, ToolError
 from stage3_tools.arguments import check_arguments, parse_arguments
 
@@ -23,7 +23,19 @@ def refusal(tool, text):
 
 
 def test_arguments_that_fit_come_as_they_were_written():
-    assert parse_arguments(READ, ' {"path": "ä.txt", "lines": 3}\n') == {"path": "ä.txt", "lines": 3}
+    given = parse_arguments(READ, ' {"path": "ä.txt", "lines": 3}\n')
+    assert given == ({"path": "ä.txt", "lines": 3}, ())
+
+
+def test_what_had_to_be_mended_is_told_with_the_arguments():
+    given = parse_arguments(READ, "{'path': \"a\",}")
+    assert given == ({"path": "a"}, (Repair("single_quotes", 1), Repair("trailing_comma", 12)))
+
+
+@pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', '{"path": "a"]', "{"])
+def test_arguments_that_are_not_complete_are_refused(text):
+    message = "The arguments are not complete: something that was opened is never closed."
+    assert refusal(READ, text).message == message
 
 
 @pytest.mark.parametrize(
@@ -54,7 +66,6 @@ def test_what_is_not_one_json_object_is_refused_even_by_a_tool_that_checks_nothi
         '{"a": -Infinity}',
         '{"a": 1e999}',
         '{"a": 1, "a": 2}',
-        '{"a": 1',
     ],
 )
 def test_what_is_not_json_is_refused_with_the_reason_and_never_taken_for_no_arguments(text):
@@ -80,7 +91,7 @@ def test_what_is_not_json_is_refused_with_the_reason_and_never_taken_for_no_argu
             [
                 "- /lines must be integer, not number",
                 "- /path must be string, not null",
-                "- /x is not a known property",
+                "- /x is not a known property; you sent `path`, `lines`, `x`",
             ],
         ),
     ],
@@ -115,7 +126,7 @@ def test_the_callers_mapping_is_copied():
 
 def test_a_tools_own_parser_turns_checked_arguments_into_what_it_is_given():
     tool = Tool("f", "", {"type": "object"}, print, parse=lambda arguments: sorted(arguments))
-    assert parse_arguments(tool, '{"b": 1, "a": 2}') == ["a", "b"]
+    assert parse_arguments(tool, '{"b": 1, "a": 2}') == (["a", "b"], ())
 
 
 def test_a_tools_own_parser_refuses_with_a_value_error():

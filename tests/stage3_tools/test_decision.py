@@ -46,7 +46,7 @@ def test_a_decision_is_read_wherever_it_stands(text, decision):
         ('"f"', [("", "type")]),
         ('{"tool": "f", "tool": "g"}', [("", "json")]),
         ('{"tool": "f", "arguments": {"x": NaN}}', [("", "json")]),
-        ('{"tool": "f", "arguments": {', [("", "json")]),
+        ('{"tool": "f", "arguments": {', [("", "complete")]),
     ],
 )
 def test_what_is_no_decision_comes_back_with_everything_that_is_wrong(text, issues):

@@ -2,32 +2,31 @@
 
 from dataclasses import replace as _replace
 
-from stage2_output import CompiledSchema as _CompiledSchema
-from stage2_output import ExtractionError as _ExtractionError
+from stage2_output import Issue as _Issue
 from stage2_output import OutputController as _OutputController
-from stage2_output import extract_json as _extract_json
 from stage2_output import feedback as _feedback
+from stage2_output import parse_partial as _parse_partial
 
 
-def all_that_fit(text, schema):
-    compiled, found = _CompiledSchema(schema), []
-    while True:
-        try:
-            each = _extract_json(text)
-        except _ExtractionError:
-            break
-        found.append(each)
-        text = text[: each.start] + " " * (each.end - each.start) + text[each.end :]
-    in_order = sorted(found, key=lambda each: each.start)
-    return [each.value for each in in_order if not compiled.issues(each.value)]
-
-
-def one_or_many(text, schema, most=3):
-    many = {"type": "array", "items": schema, "minItems": 1, "maxItems": most}
-    result = _OutputController().parse_and_validate(text, {"anyOf": [schema, many]})
-    if not result.success or isinstance(result.data, list):
+def without_guesses(text, schema, trusted):
+    result = _OutputController().parse_and_validate(text, schema)
+    names = [repair.name for repair in result.extraction.repairs] if result.success else []
+    guesses = sorted({*names} - {*trusted})
+    if not guesses:
         return result
-    return _replace(result, data=[result.data])
+    issue = _Issue("", f"could only be read with repairs: {', '.join(guesses)}", "repair")
+    return _replace(result, success=False, data=None, errors=(issue,))
+
+
+def fields_as_they_come(pieces):
+    text, told = "", 0
+    for piece in pieces:
+        text += piece
+        seen = _parse_partial(text)
+        fields = [*(seen.value or {}).items()]
+        whole = len(fields) - (len(seen.open) > 1)  # what is open within the object is its last field
+        yield from fields[told:whole]
+        told = whole
 
 
 async def ask_with_hints(chat, question, schema, hints):

@@ -75,6 +75,35 @@ def test_a_call_without_arguments_stays_as_it_was():
     assert replies.in_arguments(texts.renamed)(ASKED, bare) == bare
 
 
+FORM = replace(ASKED, tools=(), response_schema=WEATHER.parameters)
+FILLED = ChatResponse(Message.assistant(ARGUMENTS))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (texts.renamed, '{"unit": "C", "city_name": "Lima"}'),
+        (texts.retyped, '{"unit": "C", "city": ["Lima"]}'),
+        (texts.without, '{"unit": "C"}'),
+    ],
+)
+def test_in_a_reply_by_schema_the_first_required_field_is_spoiled(change, text):
+    assert replies.in_arguments(change)(FORM, FILLED).content == text
+
+
+def test_a_reply_by_schema_without_fields_stays_as_it_was():
+    for text in ("{}", "[1]", "Sunny."):
+        reply = ChatResponse(Message.assistant(text))
+        assert replies.in_arguments(texts.without)(FORM, reply) == reply
+
+
+def test_a_call_on_the_way_to_a_reply_by_schema_is_spoiled_as_a_call():
+    request = replace(ASKED, response_schema={"type": "object"})
+    reply = replace(NATIVE, message=native(CALL, text=ARGUMENTS))
+    spoiled = replies.in_arguments(texts.without)(request, reply)
+    assert spoiled.message == native(replace(CALL, arguments='{"unit": "C"}'), text=ARGUMENTS)
+
+
 def test_an_unknown_tool_is_like_a_known_one():
     assert replies.unknown_tool(ASKED, NATIVE).message == native(replace(CALL, name="get_weather_v2"))
     assert json.loads(replies.unknown_tool(ASKED, DECISION).content)["tool"] == "get_weather_v2"

@@ -111,6 +111,33 @@ async def test_a_decision_in_the_prompt_dialect_is_spoiled(model, stream, fault,
     assert (reply.content, reply.tool_calls, reply.finish_reason) == (text, (), "stop")
 
 
+FORM = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
+FILLED = '{"name": "Ada", "age": 36}'
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ("fenced", f"```json\n{FILLED}\n```"),
+        ("trailing_comma", f"{FILLED[:-1]},}}"),
+        ("single_quotes", FILLED.replace('"', "'")),
+        ("not_json", "name is Ada, age is 36"),
+        ("wrong_argument_name", FILLED.replace("name", "name_name")),
+        ("wrong_argument_type", FILLED.replace('"Ada"', '["Ada"]')),
+        ("missing_argument", '{"age": 36}'),
+        ("two_calls", FILLED),
+        (HEALTHY, FILLED),
+    ],
+)
+async def test_a_reply_by_schema_is_spoiled(model, stream, fault, text):
+    reply = await Asked(model, [fault], stream=stream).ask(Message.user("Ada is 36."), response_schema=FORM)
+    assert (reply.content, reply.finish_reason) == (text, "stop")
+
+
 def call(arguments: str = ARGUMENTS, name: str = "get_weather", call_id: str = "call_1") -> ToolCall:
     return ToolCall(call_id, name, arguments)
 

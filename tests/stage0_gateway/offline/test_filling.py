@@ -1,10 +1,11 @@
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway.offline.filling import Filled, complete, fill, fill_each
+from stage0_gateway.offline.filling import Filled, complete, fill, fill_each, fill_reply
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
@@ -93,6 +94,37 @@ def test_a_reply_by_schema_gets_an_empty_value_where_the_text_holds_none() -> No
     assert complete(schema, fill(schema, "In Oslo")) == {"city": "Oslo", "days": 0, "anything": None}
 
 
+def test_a_reply_by_schema_has_its_fields_in_the_order_of_the_schema() -> None:
+    schema = {
+        "$ref": "#/$defs/a",
+        "$defs": {"a": form({"n": WHOLE, "city": TEXT, "next": {"enum": ["x", "y"]}})},
+    }
+    assert list(complete(schema, fill(schema, "In Oslo")).items()) == [
+        ("n", 0),
+        ("city", "Oslo"),
+        ("next", "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "reply"),
+    [
+        (form({"city": TEXT, "days": WHOLE}), {"city": "Oslo", "days": 3}),
+        ({}, {}),
+        ({"type": ["object", "null"], "properties": {"days": WHOLE}, "required": ["days"]}, {"days": 3}),
+        (WHOLE, 3),
+        ({"type": "array", "items": WHOLE}, [3]),
+        ({"type": "array", "items": TEXT}, ["Oslo"]),
+        ({"enum": ["a month", "3 days"]}, "3 days"),
+        ({"anyOf": [form({"on": {"enum": ["x", "y"]}}), WHOLE]}, 3),
+        ({"type": "null"}, None),
+        ({"$ref": "#/$defs/n", "$defs": {"n": WHOLE}}, 3),
+    ],
+)
+def test_a_reply_by_schema_may_be_of_any_type(schema: Any, reply: Any) -> None:
+    assert fill_reply(schema, "3 days in Oslo") == reply
+
+
 SCHEMAS = st.recursive(
     st.sampled_from(
         [{}, TEXT, NUMBER, WHOLE, {"type": "boolean"}, {"$ref": "#"}, {"enum": [1, "a"]}, True, None, 3]
@@ -121,6 +153,7 @@ SCHEMAS = st.recursive(
 def test_no_schema_and_no_text_make_it_fail(schema: Any, text: str) -> None:
     for filled in fill_each(schema, text):
         complete(schema, filled)
+    json.dumps(fill_reply(schema, text))
 
 
 @given(

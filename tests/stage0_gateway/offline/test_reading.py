@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from stage0_gateway.messages import Message, ToolCall
 from stage0_gateway.offline.outcomes import Outcome
 from stage0_gateway.offline.reading import read
@@ -72,3 +74,29 @@ def test_the_schema_of_a_decision_is_a_way_to_answer_not_a_form() -> None:
     schema: dict[str, object] = {"properties": {"tool": {}, "arguments": {}, "reply": {}}}
     reading = read(ChatRequest("m", (Message.user("Hi"),), response_schema=schema))
     assert (reading.way, reading.schema) == ("decision", None)
+
+
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"tool": {"type": "string"}},
+    "required": ["tool"],
+}
+LIST: dict[str, object] = {"type": "array", "items": {"type": "integer"}}
+NODE: dict[str, object] = {"$ref": "#/$defs/n", "$defs": {"n": {"type": "object"}}}
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, LIST, NODE, {"type": "integer", "minimum": 1}])
+def test_a_schema_told_by_the_system_is_a_form(schema: dict[str, object]) -> None:
+    messages = (Message.system(f"Answer by this:\n{json.dumps(schema)}"), Message.user("Hi"))
+    reading = read(ChatRequest("m", messages))
+    assert (reading.way, reading.schema) == ("text", schema)
+    both = read(ChatRequest("m", messages, response_schema={"type": "object"}))
+    assert (both.way, both.schema) == ("text", {"type": "object"})
+
+
+@pytest.mark.parametrize(
+    "line", ['{"type": "text"}', '{"type": "integer", "value": 3}', '{"a": 1}', "{}", "{", "[]"]
+)
+def test_json_that_is_no_schema_belongs_to_the_question(line: str) -> None:
+    reading = read(ChatRequest("m", (Message.user(f"What is this?\n{line}"),)))
+    assert (reading.schema, reading.question) == (None, f"What is this?\n{line}")

@@ -9,6 +9,7 @@ from stage0_gateway.offline.schema import (
     as_list,
     as_mapping,
     as_text,
+    blank,
     given,
     kind_of,
     member_named,
@@ -130,6 +131,41 @@ def test_a_value_of_another_type_is_an_empty_one(value: Any) -> None:
     assert (as_mapping(value), as_list(value), as_text(value)) == expected
 
 
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({}, ""),
+        ({"type": "string", "minLength": 2}, "??"),
+        ({"type": "boolean"}, False),
+        ({"type": "null"}, None),
+        ({"type": ["string", "null"]}, None),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, None),
+        ({"oneOf": [{"type": "integer", "minimum": 2}, {"type": "string"}]}, 2),
+        ({"enum": ["x", "y"]}, "x"),
+        ({"type": "integer", "default": 7}, 7),
+        ({"type": "integer"}, 0),
+        ({"type": "integer", "minimum": 4.5}, 5),
+        ({"type": "integer", "exclusiveMinimum": 4}, 5),
+        ({"type": "integer", "maximum": -0.5}, -1),
+        ({"type": "integer", "exclusiveMaximum": 0}, -1),
+        ({"type": "number", "minimum": float("nan"), "maximum": float("inf")}, 0),
+        ({"type": "array", "items": {"type": "integer"}}, []),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 2}, [0, 0]),
+        ({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]}, {"a": 0}),
+        ({"$ref": "#/base"}, {"x": ""}),
+    ],
+)
+def test_a_blank_says_nothing_and_fits(schema: Any, value: Any) -> None:
+    assert blank(ROOT, schema) == value
+
+
+def test_a_schema_that_needs_itself_without_end_gets_a_blank_that_ends() -> None:
+    tree = {"type": "object", "properties": {"left": {"$ref": "#"}}, "required": ["left"]}
+    assert str(blank(tree, tree)).startswith("{'left': {'left': ")
+    wide = {"type": "array", "items": {"$ref": "#"}, "minItems": 10**9}
+    assert len(str(blank(wide, wide))) < 500_000
+
+
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["#", "#/allOf/0"]),
     lambda inner: (
@@ -149,4 +185,5 @@ def test_no_schema_makes_it_fail(schema: Any, text: str) -> None:
     assert isinstance(kind_of(resolved), str)
     members = [*as_list(resolved.get("enum")), NOTHING]
     assert member_named(members[:-1], text) in members
+    blank(schema, schema)
     assert given(resolved) in [*members, resolved.get("default"), resolved.get("const")]

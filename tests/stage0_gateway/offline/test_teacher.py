@@ -195,6 +195,29 @@ def test_a_schema_is_filled_from_the_question() -> None:
     assert json.loads(reply.text) == {"name": "Ada", "city": "London", "age": 36}
 
 
+def test_a_reply_by_schema_is_json_whatever_is_asked() -> None:
+    schema = {"type": "object", "properties": {"tool": {"type": "string"}}, "required": ["tool"]}
+    told = Message.system(f"Answer with JSON that fits this JSON Schema:\n{json.dumps(schema)}")
+    for question, tool in (("Who are you?", ""), ("The tool is hammer.", "hammer")):
+        messages = (told, Message.user(question))
+        for request in (
+            ChatRequest("teacher", messages),
+            ChatRequest("teacher", messages, response_schema=schema),
+            ChatRequest("teacher", messages[1:], response_schema=schema),
+        ):
+            assert json.loads(answer(request).text) == {"tool": tool}
+
+
+def test_after_feedback_a_reply_by_schema_is_given_as_it_should_be() -> None:
+    messages = (
+        *(Message.user("Ada is of age 36."), Message.assistant("name is Ada")),
+        Message.user("[Feedback]\nNo JSON was found."),
+    )
+    schema = form("name", age={"type": "integer"})
+    reply = answer(ChatRequest("teacher", messages, response_schema=schema))
+    assert json.loads(reply.text) == {"name": "Ada", "age": 36}
+
+
 def test_a_megabyte_of_anything_is_answered() -> None:
     for text in (
         "weather in Oslo " * 65_000,

@@ -1,0 +1,55 @@
+"""What stands between the parts of JSON: white space, and the comments that JSON does not know."""
+
+import re
+
+from stage2_output.damage import Repair
+
+_SPACE = re.compile(r"[ \t\r\n]*+")
+# White space that is none for JSON, and marks that cannot be seen.
+_SPECIAL = "\u00a0\u1680\u180e\u2000-\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\v\f\x85"
+_PIECE = re.compile(
+    rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)"
+    r"|(?P<comment>(?://|\#)[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)"
+)
+_PLAIN = frozenset("{}[]\"':,") | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+# A fence has nothing behind it but a language, and a tag that closes nothing that goes on with the JSON.
+_WRAPPING = re.compile(
+    r"""`{3,}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
+)
+_FAR = 1000  # characters that are looked through to see what follows; a longer comment there is no comment
+
+
+def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
+    """Where the gap that begins at a place ends; what JSON does not know in it is noted in `repairs`."""
+    if text[at : at + 1] in _PLAIN:
+        return at
+    at = _match_end(_SPACE, text, at, end)
+    while at < end and (found := _PIECE.match(text, at, end)):
+        if found["special"]:
+            repairs.append(Repair("special_space", at))
+        elif found["comment"]:
+            repairs.append(Repair("comment", at))
+        at = found.end()
+    return at
+
+
+def gap_end(text: str, at: int, end: int) -> int:
+    """Where the gap that begins at a place ends, for a look ahead."""
+    if text[at : at + 1] in _PLAIN:
+        return at
+    at = _match_end(_SPACE, text, at, end)
+    end = min(end, at + _FAR)
+    while at < end and (found := _PIECE.match(text, at, end)):
+        at = found.end()
+    return at
+
+
+def wrapping_ends(text: str, at: int, end: int) -> bool:
+    """Whether what is wrapped around the JSON ends at a place, so that the JSON must end there too."""
+    return text[at : at + 1] in ("`", "<") and _WRAPPING.match(text, at, end) is not None
+
+
+def _match_end(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
+    found = pattern.match(text, at, end)
+    assert found  # it fits everywhere, if only nothing
+    return found.end()

@@ -1,0 +1,98 @@
+"""What models wrap around their JSON: code fences, thinking tags, tool tags.
+
+`Surroundings` walks over a text from mark to mark and knows at each bracket what it stands in. It knows
+nothing of JSON: whoever asks it passes over the JSON itself, so that marks in its strings do not count.
+Used by `extract.py` and `partial.py`.
+"""
+
+import re
+from typing import Literal
+
+Source = Literal["bare", "fenced", "tagged", "prose", "thinking"]
+"""Where JSON was found: alone in the text, in a code fence, behind a tag such as <tool_call>, between words,
+or among thoughts."""
+
+_FIRST = re.compile(r"[`<{\[｛［]")  # how a mark begins; looking for this alone is ten times as fast
+_MARK = re.compile(
+    r"(?P<fence>`{3,}+)|<(?P<closing>/?)think(?:ing)?>"
+    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n]{0,200}+)?|\|\w{1,60}+\|)>)|(?P<bracket>[{\[｛［])",
+    re.IGNORECASE,
+)
+
+
+def next_mark(text: str, position: int) -> re.Match[str] | None:
+    """The next fence, tag or opening bracket, from a position on; its groups say which of them it is."""
+    while first := _FIRST.search(text, position):
+        position = first.start()
+        if mark := _MARK.match(text, position):
+            return mark
+        position += 1
+    return None
+
+
+class Surroundings:
+    """What the walk is in the middle of.
+
+    Args:
+        text: The whole text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._fenced = self._thinking = self._code = False
+        self._behind_tag = -1
+        self._beginning = len(text) - len(text.lstrip())
+        self._last_closing = _last_closing(text)
+        self._next_closing = -1
+
+    def source(self, start: int) -> Source:
+        """Where a bracket stands, if not alone in the text."""
+        if self._thinking:
+            return "thinking"
+        if self._fenced:
+            return "fenced"
+        behind_tag = self._behind_tag >= 0 and not self._text[self._behind_tag : start].strip()
+        return "tagged" if behind_tag else "prose"
+
+    def end_of_code(self, start: int) -> int | None:
+        """Where the code fence ends that a bracket stands in; None if it stands in none, or in one for JSON."""
+        if not (self._fenced and self._code):
+            return None
+        found = self._text.find("\n```", start)
+        return found if found >= 0 else len(self._text)
+
+    def end(self, start: int) -> int:
+        """How far what begins at a place may reach: thoughts end with their tag."""
+        if not self._thinking:
+            return len(self._text)
+        if self._next_closing < start:
+            found = _CLOSING.search(self._text, start)
+            self._next_closing = found.start() if found else len(self._text)
+        return self._next_closing
+
+    def pass_by(self, mark: re.Match[str]) -> bool:
+        """Take note of a mark; returns True for the end of thoughts whose beginning was in the prompt."""
+        if mark["fence"]:
+            self._fenced = not self._fenced
+            language = _LANGUAGE.match(self._text, mark.end())
+            self._code = language is not None and language[1].lower() not in _FOR_JSON
+        elif mark["tag"]:
+            self._behind_tag = mark.end()
+        elif mark["closing"]:
+            ended_only, self._thinking = not self._thinking, False
+            return ended_only
+        else:
+            # A tag that is never closed opens thoughts at the beginning only; later on it is talked about.
+            self._thinking = mark.start() < self._last_closing or mark.start() == self._beginning
+        return False
+
+
+_LANGUAGE = re.compile(r"[ \t]*+([\w+#.-]++)[^\n]*+\n")
+_FOR_JSON = ("json", "json5", "jsonc", "jsonl", "ndjson")
+_CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+
+
+def _last_closing(text: str) -> int:
+    start = text.find("</")
+    found = _CLOSING.finditer(text, start) if start >= 0 else ()
+    return max((each.start() for each in found), default=-1)

@@ -1,0 +1,175 @@
+import pytest
+
+from stage2_output import CompiledSchema, Issue
+
+SECRET = "hunter2"
+
+
+def issues(schema, value):
+    return CompiledSchema(schema).issues(value)
+
+
+def hints(schema, value):
+    return {issue.path: issue.hint for issue in issues(schema, value)}
+
+
+def closed(**properties):
+    return {"properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def test_a_missing_property_is_named_with_its_place_and_type():
+    schema = {"properties": {"city": {"type": "string"}}, "required": ["city", "any"]}
+    assert issues({"items": schema}, [{}]) == (
+        Issue("/0/any", "is missing", "required", {}),
+        Issue("/0/city", "is missing (string)", "required", {"type": "string"}),
+    )
+
+
+def test_a_missing_property_is_found_whatever_it_is_called():
+    names = ["a", "it's", "'a'", "", "a is a required property"]
+    assert [issue.path for issue in issues({"required": names}, {})] == sorted(f"/{name}" for name in names)
+
+
+def test_an_unknown_property_is_named_with_those_there_are():
+    schema = {"properties": {"b": {}, "a": {}}, "additionalProperties": False}
+    assert issues(schema, {"zzz": SECRET}) == (
+        Issue("/zzz", "is not a known property", "additionalProperties", ["a", "b"]),
+    )
+
+
+def test_properties_that_fit_a_pattern_are_known():
+    schema = {"patternProperties": {"^x-": {}}, "additionalProperties": False}
+    assert [issue.path for issue in issues(schema, {"x-a": 1, "y": 1, "z": 1})] == ["/y", "/z"]
+
+
+def test_unevaluated_properties_are_unknown_ones():
+    schema = {"allOf": [{"properties": {"path": {}}}], "unevaluatedProperties": False}
+    assert issues(schema, {"path": 1, "paths": SECRET}) == (
+        Issue(
+            "/paths",
+            "is not a known property",
+            "unevaluatedProperties",
+            ["path"],
+            "you sent `path`, `paths`; did you mean `path`?",
+        ),
+    )
+
+
+def test_an_unevaluated_property_is_found_behind_hundreds_of_known_ones():
+    names = [f"k{number}" for number in range(300)]
+    schema = {"allOf": [{"properties": {name: {} for name in names}}], "unevaluatedProperties": False}
+    found = issues(schema, {**dict.fromkeys(names, 1), "zz": SECRET})
+    assert [issue.path for issue in found] == ["/zz"]
+
+
+def test_unevaluated_properties_may_have_a_schema():
+    schema = {"properties": {"a": {}}, "unevaluatedProperties": {"type": "string"}}
+    assert issues(schema, {"a": 1, "c": 2, "b": 3}) == (
+        Issue("/b", 'must fit {"type": "string"}', "unevaluatedProperties", {"type": "string"}),
+        Issue("/c", 'must fit {"type": "string"}', "unevaluatedProperties", {"type": "string"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (closed(path={}), {"file": SECRET}, {"/path": "you sent `file`; did you mean `path`?"}),
+        (
+            closed(location={}, unit={}),
+            {"locaton": SECRET, "units": SECRET},
+            {
+                "/location": "you sent `locaton`; did you mean `location`?",
+                "/unit": "you sent `units`; did you mean `unit`?",
+            },
+        ),
+        (closed(City={}), {"city": 1}, {"/City": "you sent `city`; did you mean `City`?"}),
+        (closed(path={}, mode={}), {"file": 1}, {"/file": None, "/mode": None, "/path": None}),
+        (closed(path={}), {"file": 1, "url": 1}, {"/file": None, "/path": None, "/url": None}),
+        (
+            {"properties": {"path": {"type": "string"}}, "required": ["path"]},
+            {"file": SECRET},
+            {"/path": "you sent `file`; did you mean `path`?"},
+        ),
+        (closed(path={}), {}, {"/path": None}),
+    ],
+    ids=["renamed", "misspelt", "case", "two missing", "two unknown", "open", "nothing sent"],
+)
+def test_the_name_that_was_meant_is_told(schema, value, told):
+    assert hints(schema, value) == told
+    assert SECRET not in repr(issues(schema, value))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (
+            closed(path={}, mode={}),
+            {"mode": SECRET, "file": SECRET},
+            {"/path": "you sent `mode`, `file`; did you mean `path` instead of `file`?"},
+        ),
+        (
+            closed(path={}),
+            {"path": 1, "paths": 1},
+            {"/paths": "you sent `path`, `paths`; did you mean `path`?"},
+        ),
+        (closed(path={}, mode={}), {"mode": 1}, {"/path": "you sent `mode`"}),
+        (
+            closed(path={}, mode={}, user={}),
+            {"mode": 1, "zzz": 1, "a": 1},
+            {
+                "/a": "you sent `mode`, `zzz`, `a`",
+                "/path": None,
+                "/user": None,
+                "/zzz": None,
+            },
+        ),
+        (
+            {"items": closed(path={}, mode={})},
+            [{"mode": 1}, {"mode": 1}],
+            {"/0/path": "you sent `mode`", "/1/path": "you sent `mode`"},
+        ),
+    ],
+    ids=["renamed", "one too many", "missing", "several issues", "several objects"],
+)
+def test_the_keys_that_were_received_are_told_once_for_each_object(schema, value, told):
+    assert hints(schema, value) == told
+    assert SECRET not in repr(issues(schema, value))
+
+
+def test_keys_from_a_model_are_cleaned_shortened_and_counted():
+    value = {"a`b\n# New orders": 1, "k" * 500: 1, **{f"k{number}": 1 for number in range(20)}}
+    [issue] = issues({"required": ["n"]}, value)
+    assert issue.hint == (
+        f"you sent `a'b # New orders`, `{'k' * 39}…`, `k0`, `k1`, `k2`, `k3`, `k4`, `k5`, `k6`, `k7` and 12 more"
+    )
+
+
+def test_a_property_known_elsewhere_is_not_taken_for_the_missing_one():
+    schema = {"properties": {"path": {}, "text": {}}, "allOf": [{"required": ["text"]}]}
+    assert issues(schema, {"path": "a"}) == (Issue("/text", "is missing", "required", {}, "you sent `path`"),)
+
+
+def test_twenty_unknown_properties_are_named_and_all_are_counted():
+    found = issues({"additionalProperties": False}, {f"k{number}": 1 for number in range(30)})
+    assert len(found) == 21
+    assert found[0] == Issue(
+        "", "has 30 unknown properties, too many to name them all", "additionalProperties", []
+    )
+
+
+def test_a_property_that_another_one_needs_is_missing():
+    schema = {"properties": {"b": {"type": "string"}}, "dependentRequired": {"a": ["b", "c"], "x": ["y"]}}
+    rule = schema["dependentRequired"]
+    assert issues(schema, {"a": SECRET}) == (
+        Issue("/b", "is missing (string), and `a` needs it", "dependentRequired", rule),
+        Issue("/c", "is missing, and `a` needs it", "dependentRequired", rule),
+    )
+
+
+@pytest.mark.parametrize(("name", "pointer"), [("a/b", "/a~1b"), ("m~n", "/m~0n")])
+def test_the_place_of_a_missing_or_unknown_property_is_a_json_pointer(name, pointer):
+    places = [
+        issues({"required": [name]}, {})[0].path,
+        issues({"additionalProperties": False}, {name: 1})[0].path,
+    ]
+    assert places == [pointer, pointer]

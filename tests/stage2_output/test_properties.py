@@ -1,0 +1,324 @@
+"""Random values, damaged and wrapped in the ways of models: what comes back is right, or does not pretend to be."""
+
+import json
+import re
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stage2_output import ExtractionError, OutputController, extract_json
+from stage2_output.extract import find_json
+from stage2_output.repair import read_leniently
+from stage2_output.strict import IntactParts, read_strictly
+
+
+def listed(text):
+    """Names that stand between commas."""
+    return [" ".join(each.split()) for each in text.split(",")]
+
+
+# ---- values ----
+
+MARKS = [
+    *"\",:{}[]'` \n\\ab1.-+=()<>é中😀“”‘’，：",
+    "# ",
+    *listed("//, /*, */, ```, </a>, <think>, </think>, ..."),
+]
+WORDS = ["no,", *listed("a, big, city, it's, don't, 5, e.g., é, 中文, (so), x-y, 3.5, true, null, at:")]
+ODD = ["true", "null", "12", "", " ", "\t\x00", "\u2028", 'say "hi" to', "C:\\new\\d"]
+HOSTILE = st.lists(st.sampled_from(MARKS), max_size=6).map("".join)
+TEXTS = HOSTILE | st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.sampled_from(ODD)
+NAMES = st.sampled_from(["a", "b", "name", "k1", "x_y", "value", "tool", "arguments"])
+NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.just(0.5)
+
+
+SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
+INNER = st.recursive(
+    SCALARS,
+    lambda each: st.lists(each, max_size=4) | st.dictionaries(NAMES | TEXTS, each, max_size=4),
+    max_leaves=8,
+)
+ANY = st.lists(INNER, max_size=4) | st.dictionaries(NAMES | TEXTS, INNER, max_size=4)
+
+
+def same(one, other):
+    return json.dumps(one) == json.dumps(
+        other
+    )  # tells 1 from True and from 1.0, and looks at the order of keys
+
+
+# ---- damages ----
+
+INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, single quotes, smart quotes,
+    full-width punctuation, full-width quotes, backtick quotes, triple quotes, joined strings, unquoted key,
+    unquoted text, comment, special space, foreign literal, foreign escape, unescaped newline, unescaped quote,
+    unescaped apostrophe, unescaped backslash, wrong closer, ellipsis""")
+OUTSIDE = listed(
+    "missing closers, extra closers, double encoding, escaped quotes, byte order mark, doubled braces"
+)
+COMMENTS = ["/* c */", '/* "x": 1, */', "// c\n", "// it's }\n", "# c\n", '# "c": [\n', "/*\n*/"]
+SPACES = ["\u00a0", "\u2003", "\u200b", "\ufeff", "\u3000", "\v", "\f", "\x85", "\u2028"]
+SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+WIDE = dict(zip("{}[],:", "｛｝［］，：", strict=True))
+
+# Where nobody could know better, a damage is not done.
+# A quote next to structure may as well be structure: `a", "b": "c` without its escapes is two members.
+LIKE_STRUCTURE = re.compile(r'(?:^|[",:{}\[\]，：])\s*"|"\s*(?:$|[",:{}\[\]，：<`+#/])')
+# So may an apostrophe that does not stand within a word, and a backslash that makes an escape of a letter.
+WITHIN_WORDS = re.compile(r"(?:[^']|(?<=[a-zé])'(?=[a-zé]))*")
+REAL_ESCAPE = re.compile(r"\\(?=[^a-zA-Z]|[bfnrtuxU]|\Z)")
+# Text without quotes: not what is a value of its own, not two texts without a comma between them, not with a
+# comment that touches it (`a#b`), and not first in a list, for "[see below]" in prose is no JSON. Neither is
+# `{word # ...` or `{word {`: behind a key without quotes its colon comes at once.
+BARE_WORDS = re.compile(r"(?!(?:true|false|null)\b)[a-zé中文][-a-zé中文 ]*(?<! )")
+
+
+class Writer:
+    """Writes a value as JSON, with the damages it is told to do, each at some of its places."""
+
+    def __init__(self, random, damages):
+        self._random, self._damages = random, damages
+
+    def _does(self, damage):
+        return damage in self._damages and self._random.random() < 0.5
+
+    def write(self, value, *, first=False):
+        if isinstance(value, dict):
+            return self._joined("{", [self._member(key, each) for key, each in value.items()], "}")
+        if isinstance(value, list):
+            items = [self.write(each, first=number == 0) for number, each in enumerate(value)]
+            return self._joined("[", items, "]")
+        if isinstance(value, str):
+            return self._text(value, first)
+        if isinstance(value, bool | None) and self._does("foreign literal"):
+            return repr(value) if value is not None or self._random.random() < 0.5 else "undefined"
+        return json.dumps(value)
+
+    def _joined(self, begin, parts, end):
+        text = self._mark(begin) + ("," if self._does("leading comma") else "")
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            comma = "" if last or self._does("missing comma") else self._mark(",")
+            text += self._gap() + part + (self._gap() + comma if comma else "" if last else self._space())
+        if self._does("ellipsis"):
+            text += (", " if parts else "") + "..."
+        elif parts and self._does("trailing comma"):
+            text += self._gap() + ","
+        if self._does("wrong closer"):
+            end = {"}": "]", "]": "}"}[end]
+        return text + self._gap() + self._mark(end)
+
+    def _mark(self, mark):
+        return WIDE[mark] if self._does("full-width punctuation") else mark
+
+    def _member(self, key, value):
+        if key.isidentifier() and self._does("unquoted key"):
+            return key + ("=>" if self._does("missing colon") else self._mark(":")) + self.write(value)
+        if self._does("missing colon"):
+            return (
+                self._quoted(key, is_key=True) + self._random.choice([" ", " => ", "=>"]) + self.write(value)
+            )
+        colon = self._gap() + self._mark(":") + self._gap()
+        return self._quoted(key, is_key=True) + colon + self.write(value)
+
+    def _space(self):
+        return self._random.choice([" ", "\n", "\n  "])
+
+    def _gap(self):
+        gap = self._random.choice(["", "", " ", "\n"])
+        if self._does("comment"):
+            touches = "" if "unquoted text" not in self._damages else " "
+            gap += self._random.choice([touches, " ", "\n"]) + self._random.choice(COMMENTS)
+        if self._does("special space"):
+            gap += self._random.choice(SPACES)
+        return gap
+
+    def _text(self, text, first):
+        may_be_bare = BARE_WORDS.fullmatch(text) and not first and "missing comma" not in self._damages
+        if may_be_bare and self._does("unquoted text"):
+            return text
+        if "\n" in text and not {*text} & {*'\\"'} and self._does("triple quotes"):
+            return f'"""{text}"""'
+        if not {*text} & {*"\\`"} and self._does("backtick quotes"):
+            return f"`{text}`"
+        if len(text) > 1 and self._does("joined strings"):
+            at = self._random.randrange(1, len(text))
+            return self._quoted(text[:at]) + self._gap() + "+" + self._gap() + self._quoted(text[at:])
+        return self._quoted(text)
+
+    def _quoted(self, text, *, is_key=False):
+        body = json.dumps(text, ensure_ascii=self._random.random() < 0.3)[1:-1]
+        body = self._hurt(text, body, is_key)
+        single = body.replace('\\"', '"')
+        if self._does("single quotes"):
+            return "'" + single.replace("'", "\\'") + "'"
+        if WITHIN_WORDS.fullmatch(text) and self._does("unescaped apostrophe"):
+            return "'" + single + "'"
+        if not {*text} & {*"“”„‟"} and self._does("smart quotes"):
+            return "“" + body + "”"
+        if "＂" not in text and self._does("full-width quotes"):
+            return "＂" + body + "＂"
+        return '"' + body + '"'
+
+    def _hurt(self, text, body, is_key):
+        if self._does("unescaped newline"):
+            for mark, escape in SHORT.items():
+                body = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(escape)}", rf"\1{mark}", body)
+        if not is_key and not LIKE_STRUCTURE.search(text) and self._does("unescaped quote"):
+            body = body.replace('\\"', '"')
+        plain = body.isascii() and "\\u" not in body.replace("\\\\", "") and '"' not in text
+        if plain and not REAL_ESCAPE.search(text) and self._does("unescaped backslash"):
+            body = body.replace("\\\\", "\\")
+        if body.isalnum() and self._does("foreign escape"):
+            at = self._random.randrange(len(body))
+            body = body[:at] + f"\\U{ord(body[at]):08x}" + body[at + 1 :]
+        return body
+
+
+def damaged(text, damages, random):
+    """The damages that are done to a text as a whole."""
+    if "doubled braces" in damages and text[0] == "{" and text[-1] == "}":
+        text = "{" + text + "}"
+    if "missing closers" in damages:
+        text = re.sub(rf"(?:[\]}}｝］]\s*){{1,{random.randrange(1, 4)}}}\Z", "", text)
+    elif "extra closers" in damages:  # at the end: further in they close what was meant to go on
+        text += random.choice(["}", "]", "}}", "\n}", "]\n}"])
+    if {*damages} <= {"byte order mark", "double encoding", "escaped quotes"}:
+        # Damaged JSON in a valid string is that string, and what holds no quote does not look escaped.
+        if "double encoding" in damages and '"' in text:
+            text = json.dumps(text)
+        elif "escaped quotes" in damages and '"' in text:
+            text = json.dumps(text)[1:-1]
+    return "\ufeff" + text if "byte order mark" in damages else text
+
+
+# ---- what is wrapped around ----
+
+FRAMES = {
+    "nothing": "@",
+    "white space": "\n @\t\n",
+    "a fence": "```json\n@\n```",
+    "a fence without a language": "```\n@\n```",
+    "a fence between words": "Here you go:\n\n```json\n@\n```\nIs that all?",
+    "a fence that is not closed": "```json\n@",
+    "words before": "Sure! Here it is: @",
+    "words before and after": "The answer is\n@\nas you asked.",
+    "words with brackets": "As {name} said [1], use:\n@\n",
+    "a thought": "<think>Let me see. I need {one} of [these].</think>\n@",
+    "a thought with a draft": '<think>Perhaps {"draft": 1}, or [1, 2]?</think>@',
+    "a thought that began in the prompt": "So the user wants it.</think>\n@",
+    "a tag": "<tool_call>\n@\n</tool_call>",
+    "a tag that is not closed": "<tool_call>@",
+    "bold": "**Answer:** @",
+}
+
+
+@st.composite
+def replies(draw, values=ANY, *, most=3, damages=(*INSIDE, *OUTSIDE)):
+    value = draw(values)
+    chosen = draw(st.lists(st.sampled_from(damages), max_size=most, unique=True))
+    random = draw(st.randoms(use_true_random=False))
+    text = damaged(Writer(random, chosen).write(value), chosen, random)
+    return value, chosen, draw(st.sampled_from([*FRAMES.values()])).replace("@", text)
+
+
+def read(text):
+    """What a text gives, or None for an error; any other exception fails the test."""
+    try:
+        return extract_json(text)
+    except ExtractionError:
+        return None
+
+
+@settings(max_examples=1000)
+@given(replies())
+def test_what_was_damaged_comes_back_right_or_not_as_complete(reply):
+    value, _, text = reply
+    found = read(text)
+    if found is not None and found.complete:
+        assert same(found.value, value), (text, found)
+    elif found is not None:
+        assert found.repairs, text
+
+
+@given(replies(most=0))
+def test_what_was_not_damaged_comes_back_whatever_is_wrapped_around_it(reply):
+    value, _, text = reply
+    found = read(text)
+    assert found is not None
+    assert (found.repairs, found.complete) == ((), True)
+    assert same(found.value, value)
+
+
+PLAIN_VALUES = [
+    {"name": "Oslo", "days": [1, 2.5, "three"], "note": None, "more": {"sure": True, "x_y": "a big city"}},
+    [{"a": "it's", "b": 'say "hi" to'}, {"a": "one\ntwo", "b": "C:\\data\\old"}, ["x", "", "y z"], []],
+]
+
+
+@pytest.mark.parametrize("damage", [each for each in INSIDE + OUTSIDE if each != "wrong closer"])
+def test_each_damage_alone_is_mostly_mended_in_plain_data(damage):
+    """So that a reader which gives up on everything does not pass."""
+    right = 0
+    for seed in range(40):
+        random, value = Random(seed), PLAIN_VALUES[seed % 2]
+        found = read(damaged(Writer(random, [damage]).write(value), [damage], random))
+        right += found is not None and (same(found.value, value) or not found.complete)
+    assert right >= 20
+
+
+# ---- any text ----
+
+SHREDS = [
+    *MARKS,
+    '"a"',
+    '"a":',
+    "1,",
+    "```json\n",
+    "\ufeff",
+    *listed("null, <tool_call>, </tool_call>, key:, 'a'"),
+]
+TEXT = st.text() | st.lists(st.sampled_from(SHREDS), max_size=30).map("".join)
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+CONTROLLER = OutputController()
+
+
+@settings(max_examples=1000)
+@given(TEXT)
+def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right(text):
+    only = read(text)
+    found, broken = find_json(text)
+    assert only is None or only in found
+    assert bool(found) or only is None
+    ends = [0]
+    for each in found:
+        assert 0 <= each.start < each.end <= len(text)
+        if each.repairs == ():
+            assert each.complete
+            assert same(read_strictly(text[each.start : each.end], 0), [each.value, each.end - each.start])
+        ends.append(each.end)
+    assert all(0 <= each.start <= each.position <= len(text) for each in broken)
+
+
+@given(TEXT, st.sampled_from([None, SCHEMA, True, False]), st.booleans(), st.booleans())
+def test_a_controller_answers_to_any_text(text, schema, truncated, coerce):
+    result = CONTROLLER.parse_and_validate(text, schema, truncated=truncated, coerce=coerce)
+    assert result.success == (not result.errors)
+    assert result.raw == text
+
+
+# ---- two readers ----
+
+NO_PARTS = IntactParts("")  # so that the lenient reader has to read everything itself
+
+
+@settings(max_examples=500)
+@given(ANY, st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]))
+def test_the_lenient_reader_reads_valid_json_as_the_strict_one_does(value, spelling):
+    text = json.dumps(value, **spelling)
+    for intact in (NO_PARTS, IntactParts(text)):
+        mended = read_leniently(text, 0, len(text), intact)
+        assert same(mended.value, value)
+        assert mended[1:4] == (len(text), (), True)
