@@ -12,6 +12,7 @@ Reading order:
     quotes       which quote ends a string
     strings      strings of all kinds of quotes
     nesting      the objects and arrays that are open
+    cursor       where reading has come to
     runs         members and items that leave nothing to ask
     repair       damaged JSON, part by part
     wrapping     fences, thoughts and tags
@@ -34,9 +35,11 @@ Sometimes:
     equality     when JSON Schema calls two values equal
     rules        each keyword as a small function
     checks       a schema as one function that says "valid" at once
+    bounds       the library, kept from working for ever
     conversions  changes of type that lose nothing
     coercion     put wrong types right, where that is asked for
     refusals     what pydantic finds wrong, in the same words
+    effort       how much pydantic would have to do
     typed        pydantic models and types as schemas
     partial      what can be shown of JSON that is still being written
 

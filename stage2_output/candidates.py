@@ -14,14 +14,12 @@ from stage2_output import clues
 from stage2_output.damage import Damaged, Repair
 from stage2_output.encoded import BEGINS_ESCAPED, inside_of, read_escaped
 from stage2_output.strict import IntactParts, TooDeep, read_strictly
-from stage2_output.wrapping import Source, Surroundings, next_mark
+from stage2_output.wrapping import BLANK, Source, Surroundings, next_mark, scalar_place
 
 _MOST_GUESSES = 8  # brackets that do not look like JSON and are tried all the same, alone or in a fence
 _MOST_LOOKS = 8  # how often all the text behind a value is looked at
 MOST_PIECES = 10_000
 """Values that are looked at in one text; the rest is not, and counts as broken."""
-BLANK = " \t\r\n\ufeff"
-"""What may stand around a text that is nothing but JSON: white space, and the mark some editors begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +68,30 @@ class Broken:
 
 
 def candidates(text: str) -> list[Extraction | Broken]:
-    """Every value and every broken stretch in a text, in order."""
+    """Every value and every broken stretch in a text, in order.
+
+    Raises:
+        TypeError: It is no text.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"What a model wrote is text (str), not {type(text).__name__}.")
     return _scalar(text) or _Walk(text).pieces()
 
 
 def _scalar(text: str) -> list[Extraction | Broken]:
     """A text that is one string, number or literal; and the object or list that such a string may hold."""
-    bare = text.strip(BLANK)
-    found = read_strictly(bare, 0) if bare and bare[0] not in "{[" else None
-    if found is None or found[1] != len(bare):
-        return []
-    start = text.index(bare)
-    scalar = Extraction(found[0], start, start + len(bare), "bare")
-    encoded = inside_of(found[0])
-    if encoded is None:
-        return [scalar]
-    return [scalar, replace(scalar, value=encoded, repairs=(Repair("double_encoded", start),))]
+    whole = _skip_blank(text, 0), len(text.rstrip(BLANK))
+    places: list[tuple[int, int, Source]] = [(*whole, "bare"), scalar_place(text)]
+    for start, end, source in places:
+        bare = text[start:end]
+        found = read_strictly(bare, 0) if bare and bare[0] not in "{[" else None
+        if found is None or found[1] != len(bare):
+            continue
+        scalar = Extraction(found[0], start, end, source)
+        encoded = inside_of(found[0])
+        inner = replace(scalar, value=encoded, repairs=(Repair("double_encoded", start),))
+        return [scalar] if encoded is None else [scalar, inner]
+    return []
 
 
 class _Walk:
@@ -107,8 +113,8 @@ class _Walk:
             position = mark.end()
             if mark["bracket"]:
                 piece = self._piece(mark.start())
-                if isinstance(piece, Broken) and (end := self._around.end_of_code(mark.start())) is not None:
-                    position = end  # it was code of another language
+                if isinstance(piece, Broken) and (end := self._no_loss(piece)):
+                    position = end
                     continue
                 if len(pieces) == MOST_PIECES and piece is not None:
                     piece = Broken(piece.start, "is one value too many", piece.start, piece.source)
@@ -125,9 +131,20 @@ class _Walk:
 
     def _behind(self, piece: Extraction | Broken) -> int | None:
         """Where to go on; None where all that follows may belong to what is broken, so that it is not trusted."""
-        if isinstance(piece, Extraction) and (piece.complete or clues.wrapping_ends(self._text, piece.end)):
+        if isinstance(piece, Extraction) and (
+            piece.complete or clues.wrapping_follows(self._text, piece.end)
+        ):
             return piece.end
         return self._around.end(piece.start) if piece.source == "thinking" else None
+
+    def _no_loss(self, piece: Broken) -> int:
+        """Where to go on behind what is broken and was not meant: other code, or a mention in backticks; or 0."""
+        if (end := self._around.end_of_code(piece.start)) is not None:
+            return end
+        if piece.source == "prose" and self._text.startswith("`", piece.start - 1):
+            line = self._text[piece.start : piece.start + 300].partition("\n")[0]
+            return piece.start + line.find("`") + 1 if "`" in line else 0
+        return 0
 
     def _piece(self, start: int) -> Extraction | Broken | None:
         """What begins at a bracket; None if that is no JSON at all."""
@@ -167,7 +184,9 @@ class _Walk:
         if BEGINS_ESCAPED.match(text, start, end):
             value, stop = read_escaped(text, start, end)
             return Extraction(value, start, stop, source, (Repair("escaped_json", start),))
-        from stage2_output.repair import read_leniently  # at the first damage: its patterns take time to compile
+        from stage2_output.repair import (
+            read_leniently,  # at the first damage: its patterns take time to compile
+        )
 
         mended = read_leniently(text, start, end, self._intact)
         line = text[mended.end : mended.end + 1000].partition("\n")[0]

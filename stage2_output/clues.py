@@ -21,8 +21,9 @@ _GOES_ON = re.compile(
     r"""["']|\s*+[,:：，]\s*+(?:["'](?:[^"'\\\n]++|\\.)*+["']\s*+[:,}\]]|[-\w.]++\s*+[}\]])"""
 )
 # More text that touches it, and ends in a bracket or a quote.
-_GLUED = re.compile(r"""[^\s`<,}\]][^"'}\]\n]{0,200}+["'}\]]""")
+_GLUED = re.compile(r"""(?!\[\^?\w{1,3}\])[^\s`<,;}\]][^"'}\]\n]{0,200}+["'}\]]""")
 _GOES_ON_BEHIND_CLOSER = re.compile(r"""\s*+[,:：，"'{\[]""")
+_BULLET = re.compile(r"(?:\A|\n)[ \t]{0,8}+(?:[-*+]|[0-9]{1,3}[.)])[ \t]{1,3}+\Z")
 _COMMA = re.compile(r"\s*+[,，]")
 _EXTRA_CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\]])++")
 # A string that is never closed reaches to the end, so that nobody looks for its end again and again.
@@ -45,14 +46,16 @@ def is_index(text: str, start: int) -> bool:
     """Whether a bracket is part of a word, as in `items[0]`, `f{}` and `${x}`."""
     before = text[start - 1 : start] if start else ""
     part_of_word = before.isascii() and (before.isalnum() or before in ("_", ")", "]", "$", "\\"))
+    if text.startswith("[{", start):
+        return False  # nothing is looked up by an object
     if text[start] in "{｛":
         return before in ("$", "\\") or (part_of_word and text.startswith("{}", start))
     return part_of_word
 
 
 def is_check_box(text: str, start: int) -> bool:
-    """Whether it is a box to be ticked, `[ ]`."""
-    return text.startswith("[ ]", start)
+    """Whether it is a box to be ticked, as in `- [ ] milk`."""
+    return text.startswith("[ ]", start) and _BULLET.search(text, max(0, start - 12), start) is not None
 
 
 def goes_on(text: str, end: int) -> bool:
@@ -91,11 +94,18 @@ def closes_too_much(text: str, end: int) -> bool:
     return False
 
 
+def stands_as_answer(text: str, start: int) -> bool:
+    """Whether a value begins its line, or follows a colon; what stands in a sentence is only mentioned."""
+    before = text[max(0, start - 40) : start]
+    line = before.rpartition("\n")[2].strip(" \t*>-")
+    return (not line and ("\n" in before or start <= 40)) or line.endswith((":", "："))
+
+
 def line_ends(text: str, end: int) -> bool:
     """Whether nothing but white space, a fence or a tag follows in the line."""
     return _LINE_ENDS.match(text, end) is not None
 
 
-def wrapping_ends(text: str, end: int) -> bool:
+def wrapping_follows(text: str, end: int) -> bool:
     """Whether a fence or a closing tag follows."""
     return _WRAPPED.match(text, end) is not None

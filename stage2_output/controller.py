@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from stage2_output.asking import Chat, ask
 from stage2_output.candidates import Broken, Extraction
+from stage2_output.clues import stands_as_answer
 from stage2_output.errors import ExtractionError, InvalidSchema
-from stage2_output.extract import extract_json, find_json, is_guess, why_nothing_found
+from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
 from stage2_output.issues import Issue
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
@@ -65,13 +66,11 @@ class OutputController:
         result = _best(text, found, judge, coerce)
         assert result.extraction is not None
         pieces: list[Broken | Extraction] = [*broken, *found]
-        behind = [each for each in pieces if _hides_an_answer(each, result.extraction, text)]
+        behind = [each for each in pieces if _hides_an_answer(each, result, text)]
         if not behind:
             return result
         worst = behind[0]
-        if isinstance(worst, Broken):
-            return _unusable(text, "json", str(worst))
-        return _judged(text, worst, judge, coerce) if worst.complete else _incomplete(text, worst)
+        return _unusable(text, "json", str(worst)) if isinstance(worst, Broken) else _incomplete(text, worst)
 
     async def request(
         self,
@@ -99,6 +98,7 @@ class OutputController:
             InvalidSchema: The schema is none.
             ValueError: `max_attempts` is below 1.
         """
+
         def read(text: str, cut: bool) -> ParseResult:
             return self.parse_and_validate(text, schema, truncated=cut, coerce=coerce)
 
@@ -140,43 +140,45 @@ def _key(schema: Any) -> Hashable:
 def _compile(schema: Any) -> _Schema:
     if schema is None or isinstance(schema, Mapping | bool):
         return CompiledSchema(True if schema is None else schema)
-    from stage2_output.typed import TypedSchema, is_type
+    from stage2_output.typed import TypedSchema
 
-    return TypedSchema(schema) if is_type(schema) else CompiledSchema(schema)  # which refuses it
+    return TypedSchema(schema)  # which refuses what is no type either
 
 
 def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
-    """The last candidate that fits; or the last object, and what is wrong with it."""
-    ordered = sorted(found, key=lambda each: (each.source != "thinking", each.start))
-    for each in reversed(ordered):
-        result = _judged(text, each, judge, coerce)
-        if result.success or result.errors[0].rule == "complete":
+    """The last of the least doubtful candidates that fits; or what is wrong with the last object."""
+    for each in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
+        if each.complete and (result := _judged(text, each, judge, coerce)).success:
             return result
-    meant = max(
-        ordered, key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start)
+    blamed = max(
+        found, key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start)
     )
-    return _judged(text, meant, judge, coerce)
+    return _judged(text, blamed, judge, coerce)
 
 
 def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> ParseResult:
+    if not found.complete:
+        return _incomplete(text, found)
     value, changes = found.value, tuple[str, ...]()
     if coerce:
         from stage2_output.coercion import coerce as put_right
 
         value, changes = put_right(value, judge.schema)
     data, issues = judge.load(value, coerce=coerce)
-    if issues:
-        return ParseResult(False, None, issues, text, found, changes)
-    return ParseResult(True, data, (), text, found, changes) if found.complete else _incomplete(text, found)
+    return ParseResult(not issues, None if issues else data, issues, text, found, changes)
 
 
-def _hides_an_answer(piece: Broken | Extraction, best: Extraction, text: str) -> bool:
-    """Whether behind what was picked there is an object that could not be read, or not to its end, or by guess."""
-    if piece.start <= best.start or text[piece.start] not in "{｛":
+def _hides_an_answer(piece: Broken | Extraction, result: ParseResult, text: str) -> bool:
+    """Whether behind what was picked there stands an answer that could not be read, or not to its end."""
+    best = result.extraction
+    assert best is not None
+    if piece.start <= best.start or (piece.source == "thinking" and best.source != "thinking"):
         return False
-    if piece.source == "thinking" and best.source != "thinking":
-        return False
-    return isinstance(piece, Broken) or not piece.complete or is_guess(piece)
+    if isinstance(piece, Extraction) and (piece.complete or piece.end >= len(text.rstrip())):
+        return not piece.complete
+    if not result.success or piece.source in ("fenced", "tagged"):
+        return True
+    return stands_as_answer(text, piece.start)  # else it may be mentioned only
 
 
 def _without_schema(text: str) -> ParseResult:

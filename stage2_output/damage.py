@@ -1,10 +1,11 @@
 """What can be wrong with JSON and still be read, each under a name; and what cannot.
 
-A `Repair` is a damage that was mended, with its place; `Damaged` says where reading had to be given up.
+A `Repair` is a damage that was mended, with its place; `Mended` is the value that came of it; `Damaged` says where
+reading had to be given up.
 Used by everything that reads leniently.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 RepairName = Literal[
     "comment",
@@ -48,6 +49,24 @@ class Repair(NamedTuple):
 
     name: RepairName
     position: int
+
+
+class Mended(NamedTuple):
+    """A value that was read leniently.
+
+    Attributes:
+        value: What it says.
+        end: Where it ends in the text.
+        repairs: What was mended, in the order of places.
+        complete: False if something had to be closed or was left out, so that a part may be missing.
+        fragile: Its quotes were mended, which is only right if the text ends where the value does.
+    """
+
+    value: Any
+    end: int
+    repairs: tuple[Repair, ...]
+    complete: bool
+    fragile: bool
 
 
 class Damaged(Exception):

@@ -14,14 +14,14 @@ from stage2_output.candidates import Broken, Extraction, candidates
 from stage2_output.errors import ExtractionError
 from stage2_output.wrapping import Source
 
-_SOURCE_ORDER: dict[Source, int] = {"fenced": 0, "tagged": 0, "bare": 1, "prose": 1, "thinking": 2}
+_SOURCE_ORDER: dict[Source, int] = {"fenced": 0, "tagged": 0, "bare": 1, "prose": 1, "code": 2, "thinking": 3}
 
 
 def extract_json(text: str, *, truncated: bool = False) -> Extraction:
     """The JSON value a text most likely means.
 
-    Outside thinking tags before inside, fenced before bare, an object before a list before a scalar, and
-    the first of equals. What has text without quotes counts only where there is nothing else.
+    What is least in doubt (see `doubts`), then fenced before bare, an object before a list before a scalar, and
+    the first of equals. What is broken counts as what it would have been.
 
     Args:
         text: Anything a model wrote.
@@ -31,7 +31,7 @@ def extract_json(text: str, *, truncated: bool = False) -> Extraction:
         ExtractionError: No JSON, or only broken JSON.
     """
     found, broken = find_json(text, truncated=truncated)
-    meant = [each for each in found if not _is_citation(each, text)]
+    meant = [each for each in found if not is_citation(each, text)]
     pieces: list[Extraction | Broken] = [*meant, *broken]
     best = min(pieces, key=lambda each: _rank(each, text), default=None)
     if not isinstance(best, Extraction):
@@ -60,27 +60,31 @@ def why_nothing_found(text: str, broken: list[Broken]) -> str:
     return "No JSON was found." if text.strip() else "The text is empty."
 
 
-def is_guess(found: Extraction) -> bool:
-    """Whether it holds text without quotes, which may not be meant as JSON at all."""
-    return any(repair.name == "unquoted_text" for repair in found.repairs)
+def doubts(piece: Extraction | Broken, text: str) -> tuple[bool, bool, bool, bool]:
+    """Why something may not have been meant, the gravest first: the least of these tuples was meant most likely.
 
-
-def _rank(piece: Extraction | Broken, text: str) -> tuple[int, bool, int, int]:
-    """The least is what was meant. What is broken counts as what it would have been."""
-    guessed, kind = False, int(text[piece.start] not in "{｛")
+    It is a thought; it is a part of other code; it is a mark such as [1]; it holds text without quotes.
+    """
+    cited = guessed = False
     if isinstance(piece, Extraction):
-        guessed = is_guess(piece)
+        cited = is_citation(piece, text)
+        guessed = any(repair.name == "unquoted_text" for repair in piece.repairs)
+    return (piece.source == "thinking", piece.source == "code", cited, guessed)
+
+
+def _rank(piece: Extraction | Broken, text: str) -> tuple[object, ...]:
+    kind = int(text[piece.start] not in "{｛")
+    if isinstance(piece, Extraction):
         kind = 0 if isinstance(piece.value, dict) else 1 if isinstance(piece.value, list) else 2
-    return (_SOURCE_ORDER[piece.source], guessed, kind, piece.start)
+    return (doubts(piece, text), _SOURCE_ORDER[piece.source], kind, piece.start)
 
 
-def _is_citation(found: Extraction, text: str) -> bool:
+def is_citation(found: Extraction, text: str) -> bool:
     """Whether a list is a mark such as [1] in running text."""
     if found.source != "prose" or not isinstance(found.value, list) or len(found.value) != 1:
         return False
     if type(found.value[0]) is not int or found.repairs:
         return False
-    line = text.rfind("\n", 0, found.start) + 1
-    return any(map(str.isalnum, text[line : found.start].rpartition(">")[2])) or any(
-        map(str.isalnum, text[found.end : found.end + 200].partition("\n")[0])
-    )
+    before = text[max(0, found.start - 200) : found.start].rpartition("\n")[2].rpartition(">")[2]
+    behind = text[found.end : found.end + 200].partition("\n")[0]
+    return any(map(str.isalnum, before + behind))

@@ -122,7 +122,7 @@ class _Words:
             case "enum":
                 hint = _did_you_mean(error.instance, expected)
                 yield Issue(path, sentence(error), rule, expected, hint)
-            case _ if error.validator is None:  # the schema `false`, of which the library tells no place
+            case _ if error.validator is None:  # the schema `false`
                 yield Issue(path, "holds something where nothing is allowed", "false", False)
             case _:
                 yield Issue(path, sentence(error), rule, expected)

@@ -14,11 +14,12 @@ nothing else in this stage uses it.
 
 import json
 import re
-from typing import Any, Literal
+from typing import Any
 
-from stage2_output.candidates import BLANK, Extraction
+from stage2_output import clues
+from stage2_output.candidates import Extraction
 from stage2_output.strict import MOST_DEPTH
-from stage2_output.wrapping import Source, Surroundings
+from stage2_output.wrapping import BLANK, Source, Surroundings
 
 LONGEST_POINTER = 1000
 """Characters; what lies deeper is not told as open, or 200 pointers of 1 MB could come of one long key."""
@@ -29,23 +30,21 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?"
 
 # As in `wrapping.py`, but no tag holds a bracket: whether it is a tag would be known only behind the bracket.
 _MARK = re.compile(
-    r"(?P<fence>`{3,}+)|<(?P<closing>/?)think(?:ing)?>"
+    r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
     r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)|(?P<bracket>[{\[｛［])",
     re.IGNORECASE,
 )
-# How it may go on at an opening bracket. What is only likely to be JSON may be a reference or code as well.
-_BEGINNING = re.compile(
-    rf"""(?P<sure>(?:\[{_SPACE})*+(?:"|\{{{_SPACE}"))
-    | (?P<likely>(?:\[{_SPACE})*+(?:\{{{_SPACE}\}}|(?<=\[)\]|(?:{_NUMBER}|true|false|null){_SPACE},))
-    | (?P<damaged>(?:[\[［]\s*+)*+(?:["'“‘＂]|[{{｛]\s*+(?:["'`“”‘’＂]|/[/*]|\{{\s*+["']|[\w$-]++\s*+[":：]|\\")))""",
-    re.VERBOSE,
-)
-_LISTS = re.compile(r"(?:\[\s*+)++")
+# How JSON begins; what is only likely to be JSON may be a reference or code as well.
+_SURE = re.compile(rf'(?:\[{_SPACE})*+(?:"|\{{{_SPACE}")')
+_LIKELY = re.compile(rf"(?:\[{_SPACE})*+(?:\{{{_SPACE}\}}|(?<=\[)\]|(?:{_NUMBER}|true|false|null){_SPACE},)")
 _FURTHEST_INDENT = 100
+_LISTS = re.compile(r"(?:[\[［]\s*+)*+")
 _BRACKET_OR_STRING = re.compile(
     r'(?P<opens>[{\[｛［])|(?P<closes>[}\]｝］])|"(?:[^"\\]++|\\.)*+"?', re.DOTALL
 )
 
+_QUOTES = ("'", '"', "“", "‘", "＂")
+_BRACES = ("{", "｛")
 _INFINITE = (float("inf"), float("-inf"))
 _KEY = re.compile(rf'"({_CHARACTERS})"{_SPACE}:{_SPACE}')
 _STRING = re.compile(_CHARACTERS)
@@ -96,45 +95,36 @@ def _begin(text: str) -> tuple[int, Source] | None:
                 position = around.end(position)  # of the text, if the tag is never closed
             line = position
             continue
-        kind = _kind(text, start, line)
-        if kind == "json":
+        if _is_json(text, start, line):
             return start, around.source(start) if text[:start].strip(BLANK) else "bare"
-        if kind == "damaged":
-            position = _behind_damaged(text, start)
-        elif lists := _LISTS.match(text, start):
-            position = lists.end()
+        position = _behind(text, start)
     return None
 
 
-def _kind(text: str, start: int, line: int) -> Literal["json", "damaged", "none"]:
-    """What begins at a bracket; `line` is where the text after the last mark begins."""
-    found = _BEGINNING.match(text, start)
-    if found is None or _is_index(text, start):
-        return "none"
-    if found["damaged"]:
-        return "damaged"
+def _is_json(text: str, start: int, line: int) -> bool:
+    """Whether a bracket surely begins JSON; `line` is where the text after the last mark begins."""
+    if clues.is_index(text, start):
+        return False
+    if _SURE.match(text, start):
+        return True
     before = text[max(line, start - _FURTHEST_INDENT) : start].rpartition("\n")[2]
-    return "json" if found["sure"] or not before.strip(BLANK) else "none"
+    return not before.strip(BLANK) and _LIKELY.match(text, start) is not None
 
 
-def _is_index(text: str, start: int) -> bool:
-    """Whether a bracket is part of a word, as in `items["a"]` and `${x: 1}`."""
-    before = text[start - 1 : start]
-    if text[start] == "[":
-        return before.isascii() and (before.isalnum() or before in ("_", ")", "]", "$", "\\"))
-    return before in ("$", "\\")
-
-
-def _behind_damaged(text: str, start: int) -> int | None:
-    """Behind its last bracket, if that has been written."""
+def _behind(text: str, start: int) -> int | None:
+    """Where to look on behind a bracket: behind all of a value that is damaged; None before that is closed."""
+    lists = _LISTS.match(text, start)
+    inner = lists.end() if lists else start
+    damaged = text[inner : inner + 1] in _QUOTES or (
+        text[inner : inner + 1] in _BRACES and clues.begins(text, inner)
+    )
+    if not damaged or clues.is_index(text, start):
+        return max(start + 1, inner)
     depth = 0
     for token in _BRACKET_OR_STRING.finditer(text, start):
-        if token["closes"]:
-            depth -= 1
-            if depth == 0:
-                return token.end()
-        elif token["opens"]:
-            depth += 1
+        depth += (token["opens"] is not None) - (token["closes"] is not None)
+        if depth == 0:
+            return token.end()
     return None
 
 

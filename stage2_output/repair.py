@@ -9,10 +9,9 @@ Knows neither schemas nor what surrounds the JSON. Used by `candidates.py` for w
 """
 
 import re
-from typing import Any, NamedTuple
 
-from stage2_output.damage import Damaged, Repair
-from stage2_output.gaps import skip_gap, wrapping_ends
+from stage2_output.cursor import FULLWIDTH, Cursor
+from stage2_output.damage import Damaged, Mended, Repair
 from stage2_output.nesting import Frame, Nesting
 from stage2_output.quotes import CLOSING_QUOTES, Role
 from stage2_output.runs import read_key, read_run
@@ -20,28 +19,9 @@ from stage2_output.strict import IntactParts
 from stage2_output.strings import read_string
 from stage2_output.words import read_word
 
-_FULLWIDTH = {"｛": "{", "｝": "}", "［": "[", "］": "]", "，": ",", "：": ":"}
 _BARE_KEY = re.compile(r"(?:[^\W\d]|\$)[\w$.-]*+|[0-9]++")
 _ELLIPSIS = re.compile(r"\.\.\.++|…++")
 _VALUE_BEGINS = re.compile(r"[\"'“‘\[{]|-?[0-9]|(?:true|false|null|True|False|None)\b")
-
-
-class Mended(NamedTuple):
-    """A value that was read leniently.
-
-    Attributes:
-        value: What it says.
-        end: Where it ends in the text.
-        repairs: What was mended, in the order of places.
-        complete: False if something had to be closed or was left out, so that a part may be missing.
-        fragile: Its quotes were mended, which is only right if the text ends where the value does.
-    """
-
-    value: Any
-    end: int
-    repairs: tuple[Repair, ...]
-    complete: bool
-    fragile: bool
 
 
 def read_leniently(text: str, start: int, end: int, intact: IntactParts) -> Mended:
@@ -60,10 +40,10 @@ def read_leniently(text: str, start: int, end: int, intact: IntactParts) -> Mend
     return _Reader(text, start, end, intact).read()
 
 
-class _Reader:
+class _Reader(Cursor):
     def __init__(self, text: str, start: int, end: int, intact: IntactParts) -> None:
-        self._text, self._at, self._end, self._intact = text, start, end, intact
-        self._repairs: list[Repair] = []
+        super().__init__(text, start, end)
+        self._intact = intact
         self._complete = True
         self._quotes = 0
         self._open = Nesting()
@@ -71,15 +51,15 @@ class _Reader:
     def read(self) -> Mended:
         root = self._begin().value
         while self._open.frames:
-            self._gap()
+            self.gap()
             frame = self._open.frames[-1]
             if frame.state != "value" and self._run(frame):
                 continue
-            if self._at_end():
+            if self.at_end():
                 self._cut()
-            elif self._text[self._at] in ".…" and _ELLIPSIS.match(self._text, self._at, self._end):
+            elif self.text[self.at] in ".…" and _ELLIPSIS.match(self.text, self.at, self.end):
                 self._ellipsis(frame)
-            elif (mark := self._mark()) in "}]":
+            elif (mark := self.mark()) in "}]":
                 self._closing(frame, mark)
             elif mark == ",":
                 self._comma(frame)
@@ -87,61 +67,61 @@ class _Reader:
                 self._member(frame, mark)
             else:
                 self._item(frame, mark)
-        self._repairs.sort(key=lambda repair: repair.position)
+        self.repairs.sort(key=lambda repair: repair.position)
         fragile = self._quotes > 0
-        return Mended(root, self._at, tuple(self._repairs), self._complete, fragile)
+        return Mended(root, self.at, tuple(self.repairs), self._complete, fragile)
 
     # ---- one step each ----
 
     def _run(self, frame: Frame) -> bool:
         """Read on as far as all is plain; whether there was anything."""
-        begun, self._at = self._at, read_run(self._text, self._at, self._end, frame, self._repairs)
-        return self._at > begun
+        begun, self.at = self.at, read_run(self.text, self.at, self.end, frame, self.repairs)
+        return self.at > begun
 
     def _comma(self, frame: Frame) -> None:
         if frame.state == "value":
-            frame.state, frame.comma = "comma", self._at
+            frame.state, frame.comma = "comma", self.at
         elif frame.state == "first":
             frame.state = "leading"
-            self._mended("leading_comma")
+            self.mended("leading_comma")
         else:
-            raise Damaged("has two commas in a row", self._at)
-        self._at += 1
+            raise Damaged("has two commas in a row", self.at)
+        self.at += 1
 
     def _comma_missing(self) -> None:
-        last = self._repairs[-1] if self._repairs else None
-        before = self._text[last.position : self._at].rstrip() if last else ""
+        last = self.repairs[-1] if self.repairs else None
+        before = self.text[last.position : self.at].rstrip() if last else ""
         if last and last.name == "comment" and before.endswith((",", '"', "'")):
             raise Damaged("has a comment that may be text", last.position)
-        self._mended("missing_comma")
+        self.mended("missing_comma")
 
     def _ellipsis(self, frame: Frame) -> None:
         if frame.state == "value":
-            self._mended("missing_comma")
-        found = _ELLIPSIS.match(self._text, self._at, self._end)
+            self.mended("missing_comma")
+        found = _ELLIPSIS.match(self.text, self.at, self.end)
         assert found
-        self._mended("ellipsis")
+        self.mended("ellipsis")
         self._complete = False  # the model left something out
-        frame.state, frame.bare_text, self._at = "value", False, found.end()
+        frame.state, frame.bare_text, self.at = "value", False, found.end()
 
     def _closing(self, frame: Frame, mark: str) -> None:
         if mark == frame.closer:
             if frame.state == "comma":
-                self._repairs.append(Repair("trailing_comma", frame.comma))
-            self._at += 1
-            if frame.doubled and not self._text.startswith("}", self._at, self._end):
-                raise Damaged("has two opening braces and one closing brace", self._at)
-            self._at += frame.doubled
+                self.repairs.append(Repair("trailing_comma", frame.comma))
+            self.at += 1
+            if frame.doubled and not self.text.startswith("}", self.at, self.end):
+                raise Damaged("has two opening braces and one closing brace", self.at)
+            self.at += frame.doubled
             self._open.close()
         elif mark in self._open.closers:
             self._close_early()
-        elif len(self._open.frames) == 1 and not self._text[self._at + 1 : self._at + 200].strip("]} \t\r\n"):
-            self._mended("wrong_closer")
+        elif len(self._open.frames) == 1 and not self.text[self.at + 1 : self.at + 200].strip("]} \t\r\n"):
+            self.mended("wrong_closer")
             self._complete = False
-            self._at += 1
+            self.at += 1
             self._open.close()
         else:
-            raise Damaged(f"has a {mark} that closes nothing", self._at)
+            raise Damaged(f"has a {mark} that closes nothing", self.at)
 
     def _member(self, frame: Frame, mark: str) -> None:
         if mark == "{":
@@ -150,8 +130,8 @@ class _Reader:
         follows = frame.state == "value"
         if follows:
             self._comma_missing()
-        place, self._at = self._at, read_key(self._text, self._at, self._end, frame, self._repairs)
-        if self._at > place:
+        place, self.at = self.at, read_key(self.text, self.at, self.end, frame, self.repairs)
+        if self.at > place:
             self._value(frame)
             return
         key = self._key()
@@ -160,74 +140,74 @@ class _Reader:
         if key in frame.value:
             raise Damaged(f"has the key {_named(key)} twice in one object", place)
         frame.key = key
-        can_miss = not follows and self._text[place] in CLOSING_QUOTES and "\n" not in key
+        can_miss = not follows and self.text[place] in CLOSING_QUOTES and "\n" not in key
         if self._colon(can_miss=can_miss):
             self._value(frame)
 
     def _item(self, frame: Frame, mark: str) -> None:
         if mark == ":":
-            raise Damaged("has a colon where no key stands", self._at)
+            raise Damaged("has a colon where no key stands", self.at)
         follows = frame.state == "value"
         if follows:
             self._comma_missing()
         bare_text = frame.bare_text
         self._value(frame)
         if follows and (bare_text or frame.bare_text):
-            raise Damaged("has text without quotes that can be read in more ways than one", self._at)
+            raise Damaged("has text without quotes that can be read in more ways than one", self.at)
 
     # ---- what a member is made of ----
 
     def _brace_for_key(self, frame: Frame) -> None:
         """`{{` is how templates write a brace; after a comma the closing brace of the last object is missing."""
         if frame.state == "first" and not frame.doubled:
-            self._mended("doubled_braces")
+            self.mended("doubled_braces")
             frame.doubled = True
-            self._at += 1
+            self.at += 1
         elif frame.state == "comma" and len(self._open.frames) > 1 and self._open.frames[-2].closer == "]":
             self._close_early()
             self._open.frames[-1].state, self._open.frames[-1].comma = "comma", frame.comma
         else:
-            raise Damaged("has an object where a key should stand", self._at)
+            raise Damaged("has an object where a key should stand", self.at)
 
     def _key(self) -> str | None:
         """The key that stands here; None if the end of the text cut it off."""
-        if self._text[self._at] in CLOSING_QUOTES:
+        if self.text[self.at] in CLOSING_QUOTES:
             return self._string("key")
-        found = _BARE_KEY.match(self._text, self._at, self._end)
+        found = _BARE_KEY.match(self.text, self.at, self.end)
         if found is None:
-            raise Damaged("has something that is no key", self._at)
-        self._mended("unquoted_key")
-        self._at = found.end()
-        if self._at < self._end and self._text[self._at] == '"':
-            self._mended("missing_quote")
-            self._at += 1
+            raise Damaged("has something that is no key", self.at)
+        self.mended("unquoted_key")
+        self.at = found.end()
+        if self.at < self.end and self.text[self.at] == '"':
+            self.mended("missing_quote")
+            self.at += 1
         return found[0]
 
     def _colon(self, *, can_miss: bool) -> bool:
         """Go on behind the colon, to the value; False if the text ends before there is one."""
-        self._gap()
-        if not self._at_end():
-            if self._text.startswith("=>", self._at, self._end):
-                self._mended("missing_colon")
-                self._at += 2
-            elif self._mark() == ":":
-                self._at += 1
-            elif can_miss and _VALUE_BEGINS.match(self._text, self._at, self._end):
-                self._mended("missing_colon")
+        self.gap()
+        if not self.at_end():
+            if self.text.startswith("=>", self.at, self.end):
+                self.mended("missing_colon")
+                self.at += 2
+            elif self.mark() == ":":
+                self.at += 1
+            elif can_miss and _VALUE_BEGINS.match(self.text, self.at, self.end):
+                self.mended("missing_colon")
             else:
-                raise Damaged("lacks a colon behind a key", self._at)
-            self._gap()
-        if self._at_end():
+                raise Damaged("lacks a colon behind a key", self.at)
+            self.gap()
+        if self.at_end():
             self._cut()
             return False
         return True
 
     def _value(self, frame: Frame) -> None:
-        mark = self._text[self._at]
-        if mark in "{[" and (intact := self._intact.read(self._at, self._end)) is not None:
-            value, self._at = intact
+        mark = self.text[self.at]
+        if mark in "{[" and (intact := self._intact.read(self.at, self.end)) is not None:
+            value, self.at = intact
             frame.add(value)
-        elif _FULLWIDTH.get(mark, mark) in "{[":
+        elif FULLWIDTH.get(mark, mark) in "{[":
             self._begin()
         elif mark in CLOSING_QUOTES:
             role: Role = "member" if frame.closer == "}" else "item"
@@ -238,36 +218,36 @@ class _Reader:
             self._word(frame)
 
     def _word(self, frame: Frame) -> None:
-        word = read_word(self._text, self._at, self._end)
-        self._repairs += word.repairs
-        self._at = word.end
+        word = read_word(self.text, self.at, self.end)
+        self.repairs += word.repairs
+        self.at = word.end
         if word.kind != "cut":
             frame.add(word.value)
         if word.kind == "text":
-            if self._text.startswith('"', self._at, self._end):
-                raise Damaged("has text that lost one of its quotes", self._at)
+            if self.text.startswith('"', self.at, self.end):
+                raise Damaged("has text that lost one of its quotes", self.at)
             frame.bare_text = True
 
     def _joined(self, text: str, role: Role) -> str:
         """Strings that are joined by `+`, as in JavaScript."""
         while True:
-            self._gap()
-            if self._at_end() or self._text[self._at] != "+":
+            self.gap()
+            if self.at_end() or self.text[self.at] != "+":
                 return text
-            self._mended("joined_strings")
-            self._at += 1
-            self._gap()
-            if self._at_end() or self._text[self._at] not in CLOSING_QUOTES:
-                raise Damaged("has a + that joins nothing", self._at)
+            self.mended("joined_strings")
+            self.at += 1
+            self.gap()
+            if self.at_end() or self.text[self.at] not in CLOSING_QUOTES:
+                raise Damaged("has a + that joins nothing", self.at)
             text += self._string(role) or ""
 
     def _string(self, role: Role) -> str | None:
         """The string that stands here; None for a key that the end of the text cut off."""
-        found = read_string(self._text, self._at, self._end, role, self._open.closers)
-        self._repairs += found.repairs
+        found = read_string(self.text, self.at, self.end, role, self._open.closers)
+        self.repairs += found.repairs
         self._quotes += bool(found.unescaped or found.lost)
         self._complete &= not found.lost
-        self._at = found.end
+        self.at = found.end
         if role == "key" and found.unescaped:
             raise Damaged("has a key with a quote in it", found.end)
         if not found.cut:
@@ -279,7 +259,7 @@ class _Reader:
 
     def _without_closers(self, text: str) -> str:
         """A string that the end cut off, or whose quote alone is missing, so that it holds the last brackets."""
-        self._mended("missing_quote")
+        self.mended("missing_quote")
         bare = text.rstrip(" \t\r\n}]")
         if "".join(text[len(bare) :].split()) != self._open.closers:
             return text
@@ -290,41 +270,20 @@ class _Reader:
     # ---- the brackets ----
 
     def _begin(self) -> Frame:
-        frame = self._open.open(self._mark())
-        self._at += 1
+        frame = self._open.open(self.mark())
+        self.at += 1
         return frame
 
     def _close_early(self) -> None:
-        self._mended("missing_closer")
+        self.mended("missing_closer")
         self._complete = False
         self._open.close()
 
     def _cut(self) -> None:
         """The text ends here: close everything that is open."""
         self._complete = False
-        self._mended("missing_closer")
+        self.mended("missing_closer")
         self._open.close_all()
-
-    # ---- the text ----
-
-    def _gap(self) -> None:
-        self._at = skip_gap(self._text, self._at, self._end, self._repairs)
-
-    def _at_end(self) -> bool:
-        return self._at >= self._end or wrapping_ends(self._text, self._at, self._end)
-
-    def _mark(self) -> str:
-        """The mark that stands here, as ASCII."""
-        mark = self._text[self._at]
-        if mark in _FULLWIDTH:
-            self._mended("fullwidth_punctuation")
-            return _FULLWIDTH[mark]
-        return mark
-
-    def _mended(self, name: Any) -> None:
-        repair = Repair(name, self._at)
-        if self._repairs[-1:] != [repair]:
-            self._repairs.append(repair)
 
 
 def _named(key: str) -> str:

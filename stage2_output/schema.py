@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stage2_output.bounds import CannotBeChecked, bounded, bounds
 from stage2_output.errors import InvalidSchema
 from stage2_output.issues import Issue, issues_of
 
@@ -42,18 +41,14 @@ class CompiledSchema:
 
     def fits(self, value: Any) -> bool:
         """Whether a value is valid."""
-        if self._is_surely_valid(value):
-            return True
-        try:
-            with bounds(value, self._references):
-                return self._validator.is_valid(value)
-        except CannotBeChecked:
-            return False
+        return self._is_surely_valid(value) or not self.issues(value)
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Everything that is wrong with a value, in the order of places; empty if it is valid."""
         if self._is_surely_valid(value):
             return ()
+        from stage2_output.bounds import CannotBeChecked, bounds  # as the library, at the first schema
+
         try:
             with bounds(value, self._references):
                 return issues_of(self._validator.iter_errors(value))
@@ -76,6 +71,8 @@ def _validator(schema: Schema) -> tuple["Validator", int]:
     """The library's validator, and how many references it may follow."""
     import jsonschema  # at first use: it costs as much as everything else here together
     from jsonschema_specifications import REGISTRY
+
+    from stage2_output.bounds import bounded
 
     if not isinstance(schema, Mapping | bool):
         raise InvalidSchema(f"A JSON Schema is a mapping, not {type(schema).__name__}.")

@@ -2,19 +2,22 @@
 
 `Surroundings` walks over a text from mark to mark and knows at each bracket what it stands in. It knows
 nothing of JSON: whoever asks it passes over the JSON itself, so that marks in its strings do not count.
-Used by `extract.py` and `partial.py`.
+Used by `candidates.py` and `partial.py`.
 """
 
 import re
 from typing import Literal
 
-Source = Literal["bare", "fenced", "tagged", "prose", "thinking"]
-"""Where JSON was found: alone in the text, in a code fence, behind a tag such as <tool_call>, between words,
-or among thoughts."""
+Source = Literal["bare", "fenced", "tagged", "prose", "code", "thinking"]
+"""Where JSON was found: alone in the text, in a fence for it, behind a tag such as <tool_call>, between words, in
+a fence of other code, or among thoughts."""
+
+BLANK = " \t\r\n\ufeff"
+"""What may stand around a text that is nothing but JSON: white space, and the mark some editors begin with."""
 
 _FIRST = re.compile(r"[`<{\[｛［]")  # how a mark begins; looking for this alone is ten times as fast
 _MARK = re.compile(
-    r"(?P<fence>`{3,}+)|<(?P<closing>/?)think(?:ing)?>"
+    r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
     r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n]{0,200}+)?|\|\w{1,60}+\|)>)|(?P<bracket>[{\[｛［])",
     re.IGNORECASE,
 )
@@ -39,7 +42,8 @@ class Surroundings:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._fenced = self._thinking = self._code = False
+        self._fenced = self._thinking = False
+        self._language, self._fence_begins = "", 0
         self._behind_tag = -1
         self._beginning = len(text) - len(text.lstrip())
         self._last_closing = _last_closing(text)
@@ -50,13 +54,20 @@ class Surroundings:
         if self._thinking:
             return "thinking"
         if self._fenced:
-            return "fenced"
+            return "code" if self._is_code(start) else "fenced"
         behind_tag = self._behind_tag >= 0 and not self._text[self._behind_tag : start].strip()
         return "tagged" if behind_tag else "prose"
 
+    def _is_code(self, start: int) -> bool:
+        """Whether a bracket in a fence is a part of code: not the fence's first word, nor in a fence for JSON."""
+        before = self._text[max(self._fence_begins, start - 200) : start]
+        if self._language in _FOR_JSON or (not before.strip() and len(before) < 200):
+            return False
+        return bool(self._language or before.rpartition("\n")[2].rpartition(">")[2].strip())
+
     def end_of_code(self, start: int) -> int | None:
-        """Where the code fence ends that a bracket stands in; None if it stands in none, or in one for JSON."""
-        if not (self._fenced and self._code):
+        """Where the code ends that a bracket stands in; None if it stands in none, or in a fence for JSON."""
+        if not self._fenced or self._language in _FOR_JSON or not (self._language or self._is_code(start)):
             return None
         found = self._text.find("\n```", start)
         return found if found >= 0 else len(self._text)
@@ -74,8 +85,9 @@ class Surroundings:
         """Take note of a mark; returns True for the end of thoughts whose beginning was in the prompt."""
         if mark["fence"]:
             self._fenced = not self._fenced
-            language = _LANGUAGE.match(self._text, mark.end())
-            self._code = language is not None and language[1].lower() not in _FOR_JSON
+            label = _LABEL.match(self._text, mark.end())
+            self._language = label[1].lower() if label else ""
+            self._fence_begins = label.end() if label else mark.end()
         elif mark["tag"]:
             self._behind_tag = mark.end()
         elif mark["closing"]:
@@ -87,12 +99,28 @@ class Surroundings:
         return False
 
 
-_LANGUAGE = re.compile(r"[ \t]*+([\w+#.-]++)[^\n]*+\n")
+_LABEL = re.compile(r"[ \t]*+([\w+#.-]++)[^\n{\[]*+\n")
 _FOR_JSON = ("json", "json5", "jsonc", "jsonl", "ndjson")
-_CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_CLOSING = re.compile(r"</(?:think(?:ing)?|thoughts?|reasoning)>", re.IGNORECASE)
 
 
 def _last_closing(text: str) -> int:
     start = text.find("</")
     found = _CLOSING.finditer(text, start) if start >= 0 else ()
     return max((each.start() for each in found), default=-1)
+
+
+_FENCED = re.compile(r"```(?:json)?[ \t]*+\n([^`]*+)```\Z")
+
+
+def scalar_place(text: str) -> tuple[int, int, Source]:
+    """Where a text begins and ends behind its thoughts and within its one fence, and where that is."""
+    closing = _last_closing(text)
+    start = 0 if closing < 0 else text.index(">", closing) + 1
+    source: Source = "bare" if start == 0 else "prose"
+    bare = text[start:].strip(BLANK)
+    start = text.index(bare, start)
+    if fence := _FENCED.match(bare):
+        bare, start, source = fence[1].strip(BLANK), start + fence.start(1), "fenced"
+        start = text.index(bare, start)
+    return start, start + len(bare), source

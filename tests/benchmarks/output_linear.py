@@ -44,7 +44,7 @@ _UNITS = _spelled(r"""
     {"a"  {"a":  {"a":[  {"a":{}  {"a":1,  {"a":"  {"a":"x",  {"a":1}  {a:  {a:1,  {'a':'  {“a”:
     [1,  [1␣  [1]  [[1]  ["a",  ["a"␣  [...  "a"␣  "a":  "a",  "a":1␣  'a':  a:  1,  1␣  "a"b"  ",  "}
     //  //⏎  /*  /**/  #⏎  //␣{⏎  ...  <!--  <think>  </think>  <think></think>  <think>{  </think>{  </
-    <tool_call>{  <tool_call>{}</tool_call>  <|  ```  ```json⏎  ```json⏎{  ```json⏎{}⏎```⏎  ~~~⏎  {"a":"```
+    <tool_call>{  <tool_call>{}</tool_call>  <|  ```  ```json⏎  ```json⏎{  ```json⏎{}⏎```⏎  ~~~⏎  {"a":"```  ```a␣
     NaN  NaN,  True,  None␣  null,  tr  1e  1e9,  -1.  {\"  \"a\":␣  \u  \ud83d  "\n",  {"\
     {"a":NaN}  {"a":1,}  {'a':1}  {"a":1␣"b":2}  {"a":1,"a":2}  {"a":"x"␣y"}  {"a":tru  {"a":1}␣{b}␣
     [1]␣{"a":␣  {name}␣  He␣said␣"{"␣  it's␣{  "a":␣{"b":␣

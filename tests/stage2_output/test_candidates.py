@@ -59,6 +59,25 @@ def test_a_text_that_is_nothing_but_json_is_bare_and_never_touched(text, value):
 
 
 @pytest.mark.parametrize(
+    ("text", "value", "source"),
+    [
+        ("```json\n5\n```", 5, "fenced"),
+        ('<think>a</think>"b"', "b", "prose"),
+        ("<think>[1]</think>\n```\nnull\n```", None, "fenced"),
+    ],
+)
+def test_a_scalar_may_stand_in_a_fence_or_behind_thoughts(text, value, source):
+    (found,) = candidates(text)
+    assert (found.value, found.source, found.repairs) == (value, source, ())
+
+
+@pytest.mark.parametrize("given", [None, b"{}", {}])
+def test_only_text_is_looked_at(given):
+    with pytest.raises(TypeError, match=f"not {type(given).__name__}"):
+        candidates(given)
+
+
+@pytest.mark.parametrize(
     "text", ["", " \n", "So be it.", "NaN", "1e999", "01", "1 2", "'a'", "True", '"a', "-", "5 apples"]
 )
 def test_words_and_broken_scalars_are_nothing(text):
@@ -107,6 +126,8 @@ FOUND = {
     "a long fence": (f'````json\n["```"]\n````\n{A}', [('["```"]', ["```"], "fenced"), (A, ONE, "prose")]),
     "two fences": (f"```\n{A}\n```\n```\n[2]\n```", [(A, ONE, "fenced"), ("[2]", [2], "fenced")]),
     "two in a fence": (f"```\n{A}\n[2]\n```", [(A, ONE, "fenced"), ("[2]", [2], "fenced")]),
+    "code": (f"```js\nlet x = {A};\n```\n{A}", [(A, ONE, "code"), (A, ONE, "prose")]),
+    "a mention of what is broken": (f'The `{{"a": }}` is {A}.', [(A, ONE, "prose")]),
     "a tag": (f"<tool_call>\n{A}\n</tool_call>", [(A, ONE, "tagged")]),
     "a tag of a template": (f"<|tool|>{A}<|end|>", [(A, ONE, "tagged")]),
     "two tags": (f"<a>{A}</a><a>[2]</a>", [(A, ONE, "tagged"), ("[2]", [2], "tagged")]),

@@ -114,9 +114,18 @@ def test_a_line_ends_behind_a_value_where_no_text_follows(behind, ends):
     assert clues.line_ends("{}" + behind, 2) is ends
 
 
-@pytest.mark.parametrize(("text", "box"), [("[ ] buy", True), ("[] buy", False), ("[x]", False)])
+@pytest.mark.parametrize(
+    ("text", "box"),
+    [
+        ("- [ ] buy", True),
+        ("to do:\n 2. [ ] buy", True),
+        ("[ ] buy", False),
+        ("- [] buy", False),
+        ("it is [ ]", False),
+    ],
+)
 def test_a_box_to_be_ticked_is_known(text, box):
-    assert clues.is_check_box(text, 0) is box
+    assert clues.is_check_box(text, text.index("[")) is box
 
 
 @pytest.mark.parametrize(("behind", "follows"), [(", 1", True), (" ，", True), (". ,", False)])
@@ -128,4 +137,4 @@ def test_a_comma_behind_a_value_is_seen(behind, follows):
     ("behind", "ends"), [("\n```", True), (" </think>", True), (" x", False), ("", False)]
 )
 def test_a_fence_or_closing_tag_behind_a_value_is_seen(behind, ends):
-    assert clues.wrapping_ends("{}" + behind, 2) is ends
+    assert clues.wrapping_follows("{}" + behind, 2) is ends

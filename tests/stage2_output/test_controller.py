@@ -89,7 +89,9 @@ def test_where_nothing_fits_the_last_value_outside_thinking_is_blamed(text, blam
 @pytest.mark.parametrize(
     ("text", "start"),
     [
-        ('{"n": 1} no, {"n": oops}', 13),
+        ('{"n": 1} Answer: {"n": 2, "n": 3}', 17),
+        ('{"n": 1}\n{"n": }', 9),
+        ('["n"]\n```json\n["n": ]\n```', 14),
         ('<think>{"n": 1}</think>{"n": 2', 23),
         ('{"m": 1} or {"n": }', 12),
     ],
@@ -99,6 +101,22 @@ def test_a_draft_does_not_stand_in_for_a_broken_answer_behind_it(text, start):
     assert (result.success, result.data) == (False, None)
     where = f"The JSON that begins at character {start} "
     assert result.errors[0].message.startswith(where) or result.extraction.start == start
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        ' as in `{"n": <number>}`.',
+        ' and not {"n": ...}.',
+        " for the set {n : n > 0}",
+        "\n\nThe format is {n: number}.",
+        "\n```js\nlet x = { n: 2 };\n```",
+        " [1], [2].",
+    ],
+)
+def test_what_is_only_mentioned_behind_an_answer_does_not_hide_it(behind):
+    result = READ.parse_and_validate('{"n": 1}' + behind, SCHEMA)
+    assert (result.success, result.data) == (True, {"n": 1})
 
 
 def test_without_a_schema_extract_json_chooses():
@@ -144,7 +162,7 @@ def test_what_is_not_complete_is_no_data_though_it_fits(schema, text, gap):
     assert (result.extraction.value["n"], result.extraction.complete) == (1, False)
 
 
-@pytest.mark.parametrize("text", ["{'n': 1,}", '{n: 1} // one', '```\n{"n": 1,}\n```'])
+@pytest.mark.parametrize("text", ["{'n': 1,}", "{n: 1} // one", '```\n{"n": 1,}\n```'])
 def test_what_was_mended_is_data_and_says_so(text):
     result = READ.parse_and_validate(text, SCHEMA)
     assert (result.success, result.data) == (True, {"n": 1})

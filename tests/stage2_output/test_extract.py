@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stage2_output.candidates import Broken, Extraction
 from stage2_output.errors import ExtractionError
-from stage2_output.extract import extract_json, find_json, is_guess, why_nothing_found
+from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
 
 A = '{"a": 1}'
 FENCED = {
@@ -118,9 +118,20 @@ def test_what_is_truncated_is_not_complete():
         extract_json('{"a": ,', truncated=True)
 
 
-def test_text_without_quotes_is_a_guess():
-    assert is_guess(extract_json("{a: b}"))
-    assert not is_guess(extract_json("{a: 1,}"))
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1}', (False, False, False, False)),
+        ("{a: 1,}", (False, False, False, False)),
+        ("{a: b}", (False, False, False, True)),
+        ("as in [1], so", (False, False, True, False)),
+        ("```js\nlet x = [1];\n```", (False, True, False, False)),
+        ("<think>[]", (True, False, False, False)),
+    ],
+    ids=["none", "mended", "a guess", "a citation", "code", "a thought"],
+)
+def test_what_speaks_against_a_value_is_told_the_gravest_first(text, why):
+    assert doubts(find_json(text)[0][0], text) == why
 
 
 # ---- what cannot be read ----

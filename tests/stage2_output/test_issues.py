@@ -13,7 +13,7 @@ def issues(schema, value):
 
 def test_a_place_where_nothing_may_stand_is_said_to_be_one():
     found = issues({"properties": {"a": False}}, {"a": SECRET})
-    assert found == (Issue("", "holds something where nothing is allowed", "false", False),)
+    assert found == (Issue("/a", "holds something where nothing is allowed", "false", False),)
 
 
 def test_the_nearest_value_of_an_enum_is_told():

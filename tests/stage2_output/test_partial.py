@@ -374,3 +374,11 @@ def test_long_hostile_texts_are_read_like_any_other(unit):
             True,
             True,
         )
+
+
+def test_of_recorded_texts_nothing_else_is_shown_as_complete_than_what_extract_json_takes(recorded):
+    rows, _ = recorded("output.jsonl")
+    shown = [(row["raw"], parse_partial(row["raw"])) for row in rows if isinstance(row["raw"], str)]
+    complete = [(text, found.value) for text, found in shown if found.complete]
+    assert complete
+    assert complete == [(text, extract_json(text).value) for text, _ in complete]

@@ -2,10 +2,11 @@
 
 import json
 import re
+from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stage2_output import ExtractionError, OutputController, extract_json
@@ -15,38 +16,27 @@ from stage2_output.strict import IntactParts, read_strictly
 
 
 def listed(text):
-    """Names that stand between commas."""
-    return [" ".join(each.split()) for each in text.split(",")]
+    return re.split(r",\s+", text)
 
 
 # ---- values ----
 
-MARKS = [
-    *"\",:{}[]'` \n\\ab1.-+=()<>é中😀“”‘’，：",
-    "# ",
-    *listed("//, /*, */, ```, </a>, <think>, </think>, ..."),
-]
+SHORT_MARKS = "\",:{}[]'` \n\\ab1.-+=()<>é中😀“”‘’，："
+MARKS = [*SHORT_MARKS, "# ", *listed("//, /*, */, ```, </a>, <think>, </think>, ...")]
 WORDS = ["no,", *listed("a, big, city, it's, don't, 5, e.g., é, 中文, (so), x-y, 3.5, true, null, at:")]
 ODD = ["true", "null", "12", "", " ", "\t\x00", "\u2028", 'say "hi" to', "C:\\new\\d"]
 HOSTILE = st.lists(st.sampled_from(MARKS), max_size=6).map("".join)
 TEXTS = HOSTILE | st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.sampled_from(ODD)
 NAMES = st.sampled_from(["a", "b", "name", "k1", "x_y", "value", "tool", "arguments"])
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.just(0.5)
-
-
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
-INNER = st.recursive(
-    SCALARS,
-    lambda each: st.lists(each, max_size=4) | st.dictionaries(NAMES | TEXTS, each, max_size=4),
-    max_leaves=8,
-)
-ANY = st.lists(INNER, max_size=4) | st.dictionaries(NAMES | TEXTS, INNER, max_size=4)
+KEYS = NAMES | TEXTS
+INNER = st.recursive(SCALARS, lambda each: st.lists(each) | st.dictionaries(KEYS, each), max_leaves=8)
+ANY = st.lists(INNER, max_size=4) | st.dictionaries(KEYS, INNER, max_size=4)
 
 
 def same(one, other):
-    return json.dumps(one) == json.dumps(
-        other
-    )  # tells 1 from True and from 1.0, and looks at the order of keys
+    return json.dumps(one) == json.dumps(other)  # tells 1 from True and from 1.0, and one order from another
 
 
 # ---- damages ----
@@ -55,9 +45,8 @@ INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, 
     full-width punctuation, full-width quotes, backtick quotes, triple quotes, joined strings, unquoted key,
     unquoted text, comment, special space, foreign literal, foreign escape, unescaped newline, unescaped quote,
     unescaped apostrophe, unescaped backslash, wrong closer, ellipsis""")
-OUTSIDE = listed(
-    "missing closers, extra closers, double encoding, escaped quotes, byte order mark, doubled braces"
-)
+OUTSIDE = listed("""missing closers, extra closers, double encoding, escaped quotes, byte order mark,
+    doubled braces""")
 COMMENTS = ["/* c */", '/* "x": 1, */', "// c\n", "// it's }\n", "# c\n", '# "c": [\n', "/*\n*/"]
 SPACES = ["\u00a0", "\u2003", "\u200b", "\ufeff", "\u3000", "\v", "\f", "\x85", "\u2028"]
 SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -101,7 +90,11 @@ class Writer:
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
             comma = "" if last or self._does("missing comma") else self._mark(",")
-            text += self._gap() + part + (self._gap() + comma if comma else "" if last else self._space())
+            text += (
+                self._gap()
+                + part
+                + (self._gap() + comma if comma else "" if last else self._random.choice([" ", "\n", "\n  "]))
+            )
         if self._does("ellipsis"):
             text += (", " if parts else "") + "..."
         elif parts and self._does("trailing comma"):
@@ -122,9 +115,6 @@ class Writer:
             )
         colon = self._gap() + self._mark(":") + self._gap()
         return self._quoted(key, is_key=True) + colon + self.write(value)
-
-    def _space(self):
-        return self._random.choice([" ", "\n", "\n  "])
 
     def _gap(self):
         gap = self._random.choice(["", "", " ", "\n"])
@@ -196,32 +186,21 @@ def damaged(text, damages, random):
 
 # ---- what is wrapped around ----
 
-FRAMES = {
-    "nothing": "@",
-    "white space": "\n @\t\n",
-    "a fence": "```json\n@\n```",
-    "a fence without a language": "```\n@\n```",
-    "a fence between words": "Here you go:\n\n```json\n@\n```\nIs that all?",
-    "a fence that is not closed": "```json\n@",
-    "words before": "Sure! Here it is: @",
-    "words before and after": "The answer is\n@\nas you asked.",
-    "words with brackets": "As {name} said [1], use:\n@\n",
-    "a thought": "<think>Let me see. I need {one} of [these].</think>\n@",
-    "a thought with a draft": '<think>Perhaps {"draft": 1}, or [1, 2]?</think>@',
-    "a thought that began in the prompt": "So the user wants it.</think>\n@",
-    "a tag": "<tool_call>\n@\n</tool_call>",
-    "a tag that is not closed": "<tool_call>@",
-    "bold": "**Answer:** @",
-}
+FRAMES = listed(
+    """@,  ↵ @ ↵,  ```json↵@↵```,  ```↵@↵```,  Here you go:↵↵```json↵@↵```↵Is that all?,  ```json↵@,
+    Sure! Here it is: @,  **Answer:** @,  The answer is↵@↵as you asked.,  As {name} said [1]: use↵@↵,
+    <think>Let me see. I need {one} of [these].</think>↵@,  <think>Or {"draft": 1} or [1]?</think>@,
+    So the user wants it.</think>↵@,  <tool_call>↵@↵</tool_call>,  <tool_call>@""".replace("↵", "\n")
+)
 
 
 @st.composite
-def replies(draw, values=ANY, *, most=3, damages=(*INSIDE, *OUTSIDE)):
-    value = draw(values)
-    chosen = draw(st.lists(st.sampled_from(damages), max_size=most, unique=True))
-    random = draw(st.randoms(use_true_random=False))
-    text = damaged(Writer(random, chosen).write(value), chosen, random)
-    return value, chosen, draw(st.sampled_from([*FRAMES.values()])).replace("@", text)
+def replies(draw, *, most):
+    """A value, and a text that holds it with so many damages at most."""
+    value, random = draw(ANY), Random(draw(st.integers(0, 10**9)))
+    damages = draw(st.lists(st.sampled_from(INSIDE + OUTSIDE), max_size=most, unique=True))
+    text = damaged(Writer(random, damages).write(value), damages, random)
+    return value, draw(st.sampled_from(FRAMES)).replace("@", text)
 
 
 def read(text):
@@ -232,10 +211,10 @@ def read(text):
         return None
 
 
-@settings(max_examples=1000)
-@given(replies())
+@settings(max_examples=1500)
+@given(replies(most=3))
 def test_what_was_damaged_comes_back_right_or_not_as_complete(reply):
-    value, _, text = reply
+    value, text = reply
     found = read(text)
     if found is not None and found.complete:
         assert same(found.value, value), (text, found)
@@ -245,7 +224,8 @@ def test_what_was_damaged_comes_back_right_or_not_as_complete(reply):
 
 @given(replies(most=0))
 def test_what_was_not_damaged_comes_back_whatever_is_wrapped_around_it(reply):
-    value, _, text = reply
+    value, text = reply
+    assume(isinstance(value, dict) or len(value) > 1)  # [ ] is a box in prose, [1] names a source
     found = read(text)
     assert found is not None
     assert (found.repairs, found.complete) == ((), True)
@@ -273,52 +253,46 @@ def test_each_damage_alone_is_mostly_mended_in_plain_data(damage):
 
 SHREDS = [
     *MARKS,
-    '"a"',
-    '"a":',
+    "\ufeff",
     "1,",
     "```json\n",
-    "\ufeff",
-    *listed("null, <tool_call>, </tool_call>, key:, 'a'"),
+    *listed("""null, "a", "a":, key:, 'a', <tool_call>, </tool_call>"""),
 ]
 TEXT = st.text() | st.lists(st.sampled_from(SHREDS), max_size=30).map("".join)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-CONTROLLER = OutputController()
 
 
-@settings(max_examples=1000)
+@settings(max_examples=600)
 @given(TEXT)
 def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right(text):
     only = read(text)
     found, broken = find_json(text)
     assert only is None or only in found
     assert bool(found) or only is None
-    ends = [0]
     for each in found:
         assert 0 <= each.start < each.end <= len(text)
-        if each.repairs == ():
+        if not each.repairs:
             assert each.complete
             assert same(read_strictly(text[each.start : each.end], 0), [each.value, each.end - each.start])
-        ends.append(each.end)
+    assert all(one.end <= other.start or one.start == other.start for one, other in pairwise(found))
     assert all(0 <= each.start <= each.position <= len(text) for each in broken)
 
 
 @given(TEXT, st.sampled_from([None, SCHEMA, True, False]), st.booleans(), st.booleans())
 def test_a_controller_answers_to_any_text(text, schema, truncated, coerce):
-    result = CONTROLLER.parse_and_validate(text, schema, truncated=truncated, coerce=coerce)
+    result = OutputController().parse_and_validate(text, schema, truncated=truncated, coerce=coerce)
     assert result.success == (not result.errors)
     assert result.raw == text
 
 
 # ---- two readers ----
 
-NO_PARTS = IntactParts("")  # so that the lenient reader has to read everything itself
 
-
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(ANY, st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]))
 def test_the_lenient_reader_reads_valid_json_as_the_strict_one_does(value, spelling):
     text = json.dumps(value, **spelling)
-    for intact in (NO_PARTS, IntactParts(text)):
+    for intact in (IntactParts(""), IntactParts(text)):  # all is left to the lenient reader, or not
         mended = read_leniently(text, 0, len(text), intact)
         assert same(mended.value, value)
         assert mended[1:4] == (len(text), (), True)

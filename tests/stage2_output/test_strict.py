@@ -137,6 +137,13 @@ def test_where_parts_are_damaged_only_some_are_tried_until_one_is_whole():
     assert [each for each in found if each] == [([2], start + 3) for start in list(starts)[3:]]
 
 
+def test_a_whole_part_gives_the_next_ones_their_turn():
+    text = "[1; " * 3 + "[2] " + "[1; " * 3 + "[2] "
+    parts = IntactParts(text)
+    found = [parts.read(start, len(text)) for start in range(0, len(text), 4)]
+    assert found == [None, None, None, ([2], 15), None, None, None, ([2], 31)]
+
+
 def test_attempts_in_vain_are_not_made_for_ever():
     text = "[1, 2;" + " " * 100 + "[3]"
     parts = IntactParts(text)

@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output.wrapping import Surroundings, next_mark
+from stage2_output.wrapping import Surroundings, next_mark, scalar_place
 
 MARKS = {
     "a fence": ("a ``` b", "fence", "```"),
@@ -11,6 +11,9 @@ MARKS = {
     "thoughts begin, upper case": ("<THINK>", None, "<THINK>"),
     "thoughts end": ("a </think> b", "closing", "</think>"),
     "thoughts end, longer": ("</Thinking>", "closing", "</Thinking>"),
+    "reasoning begins": ("<reasoning>", None, "<reasoning>"),
+    "thoughts begin, as a word": ("<thoughts>", None, "<thoughts>"),
+    "reasoning ends": ("</reasoning>", "closing", "</reasoning>"),
     "a tag": ("a <tool_call> b", "tag", "<tool_call>"),
     "a tag with a value": ("<function=get_weather>", "tag", "<function=get_weather>"),
     "a tag with attributes": ('<invoke name="x" y="z">', "tag", '<invoke name="x" y="z">'),
@@ -54,6 +57,13 @@ def sources(text):
 SOURCES = {
     "words": ("a [ b [", ["prose", "prose"]),
     "a fence": ("[ ```json\n[\n[ ``` [", ["prose", "fenced", "fenced", "prose"]),
+    "code": ("```js\nlet x = [1];\n```", ["code"]),
+    "code without a language": ("```\nx = [\n```", ["code"]),
+    "the first word of code": ("```python\n [\n x = [\n```", ["fenced", "code"]),
+    "JSON with a name": ("```json x\n a: [\n```", ["fenced"]),
+    "lines of a fence": ("```\n[\n[\n> [\n```", ["fenced", "fenced", "fenced"]),
+    "code far down": ("```js\n" + " " * 300 + "[\n```", ["code"]),
+    "code in thoughts": ("<think>\n```js\nx = [\n```", ["thinking"]),
     "two fences": ("```\n[\n```\n[\n```\n[", ["fenced", "prose", "fenced"]),
     "a tag": ("[ <tool_call>\n [ [ </tool_call> [", ["prose", "tagged", "prose", "prose"]),
     "a tag and words": ("<tool_call> So: [", ["prose"]),
@@ -63,6 +73,7 @@ SOURCES = {
     "thoughts": ("<think> [ </think> [", ["thinking", "prose"]),
     "thoughts with a fence": ("<think>\n```\n[\n```\n</think>\n```\n[\n```", ["thinking", "fenced"]),
     "thoughts with a tag": ("<think><a>[</think>[", ["thinking", "prose"]),
+    "reasoning": ("<reasoning>[</reasoning>[", ["thinking", "prose"]),
     "thoughts twice": ("<think>[</think>[<think>[</think>[", ["thinking", "prose", "thinking", "prose"]),
     "thoughts that never end": (" \n<think> [", ["thinking"]),
     "a tag that is only talked about": ("I use <think> here: [", ["prose"]),
@@ -145,3 +156,25 @@ def test_code_of_another_language_ends_with_its_fence(text, end):
         around.pass_by(mark)
         position = mark.end()
     assert around.end_of_code(start) == end
+
+
+PLACES = {
+    "alone": (" 5\n", 1, "bare"),
+    "behind the mark of an editor": ("\ufeff5", 1, "bare"),
+    "behind thoughts": ("<think>1</think> 5", 17, "prose"),
+    "behind the last thoughts": ("<think>1</think>2<think>3</think>5\n", 33, "prose"),
+    "in a fence": ("```\n5\n```", 4, "fenced"),
+    "in a fence for JSON": ("\n```json \n 5\n```\n", 11, "fenced"),
+    "in a fence behind thoughts": ("<think>1</think>\n```json\n5\n```", 25, "fenced"),
+}
+
+
+@pytest.mark.parametrize(("text", "start", "source"), PLACES.values(), ids=PLACES)
+def test_a_text_without_brackets_is_found_behind_thoughts_and_in_its_fence(text, start, source):
+    assert scalar_place(text) == (start, start + 1, source)
+    assert text[start] == "5"
+
+
+@pytest.mark.parametrize("text", ["It is 5.", "```js\n5\n```", "5\n```\n6\n```", "```\n5"])
+def test_a_text_with_anything_else_is_taken_whole(text):
+    assert scalar_place(text) == (0, len(text), "bare")
