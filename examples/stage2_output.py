@@ -11,10 +11,11 @@ Key points:
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
 
-from stage0_gateway import Gateway, OfflineModel
+from stage0_gateway import ChatResponse, Gateway, OfflineModel
 from stage2_output import OutputController, feedback
 
 FIELDS = {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}}
@@ -45,7 +46,7 @@ async def main() -> None:
     print("\nThe embedded model gets a name wrong, on purpose:")
     async with Gateway("offline:teacher", transport=OfflineModel(faults=["wrong_argument_name"])) as gateway:
 
-        async def chat(messages):  # given `gateway.chat` itself, `request` sends the schema along
+        async def chat(messages: list[dict[str, Any]]) -> ChatResponse:  # `gateway.chat` itself takes schemas
             reply = await gateway.chat(messages)
             told = messages[-1]["content"].replace("\n", "\n  ")
             print(f"  {told}\n  -> {reply.content}")

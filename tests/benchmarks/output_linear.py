@@ -26,7 +26,7 @@ from stage2_output import ExtractionError, OutputController, extract_json
 from stage2_output.partial import parse_partial
 
 _SIZES = _TINY, _SMALL, _LARGE = 10_000, 100_000, 1_000_000
-_GROWTH, _SECONDS, _MEMORY = 12.0, 5.0, 100.0
+_GROWTH, _SECONDS, _MEMORY = 12.0, 5.0, 150.0
 _MEASURABLE = 0.01
 _BARE, _WRAPPED, _ROUNDS = 2.5, 3.0, 9
 _SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -51,7 +51,7 @@ _UNITS = _spelled(r"""
 """)
 _BEGINNINGS = _spelled(r"""  <b>␣x␣  {"a":[  {"a":"  {'a':'  {  ```json⏎{  <think>  {"b":1}␣  """)
 _THEN = _spelled(
-    r"""  {  [  "  '  \"  ,  :  //  a␣  1␣  {}  "a"␣  "a":  “  `  ⏎  NaN␣  ":␣"  ",␣"  ',  ...  "}␣  it's␣  """
+    r"""  {  [  "  '  \"  ,  :  //  a␣  1␣  {}  "a"␣  "a":  “  `  ⏎  NaN␣  …1  ":␣"  ",␣"  ',  ...  "}␣  it's␣  """
 )
 
 

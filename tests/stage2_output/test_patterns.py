@@ -94,12 +94,8 @@ def tree_of(pattern):
 
 def bodies(op, argument):
     """The parts that a part of a pattern is made of."""
-    if op in (*GREEDY, POSSESSIVE):
-        return [argument[2]]
-    if op in (OP.SUBPATTERN, OP.ASSERT, OP.ASSERT_NOT):
+    if op in (*GREEDY, POSSESSIVE, OP.SUBPATTERN, OP.ASSERT, OP.ASSERT_NOT):
         return [argument[-1]]
-    if op is OP.ATOMIC_GROUP:
-        return [argument]
     if op in CHOICES:
         return argument[1] if op is OP.BRANCH else [each for each in argument[1:] if each is not None]
     assert op in (*CLASSES, OP.AT), op
@@ -118,22 +114,17 @@ def ways(items, *, last=True):
             product *= ways_of_repeat(argument, inner[0], ends)
         elif op is OP.SUBPATTERN:
             product *= inner[0]
-        elif inner:  # possessive, atomic, or a look ahead: one way outwards, few ways within
+        elif inner:  # possessive, or a look ahead: one way outwards, few ways within
             assert inner[0] <= MOST_WAYS
     return product
 
 
 def ways_of_repeat(argument, inner, ends):
     least, most, body = argument
-    if most > HIGH:
-        assert ends, "an unlimited repeat that could give back"
-        assert is_class(body), "an unlimited repeat that could give back"
-        return 1
-    return sum(inner**count for count in range(least, most + 1))
-
-
-def is_class(body):
-    return len(body) == 1 and body[0][0] in CLASSES
+    if most <= HIGH:
+        return sum(inner**count for count in range(least, most + 1))
+    assert (ends, [op in CLASSES for op, _ in body]) == (True, [True]), "an unlimited repeat can give back"
+    return 1
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -186,14 +177,12 @@ class Steps:
 
     def _part(self, op, argument, text, at):
         if op is OP.SUBPATTERN:
-            return self._group(argument[0], [*argument[3]], text, at)
+            return self._group(argument[0], argument[3], text, at)
         if op is OP.GROUPREF_EXISTS:
             group, then, otherwise = argument
             return self._ends([*((then if group in self._groups else otherwise) or [])], text, at)
         if op is OP.BRANCH:
             return (end for each in argument[1] for end in self._ends([*each], text, at))
-        if op is OP.ATOMIC_GROUP:
-            return self._first([*argument], text, at)
         if op is POSSESSIVE:
             return self._possessive(*argument, text, at)
         if op in GREEDY:
@@ -214,15 +203,11 @@ class Steps:
         found = self._classes[key].match(text, at)
         return iter([found.end()] if found else [])
 
-    def _group(self, number, items, text, at):
-        for end in self._ends(items, text, at):
+    def _group(self, number, body, text, at):
+        for end in self._ends([*body], text, at):
             self._groups.add(number)
             yield end
             self._groups.discard(number)
-
-    def _first(self, items, text, at):
-        end = next(self._ends(items, text, at), None)
-        return iter([] if end is None else [end])
 
     def _possessive(self, least, most, body, text, at):
         count = 0
