@@ -4,7 +4,7 @@ Knows gaps and marks; nothing of what they mean. Used by `repair.py`.
 """
 
 from stage2_output.damage import Repair, RepairName
-from stage2_output.gaps import skip_gap, wrapping_ends
+from stage2_output.gaps import NO_GAP, skip_gap, wrapping_ends
 
 FULLWIDTH = {"｛": "{", "｝": "}", "［": "[", "］": "]", "，": ",", "：": ":"}
 """The marks of JSON as they are typed in Chinese and Japanese, and what they stand for."""
@@ -26,11 +26,14 @@ class Cursor:
 
     def gap(self) -> None:
         """Go on behind white space and comments."""
-        self.at = skip_gap(self.text, self.at, self.end, self.repairs)
+        if self.text[self.at : self.at + 1] not in NO_GAP:
+            self.at = skip_gap(self.text, self.at, self.end, self.repairs)
 
     def at_end(self) -> bool:
         """Whether the text ends here, or what is wrapped around the JSON does."""
-        return self.at >= self.end or wrapping_ends(self.text, self.at, self.end)
+        if self.at >= self.end:
+            return True
+        return self.text[self.at] in "`<" and wrapping_ends(self.text, self.at, self.end)
 
     def mark(self) -> str:
         """The mark that stands here, as ASCII."""

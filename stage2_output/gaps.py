@@ -11,7 +11,8 @@ _PIECE = re.compile(
     rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)"
     r"|(?P<comment>(?://|\#)[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)"
 )
-_PLAIN = frozenset("{}[]\"':,") | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+NO_GAP = frozenset("{}[]\"':,") | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+"""Characters that no gap begins with: most places are asked about in vain."""
 # A fence has nothing behind it but a language, and a tag that closes nothing that goes on with the JSON.
 _WRAPPING = re.compile(
     r"""`{3,}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
@@ -21,7 +22,7 @@ _FAR = 1000  # characters that are looked through to see what follows; a longer 
 
 def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
     """Where the gap that begins at a place ends; what JSON does not know in it is noted in `repairs`."""
-    if text[at : at + 1] in _PLAIN:
+    if text[at : at + 1] in NO_GAP:
         return at
     at = _match_end(_SPACE, text, at, end)
     while at < end and (found := _PIECE.match(text, at, end)):
@@ -35,7 +36,7 @@ def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
 
 def gap_end(text: str, at: int, end: int) -> int:
     """Where the gap that begins at a place ends, for a look ahead."""
-    if text[at : at + 1] in _PLAIN:
+    if text[at : at + 1] in NO_GAP:
         return at
     at = _match_end(_SPACE, text, at, end)
     end = min(end, at + _FAR)

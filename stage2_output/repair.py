@@ -53,7 +53,7 @@ class _Reader(Cursor):
         while self._open.frames:
             self.gap()
             frame = self._open.frames[-1]
-            if frame.state != "value" and self._run(frame):
+            if frame.state != "value" and self.text[self.at : self.at + 1] not in "{}[]" and self._run(frame):
                 continue
             if self.at_end():
                 self._cut()
@@ -113,6 +113,8 @@ class _Reader(Cursor):
                 raise Damaged("has two opening braces and one closing brace", self.at)
             self.at += frame.doubled
             self._open.close()
+            if self._open.frames and self.text.startswith(",", self.at, self.end):
+                self._comma(self._open.frames[-1])  # at once: it nearly always follows
         elif mark in self._open.closers:
             self._close_early()
         elif len(self._open.frames) == 1 and not self.text[self.at + 1 : self.at + 200].strip("]} \t\r\n"):

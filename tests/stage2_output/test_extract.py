@@ -91,6 +91,10 @@ def test_a_list_of_one_number_is_a_value_where_no_words_are_around_it(text):
     assert extract_json(text).value == json.loads(text[text.index("[") : text.index("]") + 1])
 
 
+def test_a_list_that_was_mended_is_no_citation():
+    assert extract_json("It is [1,].").value == [1]
+
+
 @pytest.mark.parametrize("text", CITATIONS)
 def test_a_citation_is_none(text):
     with pytest.raises(ExtractionError, match="No JSON was found"):

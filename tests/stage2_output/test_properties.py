@@ -23,14 +23,18 @@ def listed(text):
 
 SHORT_MARKS = "\",:{}[]'` \n\\ab1.-+=()<>é中😀“”‘’，："
 MARKS = [*SHORT_MARKS, "# ", *listed("//, /*, */, ```, </a>, <think>, </think>, ...")]
-WORDS = ["no,", *listed("a, big, city, it's, don't, 5, e.g., é, 中文, (so), x-y, 3.5, true, null, at:")]
-ODD = ["true", "null", "12", "", " ", "\t\x00", "\u2028", 'say "hi" to', "C:\\new\\d"]
+WORDS = [
+    "no,",
+    '"hi",',
+    '"so"',
+    *listed("a, big, city, it's, don't, 5, e.g., é, 中文, (so), x-y, 3.5, true, null, at:"),
+]
+ODD = ["true", "null", "12", "", " ", "\t\x00", "\u2028", 'say "hi" to', "C:\\new\\d", "D:\\data\\ok"]
 HOSTILE = st.lists(st.sampled_from(MARKS), max_size=6).map("".join)
 TEXTS = HOSTILE | st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.sampled_from(ODD)
-NAMES = st.sampled_from(["a", "b", "name", "k1", "x_y", "value", "tool", "arguments"])
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.just(0.5)
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
-KEYS = NAMES | TEXTS
+KEYS = st.sampled_from(listed("a, b, name, k1, x_y, value, tool, arguments")) | TEXTS
 INNER = st.recursive(SCALARS, lambda each: st.lists(each) | st.dictionaries(KEYS, each), max_leaves=8)
 ANY = st.lists(INNER, max_size=4) | st.dictionaries(KEYS, INNER, max_size=4)
 
@@ -53,8 +57,8 @@ SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 WIDE = dict(zip("{}[],:", "｛｝［］，：", strict=True))
 
 # Where nobody could know better, a damage is not done.
-# A quote next to structure may as well be structure: `a", "b": "c` without its escapes is two members.
-LIKE_STRUCTURE = re.compile(r'(?:^|[",:{}\[\]，：])\s*"|"\s*(?:$|[",:{}\[\]，：<`+#/])')
+# A quote with structure behind it may as well be structure: `a", "b": "c` without escapes is two members.
+LIKE_STRUCTURE = re.compile(r'^"|"$|"\s*(?:["{}\[\]，<`+#/]|,(?! [a-zé]+ ))')
 # So may an apostrophe that does not stand within a word, and a backslash that makes an escape of a letter.
 WITHIN_WORDS = re.compile(r"(?:[^']|(?<=[a-zé])'(?=[a-zé]))*")
 REAL_ESCAPE = re.compile(r"\\(?=[^a-zA-Z]|[bfnrtuxU]|\Z)")
@@ -67,11 +71,11 @@ BARE_WORDS = re.compile(r"(?!(?:true|false|null)\b)[a-zé中文][-a-zé中文 ]*
 class Writer:
     """Writes a value as JSON, with the damages it is told to do, each at some of its places."""
 
-    def __init__(self, random, damages):
-        self._random, self._damages = random, damages
+    def __init__(self, random, damages, share=0.5):
+        self._random, self._damages, self._share = random, damages, share
 
     def _does(self, damage):
-        return damage in self._damages and self._random.random() < 0.5
+        return damage in self._damages and self._random.random() < self._share
 
     def write(self, value, *, first=False):
         if isinstance(value, dict):
@@ -184,8 +188,6 @@ def damaged(text, damages, random):
     return "\ufeff" + text if "byte order mark" in damages else text
 
 
-# ---- what is wrapped around ----
-
 FRAMES = listed(
     """@,  ↵ @ ↵,  ```json↵@↵```,  ```↵@↵```,  Here you go:↵↵```json↵@↵```↵Is that all?,  ```json↵@,
     Sure! Here it is: @,  **Answer:** @,  The answer is↵@↵as you asked.,  As {name} said [1]: use↵@↵,
@@ -206,14 +208,22 @@ def read(text):
         return None
 
 
-@settings(max_examples=200)
+def is_harmless(found, value, text):
+    """Whether a reading is an error, or incomplete and says why, or right and says what was mended."""
+    if found is None or not found.complete:
+        return found is None or bool(found.repairs)
+    is_valid = read_strictly(text[found.start : found.end], 0) is not None
+    return same(found.value, value) and (is_valid or bool(found.repairs))
+
+
+@settings(max_examples=120)
 @given(ANY, st.integers(0, 10**9))
 def test_what_was_damaged_comes_back_right_or_not_as_complete(value, seed):
     random = Random(seed)
-    for _ in range(15):
-        text = reply(value, random.sample(INSIDE + OUTSIDE, random.randrange(1, 4)), random)
+    for damage in INSIDE + OUTSIDE:
+        text = reply(value, [damage, *random.sample(INSIDE + OUTSIDE, random.randrange(3))], random)
         found = read(text)
-        assert found is None or (same(found.value, value) if found.complete else found.repairs), (text, found)
+        assert is_harmless(found, value, text), (text, found)
 
 
 @given(ANY, st.integers(0, 10**9))
@@ -229,7 +239,7 @@ def test_what_was_not_damaged_comes_back_whatever_is_wrapped_around_it(value, se
 
 
 PLAIN_VALUES = [
-    {"name": "Oslo", "days": [1, 2.5, "three"], "note": None, "more": {"sure": True, "x_y": "a big city"}},
+    {"name": "Oslo's", "days": [1, 2.5, "three"], "note": None, "more": {"sure": True, "x_y": "a big city"}},
     [{"a": "it's", "b": 'say "hi" to'}, {"a": "one\ntwo", "b": "C:\\data\\old"}, ["x", "", "y z"], []],
 ]
 
@@ -240,20 +250,37 @@ def test_each_damage_alone_is_mostly_mended_in_plain_data(damage):
     right = 0
     for seed in range(40):
         random, value = Random(seed), PLAIN_VALUES[seed % 2]
-        found = read(damaged(Writer(random, [damage]).write(value), [damage], random))
-        right += found is not None and (same(found.value, value) or not found.complete)
-    assert right >= 20
+        text = damaged(Writer(random, [damage], share=0.9).write(value), [damage], random)
+        assert is_harmless(read(text), value, text), text
+        right += read(text) is not None
+    assert right >= 15
+
+
+# What was read wrong once, as random values found it.
+FOUND = {
+    "Use [\u200b[true]]": [[True]],
+    "So: { x_y=>[1]}": {"x_y": [1]},
+    'So: "[\\n{ \\"a\\": 1}, 2]"': [{"a": 1}, 2],
+    '［"x"， ｛}, ［""， 1］］': ["x", {}, ["", 1]],
+    "{'a': 'b'， k=>'c'}": {"a": "b", "k": "c"},
+    '{"a": `\'}`, "b": 1}': {"a": "'}", "b": 1},
+    '{"a": "\':x"\ufeff,\u200b"b"\ufeff:\u200b"c d"\u200b, "e": "f"}': {"a": "':x", "b": "c d", "e": "f"},
+    '{"a": 1 b:0}': {"a": 1, "b": 0},
+    "[1  `b`]": [1, "b"],
+    "[2 \ufeff1]": [2, 1],
+    "[2 1# c\n]": [2, 1],
+    "[[], 0\\n]": [[], 0],
+}
+
+
+@pytest.mark.parametrize(("text", "value"), FOUND.items())
+def test_what_was_once_read_wrong_is_not_any_more(text, value):
+    assert is_harmless(read(text), value, text), read(text)
 
 
 # ---- any text ----
 
-SHREDS = [
-    *MARKS,
-    "\ufeff",
-    "1,",
-    "```json\n",
-    *listed("""null, "a", "a":, key:, 'a', <tool_call>, </tool_call>"""),
-]
+SHREDS = [*MARKS, "\ufeff", "```json\n", *listed("""null, "a", "a":, key:, 'a', <tool_call>, </tool_call>""")]
 TEXT = st.text() | st.lists(st.sampled_from(SHREDS), max_size=30).map("".join)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -261,10 +288,8 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 @settings(max_examples=600)
 @given(TEXT)
 def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right(text):
-    only = read(text)
     found, broken = find_json(text)
-    assert only is None or only in found
-    assert bool(found) or only is None
+    assert read(text) in [None, *found]
     for each in found:
         assert 0 <= each.start < each.end <= len(text)
         if not each.repairs:
@@ -279,9 +304,6 @@ def test_a_controller_answers_to_any_text(text, schema, truncated, coerce):
     result = OutputController().parse_and_validate(text, schema, truncated=truncated, coerce=coerce)
     assert result.success == (not result.errors)
     assert result.raw == text
-
-
-# ---- two readers ----
 
 
 @settings(max_examples=300)

@@ -117,6 +117,7 @@ def test_thoughts_whose_beginning_was_in_the_prompt_are_told(text, ended_only):
         ("<think> a </THINKING> b", 10),
         ("<think> a", 9),
         ("a", 1),
+        ("a </think> b", 12),
     ],
 )
 def test_thoughts_end_with_their_tag(text, end):
@@ -142,6 +143,7 @@ CODE = {
     "json5": ("```json5\n{\n```", None),
     "jsonl": ("``` jsonl\n{\n```", None),
     "no language": ("```\n{\n```", None),
+    "no language, but code": ("```\nx = {\n```", 9),
     "no fence": ("python\n{", None),
     "behind a fence": ("```python\nx\n```\n{", None),
     "in a second fence": ("```python\nx\n```\n```json\n{", None),
