@@ -81,6 +81,8 @@ def candidates(text: str) -> list[Extraction | Broken]:
 def _scalar(text: str) -> list[Extraction | Broken]:
     """A text that is one string, number or literal; and the object or list that such a string may hold."""
     whole = _skip_blank(text, 0), len(text.rstrip(BLANK))
+    if text[whole[0] : whole[0] + 1] in "{[":
+        return []
     places: list[tuple[int, int, Source]] = [(*whole, "bare"), scalar_place(text)]
     for start, end, source in places:
         bare = text[start:end]
