@@ -118,7 +118,7 @@ def _behind(text: str, start: int) -> int | None:
     damaged = text[inner : inner + 1] in _QUOTES or (
         text[inner : inner + 1] in _BRACES and clues.begins(text, inner)
     )
-    if not damaged or clues.is_index(text, start):
+    if not damaged:
         return max(start + 1, inner)
     depth = 0
     for token in _BRACKET_OR_STRING.finditer(text, start):

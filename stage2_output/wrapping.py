@@ -110,7 +110,7 @@ def _last_closing(text: str) -> int:
     return max((each.start() for each in found), default=-1)
 
 
-_FENCED = re.compile(r"```(?:json)?[ \t]*+\n([^`]*+)```\Z")
+_FENCE_OPENS = re.compile(r"```(?:json)?[ \t]*+\n")
 
 
 def scalar_place(text: str) -> tuple[int, int, Source]:
@@ -118,9 +118,17 @@ def scalar_place(text: str) -> tuple[int, int, Source]:
     closing = _last_closing(text)
     start = 0 if closing < 0 else text.index(">", closing) + 1
     source: Source = "bare" if start == 0 else "prose"
-    bare = text[start:].strip(BLANK)
-    start = text.index(bare, start)
-    if fence := _FENCED.match(bare):
-        bare, start, source = fence[1].strip(BLANK), start + fence.start(1), "fenced"
-        start = text.index(bare, start)
-    return start, start + len(bare), source
+    start, end = _stripped(text, start, len(text))
+    fence = _FENCE_OPENS.match(text, start)
+    if fence and text.endswith("```", fence.end(), end) and text.count("```", start, end) == 2:
+        source = "fenced"
+        start, end = _stripped(text, fence.end(), end - 3)
+    return start, end, source
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start] in BLANK:
+        start += 1
+    while end > start and text[end - 1] in BLANK:
+        end -= 1
+    return start, end

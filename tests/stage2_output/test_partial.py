@@ -271,6 +271,7 @@ def test_names_with_slashes_and_tildes_are_escaped_in_pointers():
         ('<think>```</think>{"a": "', "prose"),
         ('<THINKING>{"b": 1}</Thinking>\n```\n{"a": "', "fenced"),
         ('so it is</think>{"a": "', "prose"),
+        ('[\'b\', {"c": 1}] [“b”, {"c": 1}] {"a": "', "prose"),
         ('an empty `` and {"a": "', "prose"),
         ('{\'b\': "}", \'c\': {"d": 1}} {"a": "', "prose"),
         ('[1] [ ] [x] [[2]] [see {name}] {{ x }} {} [] [1, 2] {"a": "', "prose"),

@@ -18,8 +18,6 @@ def listed(text):
     return re.split(r",\s+", text)
 
 
-# ---- values ----
-
 SHORT_MARKS = "\",:{}[]'` \n\\ab1.-+=()<>é中😀“”‘’，："
 MARKS = [*SHORT_MARKS, "# ", *listed("//, /*, */, ```, </a>, <think>, </think>, ...")]
 WORDS = [
@@ -41,8 +39,6 @@ ANY = st.lists(INNER, max_size=4) | st.dictionaries(KEYS, INNER, max_size=4)
 def same(one, other):
     return json.dumps(one) == json.dumps(other)  # tells 1 from True and from 1.0, and one order from another
 
-
-# ---- damages ----
 
 INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, single quotes, smart quotes,
     full-width punctuation, full-width quotes, backtick quotes, triple quotes, joined strings, unquoted key,
@@ -110,14 +106,12 @@ class Writer:
         return WIDE[mark] if self._does("full-width punctuation") else mark
 
     def _member(self, key, value):
-        if key.isidentifier() and self._does("unquoted key"):
-            return key + ("=>" if self._does("missing colon") else self._mark(":")) + self.write(value)
-        if self._does("missing colon"):
-            return (
-                self._quoted(key, is_key=True) + self._random.choice([" ", " => ", "=>"]) + self.write(value)
-            )
-        colon = self._gap() + self._mark(":") + self._gap()
-        return self._quoted(key, is_key=True) + colon + self.write(value)
+        is_bare, loses_colon = key.isidentifier() and self._does("unquoted key"), self._does("missing colon")
+        colon = self._random.choice([" ", " => ", "=>"])
+        if is_bare or not loses_colon:
+            colon = "=>" if loses_colon else self._mark(":")
+            colon = colon if is_bare else self._gap() + colon + self._gap()
+        return (key if is_bare else self._quoted(key, is_key=True)) + colon + self.write(value)
 
     def _gap(self):
         gap = self._random.choice(["", "", " ", "\n"])
@@ -142,8 +136,7 @@ class Writer:
         return self._quoted(text)
 
     def _quoted(self, text, *, is_key=False):
-        body = json.dumps(text, ensure_ascii=self._random.random() < 0.3)[1:-1]
-        body = self._hurt(text, body, is_key)
+        body = self._hurt(text, json.dumps(text, ensure_ascii=self._random.random() < 0.3)[1:-1], is_key)
         single = re.sub(r"\\(.)", lambda found: '"' if found[1] == '"' else found[0], body)
         if self._does("single quotes"):
             return "'" + single.replace("'", "\\'") + "'"
@@ -165,8 +158,7 @@ class Writer:
         if plain and not REAL_ESCAPE.search(text) and self._does("unescaped backslash"):
             body = body.replace("\\\\", "\\")
         if body.isalnum() and self._does("foreign escape"):
-            at = self._random.randrange(len(body))
-            body = body[:at] + f"\\U{ord(body[at]):08x}" + body[at + 1 :]
+            body = f"\\U{ord(body[0]):08x}{body[1:]}"
         return body
 
 
@@ -281,8 +273,6 @@ FOUND = {
 def test_what_was_once_read_wrong_is_not_any_more(text, value):
     assert is_harmless(read(text), value, text), read(text)
 
-
-# ---- any text ----
 
 SHREDS = [*MARKS, "\ufeff", "```json\n", *listed("""null, "a", "a":, key:, 'a', <tool_call>, </tool_call>""")]
 TEXT = st.text() | st.lists(st.sampled_from(SHREDS), max_size=30).map("".join)
