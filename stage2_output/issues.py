@@ -21,6 +21,8 @@ MOST_FOUND = 100
 MORE = "more"
 """The rule of the issue that says that there are more than `MOST_FOUND`."""
 
+_LONGEST_MEANT = 200  # it is copied as it stands, and comes from a schema, not from a model
+
 # Rules behind which a name follows in the path to a schema, which must not be taken for a rule.
 _BEFORE_NAMES = {"properties", "patternProperties", "dependentSchemas", "dependencies"}
 
@@ -150,11 +152,12 @@ class _Words:
         expected = sorted(keys.known) if error.validator_value is False else error.validator_value
         told = set(keys.meant.values())  # with the property that is missing
         strangers = [name for name in keys.strangers if name not in told]
+        free = [name for name in keys.unsent if name not in keys.meant]
         for name in strangers[:MOST_NAMES]:
             if error.validator_value is not False:
                 yield Issue(path + step(name), sentence(error), rule, expected)
                 continue
-            message, meant = "is not a known property", nearest(name, keys.known)
+            message, meant = "is not a known property", nearest(name, free) or nearest(name, keys.known)
             yield _KeyIssue(path + step(name), message, rule, expected, None, keys.received, name, meant)
         if len(strangers) > MOST_NAMES:
             message = f"has {len(strangers)} unknown properties, too many to name them all"
@@ -204,7 +207,7 @@ def _hint(issue: _KeyIssue, keys: Collection[str]) -> str | None:
     words = [f"you sent {listed(keys or [str(issue.sent)])}"] if keys or instead else []
     if issue.meant is not None:
         of_many = f" instead of {quoted(str(issue.sent))}" if instead and len(keys) > 1 else ""
-        words.append(f"did you mean {quoted(issue.meant)}{of_many}?")
+        words.append(f"did you mean {quoted(issue.meant, _LONGEST_MEANT)}{of_many}?")
     return "; ".join(words) or None
 
 
@@ -232,7 +235,7 @@ def _did_you_mean(value: Any, values: Iterable[Any]) -> str | None:
     if not isinstance(value, str):
         return None
     near = nearest(value, (each for each in values if isinstance(each, str)))
-    return f"did you mean {quoted(near)}?" if near else None
+    return f"did you mean {quoted(near, _LONGEST_MEANT)}?" if near else None
 
 
 def _unworded(error: ValidationError) -> Issue:

@@ -4,6 +4,7 @@ A name may be anything a model wrote as a key: a page of text, control character
 no server would take. Knows no schemas; used wherever a name is put into a sentence, and by stage 3.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 
@@ -14,12 +15,17 @@ _LONGEST = 40
 _LONGEST_STEP = 80
 # Comparing two names takes far longer than looking at them, and a list of known ones may be a dictionary.
 _MOST_KNOWN, _MOST_COMPARED, _MOST_READ, _MOST_LETTERS = 10_000, 300, 20, 64
+# How like each other names must be: any; short ones, or where one begins the other; to be hardly another one.
+_NEAR, _NEAR_IF_SHORT, _CLOSE = 0.7, 0.6, 0.8
+_FEW_LETTERS, _FEW_WORDS = 4, 2
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is spelled most like this one, or None where none is near.
 
-    Case does not matter. The time is bounded: of very many or very long names some are not compared.
+    Case does not matter. Where no spelling is close, the only one that has all of this one's words, or
+    has no others, is near: `input_date` and `date`, `seats` and `number_of_seats`. The time is bounded: of
+    very many or very long names some are not compared.
 
     Args:
         name: Anything.
@@ -27,20 +33,58 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """
     short = name[:_MOST_LETTERS].lower()
     by_short = {each[:_MOST_LETTERS].lower(): each for each in islice(known, _MOST_KNOWN)}
-    if not short or short in by_short:
-        return by_short.get(short) or None
+    if short in by_short or not any(map(str.isalpha, short)):
+        return by_short.get(short) or None  # of numbers none is near: 2009 is not meant for 2019
+    near, most = None, 0.0
+    for each in _candidates(short, by_short):
+        if (likeness := _spelled_alike(short, each)) > most:
+            near, most = each, likeness
+    several = islice(by_short.values(), _MOST_COMPARED)
+    if most < _CLOSE and len(same := [each for each in several if _has_the_words_of(name, each)]) == 1:
+        return same[0]
+    return by_short[near] if near else None
+
+
+def likeness(name: str, other: str) -> float:
+    """How near two names are, between 0 and 1, by their spelling or their words; 0 where they are not."""
+    alike = _spelled_alike(name[:_MOST_LETTERS].lower(), other[:_MOST_LETTERS].lower())
+    return _CLOSE if alike < _CLOSE and _has_the_words_of(name, other) else alike
+
+
+def _candidates(short: str, known: Collection[str]) -> list[str]:
+    """The names that may be nearest, the likelier first, for comparing two takes long."""
     import difflib  # when a name is wrong, which few are
 
     # Each way of comparing says at most what the next, dearer one says: lengths, letters, and their order.
-    similar = (each for each in by_short if 10 * min(len(each), len(short)) >= 3 * (len(each) + len(short)))
+    similar = (each for each in known if 10 * min(len(each), len(short)) >= 3 * (len(each) + len(short)))
     letters = difflib.SequenceMatcher(None, "", short, autojunk=False)
     scores: dict[str, float] = {}
     for each in islice(similar, _MOST_COMPARED):
         letters.set_seq1(each)
         scores[each] = letters.quick_ratio()
-    best = sorted(scores, key=scores.__getitem__, reverse=True)[:_MOST_READ]
-    near = difflib.get_close_matches(short, best, n=1, cutoff=0.6)
-    return by_short[near[0]] if near else None
+    return sorted(scores, key=scores.__getitem__, reverse=True)[:_MOST_READ]
+
+
+def _spelled_alike(short: str, other: str) -> float:
+    import difflib
+
+    alike = difflib.SequenceMatcher(None, other, short, autojunk=False).ratio()
+    begun = short.startswith(other) or other.startswith(short)
+    few = max(len(short), len(other)) <= _FEW_LETTERS
+    return alike if alike >= (_NEAR_IF_SHORT if begun or few else _NEAR) else 0.0
+
+
+def _has_the_words_of(name: str, other: str) -> bool:
+    """Whether one of the names has all the words of the other."""
+    ours, theirs = _words(name), _words(other)
+    return bool(ours and theirs) and (ours <= theirs or ours >= theirs)
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name in any of the usual styles; in a longer one a single letter is none."""
+    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name[:_MOST_LETTERS])
+    words = {word for word in re.split(r"[\W_]+", spaced.lower()) if word}
+    return words if len(words) <= _FEW_WORDS else {word for word in words if len(word) > 1}
 
 
 def shown(text: str, most: int) -> str:
@@ -54,9 +98,9 @@ def shown(text: str, most: int) -> str:
     )
 
 
-def quoted(name: str) -> str:
-    """A name as it stands in a sentence."""
-    return f"`{shown(name, _LONGEST).replace('`', chr(39))}`"
+def quoted(name: str, most: int = _LONGEST) -> str:
+    """A name as it stands in a sentence, cut after this many characters."""
+    return f"`{shown(name, most).replace('`', chr(39))}`"
 
 
 def listed(names: Collection[str]) -> str:

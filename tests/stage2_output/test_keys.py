@@ -100,6 +100,84 @@ def test_the_name_that_was_meant_is_told(schema, value, told):
 
 
 @pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            {"meight": SECRET, "heisht": SECRET},
+            {
+                "/height": "you sent `heisht`; did you mean `height`?",
+                "/weight": "you sent `meight`; did you mean `weight`?",
+            },
+        ),
+        (
+            {"weigth": SECRET, "tall": SECRET},
+            {
+                "/height": "you sent `tall`; did you mean `height`?",
+                "/weight": "you sent `weigth`; did you mean `weight`?",
+            },
+        ),
+    ],
+    ids=["near both", "what is left"],
+)
+def test_an_unknown_property_is_meant_for_one_missing_one_only(value, told):
+    assert hints(closed(height={}, weight={}), value) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            {"end_dat": SECRET},
+            {"/end_dat": "did you mean `end_date`?", "/start_date": None},
+        ),
+        ({"start": SECRET}, {"/start_date": "you sent `start`; did you mean `start_date`?"}),
+        ({"ends_with": SECRET}, {"/start_date": "you sent `ends_with`; did you mean `start_date`?"}),
+        ({"ends_with": 5}, {"/ends_with": None, "/start_date": None}),
+        ({"ends_with": True}, {"/ends_with": None, "/start_date": None}),
+    ],
+    ids=["optional", "required", "the only one", "of another type", "no number"],
+)
+def test_a_property_that_is_meant_for_another_one_or_has_another_type_is_not_the_missing_one(value, told):
+    schema = {"properties": {"start_date": {"type": "string"}, "end_date": {}}, "required": ["start_date"]}
+    assert hints({**schema, "additionalProperties": False}, value) == told
+
+
+@pytest.mark.parametrize(
+    ("required", "optional", "sent", "meant"),
+    [
+        ("function", "function_variable", "function_value", "function"),
+        ("departure_date", "departure_time", "departure_tim", "departure_time"),
+    ],
+)
+def test_a_missing_property_was_meant_rather_than_an_optional_one_that_is_not_clearly_nearer(
+    required, optional, sent, meant
+):
+    schema = {"properties": {required: {}, optional: {}}, "required": [required]}
+    told = hints({**schema, "additionalProperties": False}, {sent: SECRET})
+    assert [hint for hint in told.values() if hint and f"did you mean `{meant}`?" in hint] != []
+
+
+def test_a_truth_value_was_not_meant_for_a_number():
+    assert hints({"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"verbose": True}) == {
+        "/n": "you sent `verbose`"
+    }
+
+
+def test_what_was_sent_already_is_suggested_last():
+    schema = {"properties": {"line_a": {}, "line_b": {}}, "additionalProperties": False}
+    assert hints(schema, {"line_a": 1, "line_x": 1}) == {
+        "/line_x": "you sent `line_a`, `line_x`; did you mean `line_b`?"
+    }
+
+
+def test_a_name_that_is_suggested_is_not_cut():
+    name = "the_number_of_the_seats_at_the_second_table"
+    assert hints(closed(**{name: {}}), {name[1:]: 1}) == {
+        f"/{name}": f"you sent `{name[1:40]}…`; did you mean `{name}`?"
+    }
+
+
+@pytest.mark.parametrize(
     ("schema", "value", "told"),
     [
         (

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import nearest
-from stage2_output.names import listed, order, quoted, shown, step
+from stage2_output.names import likeness, listed, order, quoted, shown, step
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,38 @@ from stage2_output.names import listed, order, quoted, shown, step
 def test_the_nearest_name(name, near):
     assert nearest(name, ["Location", "unit", ""]) == near
     assert nearest(name, []) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("input_date", "date"),
+        ("seats", "number_of_seats"),
+        ("seatsNumberOf", "number_of_seats"),
+        ("p_value", "p"),
+        ("a page of prose", None),
+        ("city", None),
+        ("to_city", "to_city_name"),
+    ],
+)
+def test_a_name_is_near_the_only_one_that_has_all_its_words_or_no_others(name, near):
+    known = ["date", "number_of_seats", "p", "a", "to_city_name", "from_city_name", "from_country"]
+    assert nearest(name, known) == near
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("zebra", "brand"), ("ocean", "location"), ("water", "date"), ("foo", "floors")]
+)
+def test_words_that_share_some_letters_are_not_near(name, other):
+    assert (nearest(name, [other]), likeness(name, other)) == (None, 0)
+
+
+def test_of_numbers_none_is_near():
+    assert nearest("2009", ["2010", "2019", "200 m"]) is None
+
+
+def test_of_names_that_are_equally_near_the_first_is_taken():
+    assert nearest("side_x", ["side_b", "side_a"]) == "side_b"
 
 
 def test_a_name_that_differs_in_case_only_is_nearer_than_any_other():

@@ -1,0 +1,300 @@
+"""What a model is told about broken calls of real tools (BFCL), held against what the jsonschema library finds.
+
+The recorded invalid calls are few kinds; the rest are made here out of the valid ones.
+"""
+
+import copy
+import json
+import re
+import statistics
+from itertools import pairwise
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from stage0_gateway import ToolCall
+from stage1_context import ApproximateCounter
+from stage3_tools import Tool, ToolRegistry, execute_tool_call
+
+EVERY, EVERY_INVALID = 20, 4
+SECRET = "SECRET-7f3a"
+OF_ANY_TYPE = [None, SECRET, "42", "true", 71937, 71937.5, True, {"key": SECRET}, [SECRET], {}, []]
+TOOLS = {}  # by schema, for to make one takes longer than to use it
+FAR = ["xylophone", "qqzzk", "umbrella"]
+
+
+def camel(name):
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def one_letter_wrong(name):
+    middle = len(name) // 2
+    return name[:middle] + ("q" if name[middle] != "q" else "x") + name[middle + 1 :]
+
+
+def two_letters_swapped(name):
+    at = next((at for at in range(len(name) - 1) if name[at] != name[at + 1]), 0)
+    return name[:at] + name[at : at + 2][::-1] + name[at + 2 :]
+
+
+RENAMED = [
+    str.upper,
+    camel,
+    lambda name: re.sub("([A-Z])", r"_\1", name).lower(),
+    lambda name: name.replace("_", "-"),
+    lambda name: name + "s",
+    lambda name: name[:-1],
+    lambda name: "the_" + name,
+    lambda name: name + "_value",
+    one_letter_wrong,
+    two_letters_swapped,
+]
+
+# What the recorded schemas do not hold: lists of objects, limits, patterns, several types.
+ORDER = {
+    "type": "object",
+    "properties": {
+        "lines": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "article": {"type": "string", "pattern": "^[A-Z]{2}[0-9]+$"},
+                    "quantity": {"type": "integer", "minimum": 1, "maximum": 99},
+                    "colour": {"enum": ["red", "green"]},
+                },
+                "required": ["article", "quantity"],
+                "additionalProperties": False,
+            },
+        },
+        "delivery": {
+            "type": "object",
+            "properties": {"street_name": {"minLength": 2}, "country": {"const": "NL"}},
+            "required": ["street_name", "country"],
+        },
+        "customer_note": {"type": ["string", "null"]},
+        "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+    },
+    "required": ["lines", "delivery"],
+    "additionalProperties": False,
+}
+ORDERED = {
+    "lines": [{"article": "AB1", "quantity": 3}, {"article": "CD2", "quantity": 1, "colour": "green"}],
+    "delivery": {"street_name": "Damrak", "country": "NL"},
+    "customer_note": None,
+    "tags": ["a", "b"],
+}
+
+
+@pytest.fixture(scope="module")
+def rows(recorded):
+    return [row for row in recorded("tools.jsonl")[0] if row["valid_calls"]]
+
+
+@pytest.fixture(scope="module")
+def calls(rows):
+    """Valid calls as name, schema, arguments; each also with a schema that allows no other arguments."""
+    some = [("order", ORDER, ORDERED)]
+    for row in rows[::EVERY]:
+        parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
+        name, arguments = row["valid_calls"][0]["name"], row["valid_calls"][0]["arguments"]
+        some += [(name, parameters[name], arguments), (name, closed(parameters[name]), arguments)]
+    return some
+
+
+def closed(schema):
+    inner = {"additionalProperties": False} if schema.get("properties") else {}
+    if "properties" in schema:
+        inner["properties"] = {name: closed(each) for name, each in schema["properties"].items()}
+    if "items" in schema:
+        inner["items"] = closed(schema["items"])
+    return {**schema, **inner}
+
+
+def places(schema, value, path=()):
+    """Every place in a value as path, schema and value."""
+    yield path, schema, value
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name in schema.get("properties", {}):
+                yield from places(schema["properties"][name], each, (*path, name))
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from places(schema.get("items", {}), each, (*path, index))
+
+
+def objects(calls):
+    """Every object within the calls that has properties: call, path, schema and the object."""
+    for name, schema, arguments in calls:
+        for path, part, value in places(schema, arguments):
+            if isinstance(value, dict) and part.get("properties"):
+                yield (name, schema, arguments), path, part, value
+
+
+def put(arguments, path, new):
+    if not path:
+        return new
+    arguments = copy.deepcopy(arguments)
+    at = arguments
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = new
+    return arguments
+
+
+def pointer(path):
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+
+
+def renamed(value, names):
+    return {names.get(key, key): each for key, each in value.items()}
+
+
+def wrong_places(schema, arguments):
+    """Pointer and rule of all that is wrong; a missing or an unknown property has a place of its own."""
+    found = set()
+    for error in Draft202012Validator(schema).iter_errors(arguments):
+        rule, path, value = error.validator, [*error.absolute_path], error.instance
+        names = [None]
+        if rule == "required":
+            names = [name for name in error.schema["required"] if name not in value]
+        if rule == "additionalProperties":
+            names = [name for name in value if name not in error.schema["properties"]]
+        found |= {(pointer(path if name is None else [*path, name]), rule) for name in names}
+    return found
+
+
+async def refused(name, schema, arguments):
+    """The result of a call that must not run; None if nothing is wrong with it. Every refusal is looked at."""
+    wrong = wrong_places(schema, arguments)
+    if not wrong:
+        return None
+    if id(schema) not in TOOLS:
+        reached = []
+        TOOLS[id(schema)] = schema, reached, ToolRegistry(Tool(name, "", schema, reached.append))
+    _, reached, tools = TOOLS[id(schema)]
+    result = await execute_tool_call(tools, ToolCall("1", name, json.dumps(arguments)))
+    assert (reached, result.is_error, result.error.kind) == ([], True, "validation"), arguments
+    issues = result.error.details["issues"]
+    told = {(issue.path, issue.rule) for issue in issues}
+    # An unknown property that was meant for a missing one is named with it.
+    unknown = {each for each in wrong if each[1] == "additionalProperties"}
+    told |= {each for each in unknown if f"`{each[0].rsplit('/', 1)[1]}`" in result.output}
+    assert told == wrong, result.output
+    for issue in issues:
+        assert f"\n- {issue.path} {issue.message}" in result.output
+        assert issue.expected is not None
+    said = f"{result.output}{issues}{result.error}{result.error!r}"
+    assert (SECRET in said, "71937" in said) == (False, False), said
+    return result
+
+
+def meant(result):
+    return re.findall("did you mean `([^`]*)`", result.output)
+
+
+async def test_each_argument_of_a_recorded_invalid_call_is_named_and_the_text_is_short(rows, say):
+    tokens = []
+    for row in rows[::EVERY_INVALID]:
+        parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
+        for call in row["invalid_calls"]:
+            result = await refused(call["name"], parameters[call["name"]], call["arguments"])
+            named = {issue.path.split("/")[1] for issue in result.error.details["issues"]}
+            assert (named, meant(result)) == ({call["why"].rsplit(" ", 1)[1]}, []), row["id"]
+            assert "__wrong__" not in result.output
+            tokens.append(ApproximateCounter().count(result.output))
+    median, most = statistics.median(tokens), sorted(tokens)[-len(tokens) // 20]
+    assert (median <= 60, most <= 120) == (True, True), (median, most)
+    say(f"{len(tokens)} recorded invalid calls: {median} tokens, 19 of 20 at most {most}")
+
+
+async def test_a_value_of_another_type_is_named_at_any_depth_and_never_repeated(calls, say):
+    tokens = []
+    for name, schema, arguments in calls:
+        for path, _, _ in places(schema, arguments):
+            for value in OF_ANY_TYPE if path else [{}]:
+                if result := await refused(name, schema, put(arguments, path, value)):
+                    tokens.append(ApproximateCounter().count(result.output))
+    assert statistics.median(tokens) <= 60
+    say(
+        f"{len(tokens)} values of a wrong type or outside of an enumeration, {statistics.median(tokens)} tokens"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "rule"),
+    [
+        (("lines",), [], "minItems"),
+        (("lines", 1, "article"), SECRET, "pattern"),
+        (("lines", 1, "quantity"), 0, "minimum"),
+        (("lines", 0, "quantity"), 71937, "maximum"),
+        (("lines", 1, "colour"), SECRET, "enum"),
+        (("delivery", "street_name"), "", "minLength"),
+        (("delivery", "country"), SECRET, "const"),
+        (("tags",), [SECRET, SECRET], "uniqueItems"),
+    ],
+)
+async def test_a_value_that_breaks_another_rule_is_named(place, value, rule):
+    result = await refused("order", ORDER, put(ORDERED, place, value))
+    assert [(issue.path, issue.rule) for issue in result.error.details["issues"]] == [(pointer(place), rule)]
+
+
+async def test_where_an_argument_was_renamed_its_name_is_told(calls, say):
+    tokens = []
+    for (name, schema, arguments), path, part, value in objects(calls):
+        for right in value:
+            # Of a letter or two nothing may be left; that shows only if it is the one argument that is missing.
+            if right not in part["properties"] or (len(right) < 3 and right not in part.get("required", ())):
+                continue
+            for wrong in {rename(right) for rename in RENAMED} - {*part["properties"], ""}:
+                if result := await refused(
+                    name, schema, put(arguments, path, renamed(value, {right: wrong}))
+                ):
+                    assert meant(result) == [right], (wrong, result.output)
+                    tokens.append(ApproximateCounter().count(result.output))
+    assert len(tokens) > 500
+    assert statistics.median(tokens) <= 80
+    say(f"{len(tokens)} renamed arguments found, {statistics.median(tokens)} tokens")
+
+
+async def test_of_two_misspelt_arguments_each_is_told_apart(calls, say):
+    checked = 0
+    for (name, schema, arguments), path, part, value in objects(calls):
+        long = [key for key in value if key in part.get("required", ()) and len(key) > 4]
+        for first, second in pairwise(long):
+            wrong = {first: one_letter_wrong(first), second: two_letters_swapped(second)}
+            broken = put(arguments, path, renamed(value, wrong))
+            result = await refused(name, schema, broken)
+            for right in (first, second):
+                [line] = [each for each in result.output.split("\n") if f"/{right} is missing" in each]
+                assert meant(result).count(right) == 1
+                assert f"did you mean `{right}`" in line
+                assert f"`{wrong[right]}`" in line
+            checked += 1
+    say(f"{checked} calls with two misspelt arguments")
+
+
+async def test_where_no_argument_is_near_none_is_suggested(calls, say):
+    checked = 0
+    for (name, schema, arguments), path, part, value in objects(calls):
+        for far in FAR:
+            without = [{key: value[key] for key in value if key != left} for left in part.get("required", ())]
+            more = {**value, far: SECRET}
+            for broken in [more, *without]:
+                if result := await refused(name, schema, put(arguments, path, broken)):
+                    assert meant(result) == []
+                    checked += 1
+    say(f"{checked} calls with nothing near to suggest")
+
+
+@pytest.mark.parametrize(
+    "text", [f'{{"a": "{SECRET}}}', f'{{"a": {SECRET}}}', f'["{SECRET}"]', f'"{SECRET}"']
+)
+async def test_arguments_that_cannot_be_read_are_not_repeated(text):
+    result = await execute_tool_call(
+        ToolRegistry(Tool("order", "", ORDER, print)), ToolCall("1", "order", text)
+    )
+    assert result.error.kind == "validation"
+    assert SECRET not in f"{result.output}{result.error!r}{result.error.details['issues']}"
