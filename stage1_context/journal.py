@@ -109,6 +109,9 @@ Record = (
     | VariableRecord
 )
 
+ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
+"""What happens to a call between the message that asks for it and its result."""
+
 LANDMARKS = ("system", "summary", "clearing", "repair")
 """The kinds that say how the messages are shown; there are few of them, wherever in the journal they stand."""
 

@@ -5,24 +5,24 @@ turn costs the same after ten messages and after ten thousand. Knows no model an
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import get_args
 
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
+from stage1_context.concurrency import Locks, to_its_end
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
-from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, SummaryRecord
+from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, ProgressRecord, Record, SummaryRecord
+from stage1_context.open_calls import OpenCalls, open_calls
 from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tail import Tail
-from stage1_context.tokens import TokenCounter
+from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view import history_of, messages_of, view_of
 from stage1_context.window import KeepEverything, WindowPolicy, exchange_start
-
-T = TypeVar("T")
 
 _TRIES = 5
 """How often to look again where somebody else writes at the same time."""
@@ -58,7 +58,7 @@ class Transcript:
         )
         self._tail = Tail(store, session_id, self._counter)
         self._unfolded: Tail | None = None
-        self._held: _Locks | None = None
+        self._held: Locks | None = None
         self._estimated = 0  # tokens of the last request
 
     @classmethod
@@ -80,11 +80,11 @@ class Transcript:
     def _reading(self) -> asyncio.Lock:
         return self._locks().reading
 
-    def _locks(self) -> "_Locks":
+    def _locks(self) -> "Locks":
         """The locks of this event loop: one that was waited for in another loop is of no use here."""
         loop = asyncio.get_running_loop()
         if self._held is None or self._held.loop is not loop:
-            self._held = _Locks(loop)
+            self._held = Locks(loop)
         return self._held
 
     async def append(self, *messages: Message) -> int:
@@ -98,9 +98,19 @@ class Transcript:
         for each in messages:
             if not isinstance(each, Message):
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
-        writing = self._store.append(self._session_id, *map(MessageRecord, messages))
+        return await self._write(*map(MessageRecord, messages))
+
+    async def note(self, *records: ProgressRecord) -> int:
+        """Add what happened to calls, all or none: begun, ended, waiting for consent. No message is shown for it.
+
+        Whoever is cancelled meanwhile knows that it was added.
+        """
+        return await self._write(*records)
+
+    async def _write(self, *records: Record) -> int:
+        writing = self._store.append(self._session_id, *records)
         # What is kept in memory is written at once, so there is nothing to be cancelled.
-        return await (writing if type(self._store) is MemoryStore else _to_its_end(writing))
+        return await (writing if type(self._store) is MemoryStore else to_its_end(writing))
 
     async def for_request(
         self,
@@ -195,6 +205,26 @@ class Transcript:
         """Show tool results before the record at this index no longer, if they have more characters."""
         await self._store.append(self._session_id, ClearingRecord(until, longer_than))
 
+    async def open_calls(self) -> OpenCalls | None:
+        """The calls of the newest exchange that have no result yet, and what is known of them."""
+        async with self._reading:
+            newest = await self._newest_exchange()
+        if not newest or not newest[0].message.tool_calls:
+            return None
+        kinds = [each.kind for each in get_args(ProgressRecord)]
+        notes = await self._store.read(self._session_id, newest[0].index, kinds=kinds)
+        return open_calls([each.message for each in newest], [note for _, note in notes])
+
+    async def newest(self) -> Message | None:
+        """The message that was added last and is shown, or None."""
+        async with self._reading:
+            tail = await self._read_on(include_summary=True)
+            return tail.rest[-1].message if tail.rest else None
+
+    async def _newest_exchange(self) -> Sequence[Counted]:
+        rest = (await self._read_on(include_summary=True)).rest
+        return rest[exchange_start(rest, len(rest)) :]
+
     async def close_open_calls(self) -> None:
         """Give the calls of the newest exchange that have no result one that says they were interrupted.
 
@@ -211,8 +241,7 @@ class Transcript:
 
     async def _close_newest(self) -> None:
         async with self._reading:
-            tail = await self._read_on(include_summary=True)
-            newest, length = tail.rest[exchange_start(tail.rest, len(tail.rest)) :], tail.length
+            newest, length = await self._newest_exchange(), self._tail.length
         if any(each.message.tool_calls for each in newest):
             await self._repair(((each.index, each.message) for each in newest), length)
 
@@ -261,26 +290,3 @@ class Transcript:
             self._unfolded = Tail(self._store, self._session_id, self._counter, folded=False)
         await self._unfolded.read_on()
         return self._unfolded
-
-
-async def _to_its_end(writing: Coroutine[Any, Any, T]) -> T:
-    """Finish what was begun: a write goes on in its thread or server, whether somebody waits for it or not."""
-    task, cancelled = asyncio.ensure_future(writing), False
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled and (me := asyncio.current_task()):
-        me.cancel()
-        me.uncancel()  # it was counted already when it was asked for
-    return task.result()
-
-
-class _Locks:
-    """Of one event loop: one for whoever runs a turn, one for whoever reads."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.turn = asyncio.Lock()
-        self.reading = asyncio.Lock()

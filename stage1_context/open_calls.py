@@ -1,0 +1,49 @@
+"""Calls that have no result yet: asked about, begun, or neither.
+
+What a run needs to know that goes on where another one stopped: after somebody consented, or after a crash. Pure;
+used by `transcript`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stage0_gateway import Message, ToolCall
+from stage1_context.journal import ApprovalPendingRecord, CallStartedRecord, Record
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCalls:
+    """The calls of one message that have no result.
+
+    Attributes:
+        message: The message that holds them.
+        calls: The calls without a result, in order.
+        started: Ids of those that were begun; such a one may have done its work.
+        pending: Ids of those that wait for consent and were not begun.
+    """
+
+    message: Message
+    calls: tuple[ToolCall, ...]
+    started: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+
+
+def open_calls(exchange: Sequence[Message], notes: Iterable[Record]) -> OpenCalls | None:
+    """The open calls of an exchange, or None where each has its result.
+
+    Args:
+        exchange: A message with calls, and the results behind it.
+        notes: What was recorded since that message, oldest first.
+    """
+    answered = {each.tool_call_id for each in exchange[1:]}
+    calls = tuple(call for call in exchange[0].tool_calls if call.id not in answered)
+    if not calls:
+        return None
+    ids = {call.id for call in calls}
+    started, pending = set[str](), set[str]()
+    for note in notes:
+        if isinstance(note, CallStartedRecord):
+            started.add(note.call_id)
+        elif isinstance(note, ApprovalPendingRecord):
+            pending.add(note.call_id)
+    return OpenCalls(exchange[0], calls, frozenset(started & ids), frozenset(pending & ids - started))
