@@ -89,7 +89,9 @@ Sometimes:
     __main__                python -m stage0_gateway serve
 """
 
-from stage0_gateway.cost import GenaiPrices, Price, PriceTable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from stage0_gateway.errors import (
     AuthenticationFailed,
     ConfigurationError,
@@ -114,7 +116,6 @@ from stage0_gateway.events import (
 from stage0_gateway.exchange import Timeouts
 from stage0_gateway.gateway import Gateway
 from stage0_gateway.messages import Message, Role, as_message
-from stage0_gateway.offline import OfflineModel
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -127,14 +128,18 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.recording import Recorder
-from stage0_gateway.replay import Replayer, ReplayMiss
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason
-from stage0_gateway.scripted import ScriptedModel, ScriptError
 from stage0_gateway.stream import MessageStream
 from stage0_gateway.stream_events import StreamEvent
 from stage0_gateway.usage import Prices, Usage
+
+if TYPE_CHECKING:  # what is needed only sometimes
+    from stage0_gateway.cost import GenaiPrices, Price, PriceTable
+    from stage0_gateway.offline import OfflineModel
+    from stage0_gateway.recording import Recorder
+    from stage0_gateway.replay import Replayer, ReplayMiss
+    from stage0_gateway.scripted import ScriptedModel, ScriptError
 
 __all__ = [
     "AuthenticationFailed",
@@ -188,3 +193,23 @@ __all__ = [
     "WarningEvent",
     "as_message",
 ]
+
+_SOMETIMES = {
+    "GenaiPrices": "cost",
+    "OfflineModel": "offline",
+    "Price": "cost",
+    "PriceTable": "cost",
+    "Recorder": "recording",
+    "ReplayMiss": "replay",
+    "Replayer": "replay",
+    "ScriptError": "scripted",
+    "ScriptedModel": "scripted",
+}
+"""Names that are loaded when somebody asks for them, and the files they are in."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _SOMETIMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

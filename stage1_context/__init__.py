@@ -14,6 +14,8 @@ Reading order:
     tail                 the newest part of a conversation, read backwards
     calibration          learn from what servers report
     selection            a window and a conversation together
+    concurrency          locks, and writes that are not cut
+    open_calls           calls that have no result yet
     transcript           one conversation as a loop sees it
     engine               ContextEngine: sessions, stores and windows together
 
@@ -33,9 +35,11 @@ Sometimes:
     export               a session as text
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.compaction import Compaction
 from stage1_context.engine import ContextEngine
 from stage1_context.errors import (
     ContextError,
@@ -46,8 +50,6 @@ from stage1_context.errors import (
     VariableNotFound,
     WindowTooSmall,
 )
-from stage1_context.exact import TiktokenCounter
-from stage1_context.explanation import Explained, Explanation
 from stage1_context.history import MessageHistory
 from stage1_context.journal import (
     ApprovalPendingRecord,
@@ -55,6 +57,7 @@ from stage1_context.journal import (
     CallStartedRecord,
     ClearingRecord,
     MessageRecord,
+    ProgressRecord,
     Record,
     RepairRecord,
     SummaryRecord,
@@ -62,12 +65,10 @@ from stage1_context.journal import (
     record_from_json,
     record_to_json,
 )
-from stage1_context.postgres import PostgresStore
-from stage1_context.sqlite import SqliteStore
+from stage1_context.open_calls import OpenCalls
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.transcript import Transcript
-from stage1_context.variables import VariableStore
 from stage1_context.window import (
     DropOldest,
     KeepEverything,
@@ -75,6 +76,14 @@ from stage1_context.window import (
     Room,
     WindowPolicy,
 )
+
+if TYPE_CHECKING:  # what is needed only sometimes
+    from stage1_context.compaction import Compaction
+    from stage1_context.exact import TiktokenCounter
+    from stage1_context.explanation import Explained, Explanation
+    from stage1_context.postgres import PostgresStore
+    from stage1_context.sqlite import SqliteStore
+    from stage1_context.variables import VariableStore
 
 __all__ = [
     "ApprovalPendingRecord",
@@ -95,7 +104,9 @@ __all__ = [
     "MemoryStore",
     "MessageHistory",
     "MessageRecord",
+    "OpenCalls",
     "PostgresStore",
+    "ProgressRecord",
     "Record",
     "RepairRecord",
     "Room",
@@ -119,3 +130,21 @@ __all__ = [
     "record_from_json",
     "record_to_json",
 ]
+
+_SOMETIMES = {
+    "Compaction": "compaction",
+    "Explained": "explanation",
+    "Explanation": "explanation",
+    "PostgresStore": "postgres",
+    "SqliteStore": "sqlite",
+    "TiktokenCounter": "exact",
+    "VariableStore": "variables",
+}
+"""Names that are loaded when somebody asks for them, and the files they are in."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _SOMETIMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

@@ -48,6 +48,9 @@ Sometimes:
                  └─▶ feedback ◀┘ ──▶ the model, once more
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from stage2_output.candidates import Extraction
 from stage2_output.controller import OutputController
 from stage2_output.damage import Repair
@@ -56,9 +59,11 @@ from stage2_output.extract import extract_json
 from stage2_output.feedback import feedback, issue_lines
 from stage2_output.issues import Issue
 from stage2_output.names import nearest
-from stage2_output.partial import parse_partial
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
+
+if TYPE_CHECKING:  # what is needed only sometimes
+    from stage2_output.partial import parse_partial
 
 __all__ = [
     "CompiledSchema",
@@ -76,3 +81,15 @@ __all__ = [
     "nearest",
     "parse_partial",
 ]
+
+_SOMETIMES = {
+    "parse_partial": "partial",
+}
+"""Names that are loaded when somebody asks for them, and the files they are in."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _SOMETIMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

@@ -5,6 +5,8 @@ The checks are functions over a folder, so that the tests can also plant a viola
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,11 +112,27 @@ def test_each_stage_is_built_as_its_map_says(stage):
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_face_exports_what_it_imports_sorted_by_name(stage):
     tree = ast.parse((ROOT / stage / "__init__.py").read_text())
-    imported = sorted(
-        each.name for node in tree.body if isinstance(node, ast.ImportFrom) for each in node.names
-    )
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    imported = sorted(each.name for node in found if node.module.startswith(stage) for each in node.names)
     assigned = next(node for node in tree.body if isinstance(node, ast.Assign))
     assert ast.literal_eval(assigned.value) == imported
+
+
+def test_what_is_needed_only_sometimes_is_loaded_when_it_is_asked_for_and_every_name_is_there():
+    sometimes = [
+        f"{stage}.{name.replace('/', '.')}" for stage in STAGES for name in listed(ROOT / stage, "Sometimes")
+    ]
+    program = f"""
+import sys
+{"; ".join(f"import {stage}" for stage in STAGES)}
+early = [name for name in {sometimes} if name in sys.modules]
+missing = [name for stage in {STAGES} for name in sys.modules[stage].__all__ if not hasattr(sys.modules[stage], name)]
+print(early, missing)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "[] []\n"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
