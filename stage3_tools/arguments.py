@@ -5,19 +5,33 @@ to be mended is told along with them. The error names every argument that is wro
 mend all of them at once. Knows no registry.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from stage2_output import OutputError, Repair, extract_json, issue_lines
+from stage2_output import Issue, OutputError, Repair, extract_json, issue_lines
 from stage3_tools.errors import ToolError
 from stage3_tools.tool import Tool
 
 
-def parse_arguments(tool: Tool, text: str) -> tuple[Any, tuple[Repair, ...]]:
-    """Read and check the JSON text of a call's arguments.
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of one call, checked.
 
-    Returns:
-        What `tool.execute` is given, and what had to be mended to read it.
+    Attributes:
+        given: As JSON has them.
+        value: What `tool.execute` is given: the same, or what the tool's `parse` made of it.
+        repairs: What had to be mended to read them.
+    """
+
+    given: dict[str, Any]
+    value: Any
+    repairs: tuple[Repair, ...] = ()
+
+
+def parse_arguments(tool: Tool, text: str) -> Arguments:
+    """Read and check the JSON text of a call's arguments.
 
     Raises:
         ToolError: It is no whole JSON object, or does not fit ("validation").
@@ -32,7 +46,8 @@ def parse_arguments(tool: Tool, text: str) -> tuple[Any, tuple[Repair, ...]]:
         raise _refusal(tool, "The arguments must be one JSON object and nothing else.", ())
     if not found.complete:
         raise _refusal(tool, "The arguments are not complete: something that was opened is never closed.", ())
-    return check_arguments(tool, found.value), found.repairs
+    value = check_arguments(tool, found.value)  # which refuses what is no object
+    return Arguments(found.value, value, found.repairs)
 
 
 def check_arguments(tool: Tool, arguments: Any) -> Any:
@@ -56,7 +71,27 @@ def check_arguments(tool: Tool, arguments: Any) -> Any:
     except ToolError:
         raise
     except Exception as error:  # a parser refuses by raising, and which type it raises is its own choice
-        raise _refusal(tool, f"The arguments of {tool.name} do not fit: {error}", ()) from error
+        issues = _issues(error)
+        said = f"\n{issue_lines(issues)}" if issues else f" {error}"
+        refusal = _refusal(tool, f"The arguments of {tool.name} do not fit:{said}", issues)
+        raise refusal from (None if issues else error)
+
+
+def _issues(error: Exception) -> tuple[Issue, ...]:
+    """What a pydantic model found wrong; its own text would repeat the values."""
+    from pydantic import ValidationError  # where something is wrong, which is seldom
+
+    if not isinstance(error, ValidationError):
+        return ()
+    found = error.errors(include_input=False, include_url=False)
+    return tuple(
+        Issue("".join(f"/{step}" for step in each["loc"]), each["msg"], each["type"]) for each in found
+    )
+
+
+def canonical(arguments: Any) -> str:
+    """The same text for the same JSON, in whatever order its keys stand."""
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def _refusal(tool: Tool, message: str, issues: tuple[Any, ...]) -> ToolError:

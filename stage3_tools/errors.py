@@ -1,12 +1,13 @@
 """What can go wrong with tools, by who has to act on it.
 
 A `ToolError` is for the *model*: it becomes the result of the call, and the model goes on from there. A
-`RegistrationError` is for the *developer*: a tool that cannot work is refused when it is registered.
+`RegistrationError` is for the *developer*: a tool that cannot work is refused when it is registered. Which kind
+of failure an exception is, `kinds.py` says.
 """
 
-import socket
+import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 ToolErrorKind = Literal[
     "validation",
@@ -22,8 +23,23 @@ ToolErrorKind = Literal[
 ]
 
 
-MOST_WORDS = 2000
-"""Characters of an exception's text that a model is told."""
+class Retry(NamedTuple):
+    """How often to try again.
+
+    Attributes:
+        max_retries: The most tries after the first.
+        delay: Seconds before the second try; each further wait is twice as long, with some jitter.
+    """
+
+    max_retries: int
+    delay: float = 1.0
+
+
+RETRIES: Mapping[ToolErrorKind, Retry] = {"timeout": Retry(3, 1.0), "network": Retry(5, 2.0)}
+"""What is tried again, where the tool's effect allows it and nothing else is said; other kinds are not."""
+
+IF_ASKED = Retry(3, 1.0)
+"""What an error of another kind gets that says itself that it is retryable."""
 
 
 class ToolError(Exception):
@@ -62,53 +78,26 @@ class ToolError(Exception):
     @property
     def for_model(self) -> str:
         """The text that goes to the model as the result of the call."""
+        if self.kind in ("rejected", "result_rejected"):
+            message = f"{self.message}\n{self.hint}" if self.hint else self.message
+            return json.dumps({"status": self.kind, "message": message}, ensure_ascii=False)
         hint = f"\n{self.hint}" if self.hint else ""
         return f"Error ({self.kind}): {self.message}{hint}"
+
+    def with_details(self, **more: Any) -> "ToolError":
+        """The same error with more details; those it has already stand. A tool may raise one value many times."""
+        same = ToolError(
+            self.kind,
+            self.message,
+            retryable=self.retryable,
+            retry_delay=self.retry_delay,
+            max_retries=self.max_retries,
+            hint=self.hint,
+            details={**more, **self.details},
+        )
+        same.__cause__ = self.__cause__ or self
+        return same
 
 
 class RegistrationError(ValueError):
     """A tool that cannot be registered; the text says what is wrong with it."""
-
-
-def error_of(exception: BaseException) -> ToolError:
-    """Tell what kind of failure an exception of a tool is, by its type and attributes, never by its words.
-
-    Args:
-        exception: Whatever a tool raised.
-    """
-    if isinstance(exception, ToolError):
-        return exception
-    return ToolError(_kind_of(exception), _said(exception))
-
-
-def _said(exception: BaseException) -> str:
-    name = type(exception).__name__
-    try:
-        text = str(exception)
-    except Exception:  # an exception whose text cannot be had must not become a second failure
-        return name
-    return f"{name}: {text}"[:MOST_WORDS] if text else name
-
-
-def _kind_of(exception: BaseException) -> ToolErrorKind:
-    import httpx  # at the first failure: tools that use it have imported it long before
-
-    status = _http_status(exception)
-    if isinstance(exception, TimeoutError | httpx.TimeoutException) or status in (408, 504):
-        return "timeout"
-    if isinstance(exception, PermissionError) or status in (401, 403):
-        return "permission"
-    if isinstance(exception, FileNotFoundError) or status == 404:
-        return "not_found"
-    if isinstance(exception, ConnectionError | socket.gaierror | httpx.TransportError):
-        return "network"
-    return "execution"
-
-
-def _http_status(exception: BaseException) -> int | None:
-    """The status of the answer an HTTP library's exception carries; some raise where there is none."""
-    try:
-        status = exception.response.status_code  # type: ignore[attr-defined]
-    except Exception:
-        return None
-    return status if isinstance(status, int) else None

@@ -6,16 +6,19 @@ that as data. Knows nothing of how a tool is run.
 """
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from stage0_gateway import Message, Part
+from stage0_gateway import Message, Part, TextPart
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
 
 ResultStatus = Literal["completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"]
 Output = str | tuple[Part, ...]
+
+_PARTS = frozenset(get_args(Part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,14 @@ class ToolResult:
     status: ResultStatus = "completed"
     repairs: tuple[Repair, ...] = ()
 
-    def as_message(self) -> Message:
-        """The tool message that answers the call."""
-        return Message.tool(self.output, self.call_id, is_error=self.is_error, name=self.name)
+    def as_message(self, max_chars: int | None = None) -> Message:
+        """The tool message that answers the call.
+
+        Args:
+            max_chars: The most characters of text that the model is shown; None shows all.
+        """
+        output = self.output if max_chars is None else shortened(self.output, max_chars)
+        return Message.tool(output, self.call_id, is_error=self.is_error, name=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,39 +98,86 @@ class ToolCallRecord:
     ended: float
 
 
+def shortened(output: Output, max_chars: int) -> Output:
+    """An output with no more text than this, and a note where something is left out.
+
+    Args:
+        output: Text, or parts; pictures, documents and JSON parts stay whole.
+        max_chars: The most characters of all text together; the notes come on top.
+    """
+    if isinstance(output, str):
+        if len(output) <= max_chars:
+            return output
+        return f"{output[:max_chars]}\n[The first {max_chars} of {len(output)} characters. Ask for a part of it, if the tool can give one.]"
+    parts: list[Part] = []
+    for part in output:
+        if isinstance(part, TextPart):
+            length = len(part.text)
+            parts.append(part if length <= max_chars else TextPart(str(shortened(part.text, max_chars))))
+            max_chars = max(0, max_chars - length)
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
 def output_for_model(value: Any) -> Output:
     """Whatever a tool returned, as text or message parts.
 
-    Text stays text. Parts stay parts. Everything else becomes JSON: mappings, lists, dataclasses, pydantic
-    models, dates, decimals, paths, enums, bytes as UTF-8 text; NaN and infinity become strings.
+    Text stays text, a part stays a part, and a list with parts in it becomes parts. Everything else becomes JSON:
+    mappings, lists, sets, dataclasses, pydantic models, dates, decimals, paths, enums; keys as text; bytes as the
+    text they are in UTF-8, or else all of them in URL-safe base64; NaN and infinity as strings; None as null. Of
+    a `ToolOutput` it is the output.
 
     Raises:
-        ToolError: JSON cannot hold it ("execution"); the text names the type.
+        ToolError: JSON cannot hold it, such as an iterator, which can be read only once, or what is nested more
+            than about 250 deep ("execution"); the text names the type.
     """
+    while isinstance(value, ToolOutput):
+        value = value.output
     if isinstance(value, str):
-        return value
+        return str.__str__(value)  # plain text also of an enum, whose own way to print itself may be a repr
     if isinstance(value, Part):
         return (value,)
-    if isinstance(value, tuple | list) and value and all(isinstance(each, Part) for each in value):
-        return tuple(value)
+    if isinstance(value, tuple | list) and not _PARTS.isdisjoint(map(type, value)):
+        return tuple(each if isinstance(each, Part) else TextPart(_text(each)) for each in value)
     return _json(value)
+
+
+def _text(value: Any) -> str:
+    return str.__str__(value) if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:
     from pydantic_core import to_json, to_jsonable_python  # they know dates, decimals, dataclasses, models …
 
-    with suppress(ValueError, RecursionError):  # pydantic's own errors are ValueErrors
+    if isinstance(value, Iterator):
+        raise _unwritable(value, "It can be read only once, and may never end.")
+    with suppress(Exception):  # besides pydantic's own errors all that a value's own code raises
         return to_json(value, inf_nan_mode="strings").decode()
-    try:  # what is written as UTF-8 cannot hold half a surrogate pair; text can
-        return json.dumps(
-            to_jsonable_python(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
-    except (ValueError, RecursionError) as error:
-        raise ToolError(
-            "execution",
-            f"The tool returned a value of type {type(value).__name__}, which cannot be written as JSON.",
-            details={
-                "why": str(error)[:500],
-                "for the developer": "Return text, or plain dicts, lists and numbers.",
-            },
-        ) from error
+    try:
+        with suppress(RecursionError):  # which pydantic can say better
+            if _holds_iterator(value):
+                raise ValueError("An iterator in it can be read only once.")
+        with suppress(ValueError):
+            return to_json(value, inf_nan_mode="strings", bytes_mode="base64").decode()
+        # What is written as UTF-8 cannot hold half a surrogate pair; text can.
+        plain = to_jsonable_python(value, bytes_mode="base64")
+        return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except Exception as error:
+        raise _unwritable(value, str(error)[:500]) from error
+
+
+def _holds_iterator(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple | set | frozenset):
+        return isinstance(value, Iterator)
+    return any(map(_holds_iterator, value))
+
+
+def _unwritable(value: Any, why: str) -> ToolError:
+    return ToolError(
+        "execution",
+        f"The tool ran to its end, but what it returned (type {type(value).__name__}) cannot be written as JSON.",
+        details={"why": why, "for the developer": "Return text, or plain dicts, lists and numbers."},
+    )

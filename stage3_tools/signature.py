@@ -1,16 +1,18 @@
 """From a Python function to what a model is told of it: a description and a JSON Schema.
 
-Types and defaults come from the signature, through pydantic; descriptions come from the docstring (Google,
-NumPy or Sphinx style), through griffe. Knows nothing of tools: `tool.py` puts the pieces together.
+Types and defaults come from the signature, through pydantic; descriptions come from the docstring. Knows nothing of
+tools: `decorator.py` puts the pieces together.
 """
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
+from stage3_tools.callables import annotation_of, is_context
+from stage3_tools.docstring import docstring_of
 from stage3_tools.errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -27,26 +29,21 @@ class Signature:
         description: The docstring's text above its sections.
         schema: JSON Schema of the arguments; nothing beyond them is allowed.
         types: Turns checked arguments into the types the function wants.
+        context: The name of the parameter that takes a `ToolContext`, or None; it is in no schema.
     """
 
     description: str
     schema: dict[str, Any]
     types: "TypeAdapter[dict[str, Any]]"
+    context: str | None = None
 
     def convert(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Arguments that fit the schema, as the types of the signature: dates, enums, models.
 
         Raises:
-            ValueError: Something is wrong that the schema could not say, such as a date that is none.
+            pydantic.ValidationError: Something is wrong that the schema could not say, such as a date that is none.
         """
-        from pydantic import ValidationError
-
-        try:
-            return self.types.validate_python(arguments)
-        except ValidationError as error:
-            found = error.errors(include_input=False, include_url=False)
-            lines = [f"- /{'/'.join(map(str, each['loc']))} {each['msg']}" for each in found]
-            raise ValueError("\n".join(["", *lines])) from None
+        return self.types.validate_python(arguments, by_name=True, by_alias=False)  # as in the schema
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
@@ -55,42 +52,66 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     Raises:
         RegistrationError: A parameter cannot be described: it has no name, or a type without a JSON Schema.
     """
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = _parameters(function)
+        types = {each.name: annotation_of(each, function) for each in parameters}
+        context = _context_of(types)
+        parameters = [each for each in parameters if each.name != context]
+        adapter = _adapter(name, {each.name: _field(each, types[each.name]) for each in parameters})
+        schema = _without_titles(adapter.json_schema(by_alias=False))
+    except Exception as error:  # an annotation may be any expression, and raise anything
+        why = getattr(error, "message", error)  # pydantic's, without its link
+        raise RegistrationError(f"{name}: its parameters have no JSON Schema: {why}") from error
+    description, about = docstring_of(function)
+    _describe(schema, parameters, about)
+    return Signature(description, schema, adapter, context)
+
+
+def _context_of(types: Mapping[str, Any]) -> str | None:
+    """The parameter that is no argument of the model's."""
+    names = [name for name, kind in types.items() if is_context(kind)]
+    if len(names) > 1:
+        raise TypeError(f"{' and '.join(names)} both take a ToolContext, and there is one")
+    return names[0] if names else None
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(function).parameters.values())
+    for each in parameters:
+        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+            raise TypeError(f"{each} has no name that JSON could use")
+    if parameters and parameters[0].name in ("self", "cls"):
+        home = getattr(function, "__qualname__", "").rpartition(".")[0]
+        in_a_class = home and not home.endswith("<locals>")
+        if in_a_class or parameters[0].annotation is inspect.Parameter.empty:
+            raise TypeError(
+                f"it takes {parameters[0].name}, which no model has; below the class, make a tool of an object's "
+                "method: tool(thing.method)"
+            )
+    return parameters
+
+
+def _adapter(name: str, fields: dict[str, Any]) -> "TypeAdapter[dict[str, Any]]":
     from pydantic import ConfigDict, TypeAdapter
     from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
     make_type: Any = TypedDict  # from a signature, which type checkers cannot know
-    name = getattr(function, "__name__", type(function).__name__)
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-        fields = {each.name: _type_of(each, function) for each in parameters}
-        # Not a model: fields of a TypedDict may be called `json` or `copy`, and defaults stay the function's.
-        typed_dict = make_type(name, fields)
-        typed_dict.__pydantic_config__ = ConfigDict(
-            extra="forbid", validate_by_name=True, validate_by_alias=False
-        )
-        adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed_dict)
-        schema = _without_titles(adapter.json_schema(by_alias=False))
-    except Exception as error:  # an annotation may be any expression, and raise anything
-        raise RegistrationError(f"{name}: its parameters have no JSON Schema: {error}") from error
-    description, about = _docstring(function)
-    _describe(schema, parameters, about)
-    return Signature(description, schema, adapter)
+    # Not a model: fields of a TypedDict may be called `json` or `copy`, and defaults stay the function's.
+    typed_dict = make_type(name, fields)
+    typed_dict.__pydantic_config__ = ConfigDict(extra="forbid")
+    return TypeAdapter(typed_dict)
 
 
-def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
-    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise TypeError(f"{parameter} has no name that JSON could use")
-    kind = parameter.annotation
-    if kind is parameter.empty:
-        if parameter.name == "self":
-            raise TypeError("it takes self; use the method of an object, such as tool(thing.method)")
-        kind = Any
-    if isinstance(kind, str):  # `from __future__ import annotations`, or a type in quotes
-        plain = inspect.unwrap(function)
-        kind = eval(
-            kind, getattr(plain, "__globals__", None) or getattr(type(plain).__call__, "__globals__", {})
-        )
-    return kind if parameter.default is parameter.empty else NotRequired[kind]
+def _field(parameter: inspect.Parameter, kind: Any) -> Any:
+    """A parameter as a field of a TypedDict."""
+    from pydantic.fields import FieldInfo
+
+    default = parameter.default
+    if isinstance(default, FieldInfo):  # `x: int = Field(5, ge=1)`, as in a model
+        kind = Annotated[kind, default]
+        return kind if default.is_required() else NotRequired[kind]
+    return kind if default is parameter.empty else NotRequired[kind]
 
 
 def _describe(schema: dict[str, Any], parameters: list[inspect.Parameter], about: dict[str, str]) -> None:
@@ -103,29 +124,10 @@ def _describe(schema: dict[str, Any], parameters: list[inspect.Parameter], about
         if text := about.get(each.name):
             field.setdefault("description", text)
         if each.default is not each.empty:
-            with suppress(ValueError):  # a default that JSON cannot hold is the function's own business
+            with suppress(Exception):  # a default that JSON cannot hold is the function's own business
                 plain = to_jsonable_python(each.default)
                 json.dumps(plain, allow_nan=False)
                 field.setdefault("default", plain)
-
-
-def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The text above the sections, and what is said of each parameter."""
-    text = inspect.getdoc(function) or ""
-    if not text:
-        return "", {}
-    from griffe import Docstring, DocstringSectionKind, parse_google, parse_numpy, parse_sphinx
-
-    for parse in (parse_google, parse_numpy, parse_sphinx):
-        sections = parse(Docstring(text), warnings=False)
-        if any(section.kind is DocstringSectionKind.parameters for section in sections):
-            break
-    else:
-        sections = parse_google(Docstring(text), warnings=False)
-    parameters = (s for s in sections if s.kind is DocstringSectionKind.parameters)
-    about = {each.name: each.description for section in parameters for each in section.value}
-    texts = (str(s.value) for s in sections if s.kind is DocstringSectionKind.text)
-    return next(texts, ""), about
 
 
 def _without_titles(schema: Any, *, names: bool = False) -> Any:

@@ -1,7 +1,7 @@
 """`Tool`: a name, a description, a schema of the arguments, and the function that does it.
 
-A tool knows nothing of models, dialects or loops: the same one serves all of them. `@tool` makes one of a
-plain function; `Tool(...)` takes the pieces by hand.
+A tool knows nothing of models, dialects or loops: the same one serves all of them. `Tool(...)` takes the
+pieces by hand; `@tool` makes one of a plain function (`decorator.py`).
 """
 
 import asyncio
@@ -10,17 +10,21 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args
 
 from stage2_output import CompiledSchema, InvalidSchema
-from stage3_tools.errors import RegistrationError, ToolError
-from stage3_tools.signature import signature_of
+from stage3_tools.callables import has_context, is_async, is_generator, misplaces_context, takes
+from stage3_tools.context import ToolContext
+from stage3_tools.errors import RegistrationError, Retry, ToolError
 from stage3_tools.threads import run_in_thread
 
 Effect = Literal["read", "idempotent", "write"]
 
 DEFAULT_TIMEOUT = 30.0
 """Seconds a tool may take unless it says otherwise."""
+
+YIELDS = "it yields. A tool returns one value: return a list, and report on the way with context.progress(…)."
+"""Why a generator is no tool."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,21 @@ class Tool:
         name: How the model calls it; unique in a registry.
         description: What the model is told of it.
         parameters: JSON Schema of its arguments, read as it is written; None checks nothing.
-        execute: Takes one dict of arguments. Plain functions run in a thread, async ones in the event loop.
+        execute: Takes one dict of arguments, and a `ToolContext` if it has a second parameter that is called
+            `context`, is annotated so, or has no default. Plain functions run in a thread, async ones in the
+            event loop.
         parse: Turns arguments that fit the schema into what `execute` is given; a ValueError refuses them.
-        effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that is cut off
-            is reported as "may have happened".
-        timeout: Seconds it may take; None is 30.
+        effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that did not
+            end well is reported as "may have happened".
+        timeout: Seconds one try may take; None is 30.
+        retry: How often to try again after a failure that may pass; a number is the most retries. None leaves
+            it to the kind of failure (`errors.RETRIES`). A write is never tried again.
+        needs_approval: It is not run without somebody's consent; a function of the arguments says when.
+        exclusive: No other call of the same turn runs while it runs.
+        metadata: For people and programs, such as {"category": …, "tags": […]}; the model does not see it.
 
     Raises:
-        RegistrationError: The name or the schema cannot be used.
+        RegistrationError: Something of it cannot be used; the text says what.
     """
 
     name: str
@@ -48,24 +59,58 @@ class Tool:
     parse: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False, kw_only=True)
     effect: Effect = field(default="write", kw_only=True)
     timeout: float | None = field(default=None, kw_only=True)
+    retry: Retry | int | None = field(default=None, kw_only=True)
+    needs_approval: bool | Callable[[dict[str, Any]], bool] = field(default=False, kw_only=True)
+    exclusive: bool = field(default=False, kw_only=True)
+    metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _is_name(self.name):
             raise RegistrationError(f"{self.name!r} cannot be a tool's name: 1 to 256 printable characters.")
-        if not callable(self.execute):
-            raise RegistrationError(f"{self.name}: execute is {type(self.execute).__name__}, not a function.")
-        if not _takes_one(self.execute):
-            raise RegistrationError(f"{self.name}: execute must take one argument, the dict of arguments.")
-        if self.effect not in ("read", "idempotent", "write"):
-            raise RegistrationError(
-                f"{self.name}: effect is {self.effect!r}; use 'read', 'idempotent' or 'write'."
-            )
+        self._check_execute()
+        if self.effect not in get_args(Effect):
+            raise self._wrong(f"effect is {self.effect!r}; use 'read', 'idempotent' or 'write'.")
         if not isinstance(self.description, str):
-            raise RegistrationError(
-                f"{self.name}: description is {type(self.description).__name__}, not text."
+            raise self._wrong(f"description is {type(self.description).__name__}, not text.")
+        if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
+            raise self._wrong(f"timeout is {self.timeout!r}; it must be above 0 seconds.")
+        if self.parse is not None and not callable(self.parse):
+            raise self._wrong(f"parse is {type(self.parse).__name__}, not a function.")
+        if not isinstance(self.metadata, Mapping):
+            raise self._wrong(f"metadata is {type(self.metadata).__name__}, not a mapping.")
+        if self.retry is not None:
+            self._check_retry(self.retry)
+
+    def _check_execute(self) -> None:
+        if not callable(self.execute):
+            raise self._wrong(f"execute is {type(self.execute).__name__}, not a function.")
+        if is_generator(self.execute):
+            raise self._wrong(YIELDS)
+        if not (takes(self.execute, 1) or self.wants_context) or misplaces_context(self.execute):
+            raise self._wrong(
+                "execute must take one argument, the dict of arguments, or that and a ToolContext."
             )
-        if self.timeout is not None and not (isinstance(self.timeout, int | float) and self.timeout > 0):
-            raise RegistrationError(f"{self.name}: timeout is {self.timeout!r}; it must be above 0 seconds.")
+
+    def _check_retry(self, retry: Retry | int) -> None:
+        most, delay = retry if isinstance(retry, Retry) else (retry, 0.0)
+        if not (
+            isinstance(most, int) and _is_number(most) and _is_number(delay) and most >= 0 and delay >= 0
+        ):
+            raise self._wrong(
+                f"retry is {retry!r}; use a number of retries, Retry(max_retries, delay), or None."
+            )
+        if most and self.effect == "write":
+            raise self._wrong(
+                "a write is never tried again. If a second time does no harm, say effect='idempotent'."
+            )
+
+    def _wrong(self, what: str) -> RegistrationError:
+        return RegistrationError(f"{self.name}: {what}")
+
+    @cached_property
+    def wants_context(self) -> bool:
+        """Whether `execute` takes a `ToolContext` behind the arguments."""
+        return takes(self.execute, 2) and has_context(self.execute)
 
     @cached_property
     def schema(self) -> CompiledSchema:
@@ -84,107 +129,56 @@ class Tool:
             raise RegistrationError(f"{self.name}: parameters must be a JSON Schema of an object, or None.")
         return compiled
 
-    async def run(self, arguments: Any) -> Any:
-        """Run the function with what `check_arguments` gave.
+    async def run(self, arguments: Any, context: ToolContext | None = None) -> Any:
+        """Run the function once with what `check_arguments` gave.
+
+        Args:
+            arguments: What it is given.
+            context: For functions that take one; None makes one.
 
         Raises:
             ToolError: It took too long ("timeout").
             Exception: Whatever the function raises.
         """
-        limit = DEFAULT_TIMEOUT if self.timeout is None else self.timeout
+        given: tuple[Any, ...] = (arguments,)
+        if self.wants_context:
+            context = context or ToolContext(self.name)
+            given = (arguments, context)
+        limit, ended = DEFAULT_TIMEOUT if self.timeout is None else self.timeout, False
         try:
             async with asyncio.timeout(limit) as clock:
-                if _is_async(self.execute):
-                    return await self.execute(arguments)
-                value = await run_in_thread(self.execute, arguments)
-                return await value if inspect.isawaitable(value) else value
+                value = await self._call(given)
+                ended = True
+                return value
         except TimeoutError:
             if not clock.expired():
                 raise  # the tool's own
             raise ToolError("timeout", f"{self.name} took longer than {limit:g} s.", retryable=True) from None
+        finally:
+            if context is not None:
+                context.close(abort=not ended)
 
+    async def _call(self, given: tuple[Any, ...]) -> Any:
+        if self.is_async:
+            return await self.execute(*given)
+        value = await run_in_thread(self.execute, *given)
+        return await value if inspect.isawaitable(value) else value
 
-@overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
-
-
-@overload
-def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effect: Effect = "write",
-    timeout: float | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
-
-
-def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effect: Effect = "write",
-    timeout: float | None = None,
-) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a `Tool` of a function with named parameters: `@tool`, or `@tool(effect="read")`.
-
-    Args:
-        function: Plain or async. Its annotations become the schema, its docstring the descriptions.
-        name: Another name than the function's.
-        description: Another description than the docstring's.
-        effect: See `Tool`.
-        timeout: See `Tool`.
-
-    Raises:
-        RegistrationError: A parameter cannot be described in JSON.
-    """
-
-    def make(function: Callable[..., Any]) -> Tool:
-        known_as = name or getattr(function, "__name__", None)
-        if known_as is None:
-            raise RegistrationError(f"{function!r} has no name of its own: @tool(name=…) gives it one.")
-        signature = signature_of(function)
-
-        def execute(arguments: dict[str, Any]) -> Any:
-            return function(**arguments)
-
-        async def execute_async(arguments: dict[str, Any]) -> Any:
-            return await function(**arguments)
-
-        return Tool(
-            known_as,
-            signature.description if description is None else description,
-            signature.schema,
-            execute_async if _is_async(function) else execute,
-            parse=signature.convert,
-            effect=effect,
-            timeout=timeout,
-        )
-
-    return make if function is None else make(function)
-
-
-def _takes_one(function: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(function).bind({})
-    except TypeError:
-        return False
-    except ValueError:  # a builtin that does not say what it takes
-        return True
-    return True
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether `execute` runs in the event loop; an object with an async `__call__` does."""
+        return is_async(self.execute)
 
 
 def _is_name(text: str) -> bool:
     return bool(text.strip()) and text.isprintable() and len(text) <= 256
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
 def _types(schema: Mapping[str, Any]) -> list[str]:
     """The types a schema allows; one that names none allows an object, too."""
     types = schema.get("type", "object")
     return [types] if isinstance(types, str) else types
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives an awaitable; an object with an async `__call__` counts."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

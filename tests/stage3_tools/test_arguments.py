@@ -1,8 +1,9 @@
 import pytest
+from pydantic import BaseModel
 
 from stage2_output import Issue, OutputError, Repair, extract_json
 from stage3_tools import Tool, ToolError
-from stage3_tools.arguments import check_arguments, parse_arguments
+from stage3_tools.arguments import Arguments, check_arguments, parse_arguments
 
 PARAMETERS = {
     "type": "object",
@@ -24,12 +25,13 @@ def refusal(tool, text):
 
 def test_arguments_that_fit_come_as_they_were_written():
     given = parse_arguments(READ, ' {"path": "ä.txt", "lines": 3}\n')
-    assert given == ({"path": "ä.txt", "lines": 3}, ())
+    assert given == Arguments({"path": "ä.txt", "lines": 3}, {"path": "ä.txt", "lines": 3})
 
 
 def test_what_had_to_be_mended_is_told_with_the_arguments():
     given = parse_arguments(READ, "{'path': \"a\",}")
-    assert given == ({"path": "a"}, (Repair("single_quotes", 1), Repair("trailing_comma", 12)))
+    repairs = (Repair("single_quotes", 1), Repair("trailing_comma", 12))
+    assert given == Arguments({"path": "a"}, {"path": "a"}, repairs)
 
 
 @pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', '{"path": "a"]', "{"])
@@ -126,7 +128,7 @@ def test_the_callers_mapping_is_copied():
 
 def test_a_tools_own_parser_turns_checked_arguments_into_what_it_is_given():
     tool = Tool("f", "", {"type": "object"}, print, parse=lambda arguments: sorted(arguments))
-    assert parse_arguments(tool, '{"b": 1, "a": 2}') == (["a", "b"], ())
+    assert parse_arguments(tool, '{"b": 1, "a": 2}') == Arguments({"b": 1, "a": 2}, ["a", "b"])
 
 
 def test_a_tools_own_parser_refuses_with_a_value_error():
@@ -139,6 +141,19 @@ def test_a_tools_own_parser_refuses_with_a_value_error():
     assert (
         caught.value.for_model
         == "Error (validation): The arguments of f do not fit: start must be before end"
+    )
+
+
+def test_a_parser_made_with_pydantic_echoes_no_value():
+    class Booking(BaseModel):
+        seats: int
+
+    tool = Tool("f", "", {"type": "object"}, print, parse=Booking.model_validate)
+    with pytest.raises(ToolError) as caught:
+        parse_arguments(tool, '{"seats": "SECRET"}')
+    assert caught.value.message == (
+        "The arguments of f do not fit:\n"
+        "- /seats Input should be a valid integer, unable to parse string as an integer"
     )
 
 

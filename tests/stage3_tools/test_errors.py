@@ -1,68 +1,7 @@
-import httpx
 import pytest
 
-from stage3_tools import RegistrationError, ToolError
-from stage3_tools.errors import error_of
-
-
-def http_error(status):
-    request = httpx.Request("GET", "https://example.com")
-    return httpx.HTTPStatusError("no", request=request, response=httpx.Response(status))
-
-
-class Unspeakable(Exception):
-    def __str__(self):
-        raise RuntimeError("no text")
-
-
-@pytest.mark.parametrize(
-    ("exception", "kind"),
-    [
-        (TimeoutError("slow"), "timeout"),
-        (http_error(408), "timeout"),
-        (http_error(504), "timeout"),
-        (
-            httpx.ReadTimeout("slow"),
-            "timeout",
-        ),
-        (PermissionError("no"), "permission"),
-        (http_error(401), "permission"),
-        (http_error(403), "permission"),
-        (FileNotFoundError("gone"), "not_found"),
-        (http_error(404), "not_found"),
-        (ConnectionRefusedError("no"), "network"),
-        (httpx.ConnectError("no"), "network"),
-        (http_error(500), "execution"),
-        (KeyError("k"), "execution"),
-        (ValueError("HTTP 404 timeout, permission denied"), "execution"),
-        (ExceptionGroup("two", [ValueError("a")]), "execution"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)
-def test_the_kind_follows_from_type_and_attributes_never_from_words(exception, kind):
-    assert error_of(exception).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("exception", "message"),
-    [
-        (ValueError("no such city"), "ValueError: no such city"),
-        (ValueError(), "ValueError"),
-        (ValueError("x" * 3000), "ValueError: " + "x" * 1988),
-    ],
-    ids=["text", "no text", "long text"],
-)
-def test_the_message_is_type_and_text_of_the_exception(exception, message):
-    assert error_of(exception).message == message
-
-
-def test_a_tool_error_stays_itself():
-    error = ToolError("permission", "ask the owner", hint="mail them")
-    assert error_of(error) is error
-
-
-def test_an_exception_whose_text_cannot_be_had_is_told_by_its_type():
-    assert error_of(Unspeakable()).message == "Unspeakable"
+from stage3_tools import RegistrationError, Retry, ToolError
+from stage3_tools.errors import RETRIES
 
 
 @pytest.mark.parametrize(
@@ -74,10 +13,47 @@ def test_the_model_is_told_kind_message_and_hint(hint, text):
     assert ToolError("not_found", "no file", hint=hint, details={"secret": 1}).for_model == text
 
 
+@pytest.mark.parametrize("kind", ["rejected", "result_rejected"])
+@pytest.mark.parametrize(
+    ("hint", "message"),
+    [(None, "不行"), ("Ask first.", "不行\\nAsk first.")],
+    ids=["without hint", "with hint"],
+)
+def test_what_somebody_rejected_is_told_as_json_with_the_reason_as_it_is(kind, hint, message):
+    told = ToolError(kind, "不行", hint=hint).for_model
+    assert told == f'{{"status": "{kind}", "message": "{message}"}}'
+
+
+def test_only_what_may_pass_is_tried_again_unless_it_says_so_itself():
+    assert dict(RETRIES) == {"timeout": Retry(3, 1.0), "network": Retry(5, 2.0)}
+
+
+def test_an_error_is_its_message_when_it_is_printed():
+    assert (
+        str(ToolError("permission", "ask the owner", hint="mail them", details={"a": 1})) == "ask the owner"
+    )
+
+
 def test_details_are_copied_so_that_two_errors_never_share_them():
     given = {"a": 1}
     ToolError("execution", "x", details=given).details["b"] = 2
     assert given == {"a": 1}
+
+
+def test_more_details_make_another_error_and_those_it_has_already_stand():
+    error = ToolError(
+        "network", "m", retryable=True, retry_delay=2.0, max_retries=4, hint="h", details={"a": 1}
+    )
+    more = error.with_details(a=2, b=3)
+    assert (more.details, error.details) == ({"a": 1, "b": 3}, {"a": 1})
+    assert {**vars(more), "details": 0} == {**vars(error), "details": 0}
+    assert more.__cause__ is error
+
+
+def test_an_error_with_more_details_still_says_what_caused_it():
+    error = ToolError("execution", "x")
+    error.__cause__ = KeyError("k")
+    assert error.with_details(a=1).__cause__ is error.__cause__
 
 
 def test_a_registration_error_is_a_value_error():

@@ -1,16 +1,20 @@
+import collections
 import datetime as dt
+import itertools
 import json
+import tracemalloc
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, SecretStr, field_serializer
 
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart
 from stage3_tools import ToolError, ToolOutput, ToolResult
-from stage3_tools.result import output_for_model
+from stage3_tools.result import output_for_model, shortened
 
 
 @dataclass
@@ -25,6 +29,61 @@ class City(BaseModel):
 
 class Color(Enum):
     RED = "red"
+
+
+class Name(NamedTuple):
+    first: str
+    last: str
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Word(StrEnum):
+    YES = "yes"
+
+
+class OldWord(str, Enum):  # noqa: UP042
+    YES = "yes"
+
+
+class Shouting(str):
+    def __str__(self):
+        return "<object Shouting>"
+
+
+@dataclass(slots=True)
+class Slotted:
+    x: int
+    inner: Any = None
+
+
+class Aliased(BaseModel):
+    city_name: str = Field(serialization_alias="cityName")
+    key: SecretStr
+
+
+class Breaking(BaseModel):
+    x: int
+
+    @field_serializer("x")
+    def fail(self, value):
+        raise KeyError("s3cret")
+
+
+class Array:
+    """As numpy has them."""
+
+    def tolist(self):
+        return [1]
+
+
+def nested(depth, make=lambda inner: [inner]):
+    value = 1
+    for _ in range(depth):
+        value = make(value)
+    return value
 
 
 IMAGE = ImagePart("aGk=")
@@ -54,11 +113,29 @@ LOOP.append(LOOP)
         (Decimal("1.10"), '"1.10"'),
         (Path("a/b"), '"a/b"'),
         (b"caf\xc3\xa9", '"café"'),
+        (b"\xff\xfe", '"__4="'),
+        ([b"text", b"\xff"], '["dGV4dA==","_w=="]'),
+        (b"", '""'),
+        (Slotted(1, [Slotted(2)]), '{"x":1,"inner":[{"x":2,"inner":null}]}'),
+        (Aliased(city_name="Oslo", key="s3cret"), '{"cityName":"Oslo","key":"**********"}'),
+        (Name("Ada", "L"), '["Ada","L"]'),
+        (collections.deque([1]), "[1]"),
+        (collections.Counter("aab"), '{"a":2,"b":1}'),
+        (dt.timedelta(hours=1), '"PT1H"'),
+        ({"deep": [Decimal("NaN"), {1: Color.RED}]}, '{"deep":["NaN",{"1":"red"}]}'),
+        ({None: 1, 2.5: 2, (1, 2): 3, Color.RED: 4}, '{"None":1,"2.5":2,"1,2":3,"red":4}'),
+        (2**70, "1180591620717411303424"),
+        (Level.HIGH, "3"),
+        ((), "[]"),
         (float("nan"), '"NaN"'),
         ({"x": float("-inf")}, '{"x":"-Infinity"}'),
         (TextPart("hi"), (TextPart("hi"),)),
         ([TextPart("hi"), IMAGE], (TextPart("hi"), IMAGE)),
         ((JsonPart({"a": 1}),), (JsonPart({"a": 1}),)),
+        (("Look:", IMAGE), (TextPart("Look:"), IMAGE)),
+        ([{"n": 1}, IMAGE, None], (TextPart('{"n":1}'), IMAGE, TextPart("null"))),
+        (ToolOutput("as it is", "for people"), "as it is"),
+        (ToolOutput(ToolOutput([1], "for people"), "for people"), "[1]"),
     ],
     ids=lambda value: f"{type(value).__name__}",
 )
@@ -76,18 +153,90 @@ def test_text_and_parts_stay_and_everything_else_becomes_json(value, output):
         (Point, "type"),
         (len, "builtin_function_or_method"),
         (ValueError("x"), "ValueError"),
-        (b"\xff", "bytes"),
+        (Array(), "Array"),
+        (Breaking(x=1), "Breaking"),
+        ({frozenset({1}): 1}, "dict"),
+        (memoryview(b"x"), "memoryview"),
+        ([float("nan"), "\ud800"], "list"),
+        (nested(300), "list"),
+        (nested(10_000, lambda inner: {"a": inner}), "dict"),
         (LOOP, "list"),
     ],
-    ids=["object", "in a list", "in dicts", "as a key", "class", "function", "exception", "binary", "circle"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_json_cannot_hold_is_an_error_that_names_the_type_and_never_a_repr(value, kind):
     with pytest.raises(ToolError) as caught:
         output_for_model(value)
     assert caught.value.kind == "execution"
     assert caught.value.for_model == (
-        f"Error (execution): The tool returned a value of type {kind}, which cannot be written as JSON."
+        f"Error (execution): The tool ran to its end, but what it returned (type {kind}) cannot be written as JSON."
     )
+    assert caught.value.details["for the developer"] == "Return text, or plain dicts, lists and numbers."
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (Breaking(x=1), "Error calling function `fail`: KeyError: 's3cret'"),
+        (LOOP, "Circular reference detected (id repeated)"),
+        (nested(300), "Maximum serialization depth exceeded"),
+    ],
+    ids=["its own code", "circle", "deep"],
+)
+def test_why_a_value_cannot_be_written_is_for_people(value, why):
+    with pytest.raises(ToolError) as caught:
+        output_for_model(value)
+    assert caught.value.details["why"] == why
+    assert why not in caught.value.for_model
+
+
+@pytest.mark.parametrize(
+    "iterator",
+    [itertools.count(), (x for x in [1]), map(str, [1]), iter([1]), zip([1], [2], strict=True)],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_iterator_is_refused_unread_because_it_may_never_end(iterator):
+    with pytest.raises(ToolError) as caught:
+        output_for_model(iterator)
+    assert caught.value.details["why"] == "It can be read only once, and may never end."
+    assert next(iterator) is not None
+
+
+def test_an_iterator_inside_a_value_is_a_list_and_never_half_of_one():
+    assert output_for_model({"lines": (each for each in "ab")}) == '{"lines":["a","b"]}'
+    with pytest.raises(ToolError):
+        output_for_model({"lines": (each for each in ["a", "\ud800", "b"])})
+
+
+@pytest.mark.parametrize(
+    "text", [Word.YES, OldWord.YES, Shouting("yes")], ids=lambda value: type(value).__name__
+)
+@pytest.mark.parametrize(
+    "wrap", [lambda text: text, lambda text: [text, IMAGE]], ids=["alone", "beside a part"]
+)
+def test_text_of_any_class_is_the_text_itself_and_not_how_it_prints_itself(text, wrap):
+    output = output_for_model(wrap(text))
+    text = output if isinstance(output, str) else output[0].text
+    assert (type(text), text) == (str, "yes")
+
+
+def test_two_hundred_and_fifty_levels_can_be_written():
+    assert output_for_model(nested(250)) == "[" * 250 + "1" + "]" * 250
+
+
+@pytest.mark.parametrize(
+    ("value", "copies"),
+    [("x" * 10_000_000, 0.1), ({"x": "x" * 10_000_000}, 3.1), (b"x" * 10_000_000, 3.1)],
+    ids=["text", "in a dict", "bytes"],
+)
+def test_large_results_are_copied_a_few_times_at_most_and_text_not_at_all(value, copies):
+    tracemalloc.start()
+    try:
+        output_for_model(value)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < copies * 10_000_000
 
 
 def test_half_a_surrogate_pair_inside_a_value_is_written_as_json_can_write_it():
@@ -105,3 +254,51 @@ def test_details_are_not_shown_when_a_result_is_printed():
 
 def test_an_output_has_no_details_unless_they_are_given():
     assert ToolOutput("a") == ToolOutput("a", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "shown"),
+    [
+        ("abc", 3, "abc"),
+        ("", 0, ""),
+        ("abc", 2, "ab\n[The first 2 of 3 characters. Ask for a part of it, if the tool can give one.]"),
+        ("abc", 0, "\n[The first 0 of 3 characters. Ask for a part of it, if the tool can give one.]"),
+    ],
+    ids=["fits", "empty", "one too many", "none"],
+)
+def test_text_is_cut_where_it_is_too_long_and_says_so(text, most, shown):
+    assert shortened(text, most) == shown
+
+
+def test_parts_share_the_limit_and_only_text_is_cut():
+    parts = (
+        TextPart("abc"),
+        IMAGE,
+        TextPart("defg"),
+        JsonPart({"long": "x" * 50}),
+        TextPart("h"),
+        TextPart(""),
+    )
+    assert shortened(parts, 5) == (
+        TextPart("abc"),
+        IMAGE,
+        TextPart("de\n[The first 2 of 4 characters. Ask for a part of it, if the tool can give one.]"),
+        JsonPart({"long": "x" * 50}),
+        TextPart("\n[The first 0 of 1 characters. Ask for a part of it, if the tool can give one.]"),
+        TextPart(""),
+    )
+
+
+def test_a_part_that_fits_keeps_all_it_has():
+    part = TextPart("abc", provider_data={"anthropic": {"cache_control": {"type": "ephemeral"}}})
+    assert shortened((part,), 3)[0] is part
+
+
+def test_a_message_shows_no_more_than_it_is_allowed_and_the_result_keeps_all():
+    result = ToolResult("c1", "f", "abcdef")
+    assert result.as_message(6) == Message.tool("abcdef", "c1", name="f")
+    assert (
+        result.as_message(2).text
+        == "ab\n[The first 2 of 6 characters. Ask for a part of it, if the tool can give one.]"
+    )
+    assert result.output == "abcdef"

@@ -1,12 +1,27 @@
 import asyncio
+import contextlib
 import contextvars
+import gc
+import os
+import subprocess
+import sys
 import threading
+import weakref
+from pathlib import Path
 
 import pytest
 
 from stage3_tools.threads import run_in_thread
 
 name = contextvars.ContextVar("name", default="nobody")
+
+
+class Value:
+    """Something that can be watched going away."""
+
+
+def fail_with(exception):
+    raise exception
 
 
 async def test_the_value_comes_back_and_the_context_goes_along():
@@ -16,15 +31,55 @@ async def test_the_value_comes_back_and_the_context_goes_along():
 
 @pytest.mark.parametrize(
     ("raised", "arrives"),
-    [(ValueError("x"), ValueError), (StopIteration("x"), RuntimeError)],
-    ids=["any", "stop"],
+    [
+        (ValueError("x"), ValueError),
+        (StopIteration("x"), RuntimeError),
+        (StopAsyncIteration("x"), StopAsyncIteration),
+        (SystemExit("x"), SystemExit),
+        (GeneratorExit("x"), GeneratorExit),
+        (asyncio.CancelledError("x"), asyncio.CancelledError),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-async def test_what_is_raised_comes_back(raised, arrives):
-    def fail(argument):
-        raise raised
-
+async def test_what_is_raised_comes_back_and_the_thread_lives_on(raised, arrives):
     with pytest.raises(arrives, match="x"):
-        await run_in_thread(fail, None)
+        await run_in_thread(fail_with, raised)
+    assert await run_in_thread(lambda: "next") == "next"
+
+
+async def test_one_thread_does_for_calls_one_after_the_other():
+    used = {await run_in_thread(threading.get_ident) for _ in range(20)}
+    assert len(used) < 5  # and not exactly one: a thread of another test may just have become free
+
+
+async def test_a_context_variable_that_a_call_sets_is_not_seen_by_the_caller_or_the_next_call():
+    await run_in_thread(name.set, "Eve")
+    assert (name.get(), await run_in_thread(name.get)) == ("nobody", "nobody")
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["returned", "raised"])
+async def test_nothing_of_a_call_is_kept_when_it_is_over(fails):
+    def give(value):
+        if fails:
+            raise ValueError(value)
+        return value
+
+    async def call():
+        value = Value()
+        with contextlib.suppress(ValueError):
+            await run_in_thread(give, value)
+        return weakref.ref(value)
+
+    gc.disable()  # nothing may wait for it: an argument may have 100 MB
+    try:
+        kept = await call()
+        for _ in range(5_000):
+            if kept() is None:
+                return
+            await asyncio.sleep(0.001)  # the thread lets go of it a moment after it has given the value
+        pytest.fail("it is kept")
+    finally:
+        gc.enable()
 
 
 async def test_functions_that_hang_take_no_place_from_the_next():
@@ -56,3 +111,35 @@ def test_a_program_ends_while_a_function_still_runs():
     asyncio.run(give_up())
     assert not release.is_set()
     release.set()
+
+
+PROGRAM = """
+import asyncio, os, threading
+from stage3_tools.threads import run_in_thread
+
+async def main():
+    await asyncio.gather(*(run_in_thread(int) for _ in range(20)))
+    hanging = asyncio.ensure_future(run_in_thread(threading.Event().wait))
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+if os.fork() == 0:
+    print(asyncio.run(asyncio.wait_for(run_in_thread(str, "child"), 20)), flush=True)
+    os._exit(0)
+os.wait()
+print(asyncio.run(run_in_thread(str, "parent")), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_fork_has_threads_of_its_own_and_a_program_ends_without_a_word():
+    root = str(Path(__file__).parents[2])
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "child\nparent\n", "")

@@ -1,12 +1,10 @@
 import asyncio
-import contextlib
-import datetime as dt
 import functools
 import threading
 
 import pytest
 
-from stage3_tools import RegistrationError, Tool, ToolError, ToolRegistry, tool
+from stage3_tools import RegistrationError, Retry, Tool, ToolContext, ToolError, ToolRegistry
 
 
 def nothing(arguments):
@@ -18,15 +16,6 @@ class Counter:
 
     def __init__(self):
         self.total = 0
-
-    def add(self, number: int) -> int:
-        """Count on.
-
-        Args:
-            number: How far.
-        """
-        self.total += number
-        return self.total
 
     async def __call__(self, arguments):
         return self.total
@@ -55,12 +44,22 @@ class Holding:
         ({"execute": "f"}, "f: execute is str, not a function."),
         ({"effect": "delete"}, "f: effect is 'delete'; use 'read', 'idempotent' or 'write'."),
         ({"timeout": 0}, "f: timeout is 0; it must be above 0 seconds."),
+        ({"name": 5}, "5 cannot be a tool's name"),
+        ({"name": "a\u200bb"}, "cannot be a tool's name"),
+        ({"name": "\ud800"}, "cannot be a tool's name"),
+        ({"description": None}, "f: description is NoneType, not text."),
+        ({"timeout": float("nan")}, "f: timeout is nan; it must be above 0 seconds."),
+        ({"timeout": True}, "f: timeout is True; it must be above 0 seconds."),
+        ({"parse": {}}, "f: parse is dict, not a function."),
+        ({"metadata": ["tag"]}, "f: metadata is list, not a mapping."),
+        ({"effect": "read", "retry": -1}, "f: retry is -1; use a number of retries, Retry("),
+        ({"effect": "read", "retry": (1, 2)}, "f: retry is (1, 2); use a number of retries, Retry("),
         (
-            {"name": 5},
-            "5 cannot be a tool's name",
+            {"retry": 1},
+            "f: a write is never tried again. If a second time does no harm, say effect='idempotent'.",
         ),
     ],
-    ids=["empty", "blank", "line break", "U+2028", "too long", "no function", "effect", "timeout", "no text"],
+    ids=lambda value: ascii(value)[:40] if isinstance(value, dict) else "",
 )
 def test_what_cannot_work_is_refused_at_once_and_in_words(given, says):
     with pytest.raises(RegistrationError) as caught:
@@ -95,58 +94,6 @@ def test_no_parameters_check_nothing():
     assert Tool("f", "", None, nothing).schema.issues({"any": ["thing"]}) == ()
 
 
-def test_a_decorated_function_is_a_tool_with_its_name_and_docstring():
-    @tool
-    def get_weather(city: str) -> str:
-        """Tell the weather."""
-        return f"sun in {city}"
-
-    assert (get_weather.name, get_weather.description) == ("get_weather", "Tell the weather.")
-    assert (get_weather.effect, get_weather.timeout) == ("write", None)
-    assert get_weather.parameters == {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-        "additionalProperties": False,
-    }
-
-
-def test_what_the_decorator_is_told_wins_over_the_function():
-    @tool(name="weather", description="", effect="read", timeout=2)
-    def get_weather(city: str) -> str:
-        """Tell the weather."""
-
-    assert (get_weather.name, get_weather.description) == ("weather", "")
-    assert (get_weather.effect, get_weather.timeout) == ("read", 2)
-
-
-async def test_plain_and_async_functions_are_run_alike():
-    @tool
-    def plain(a: int, b: int = 2):
-        return a, b
-
-    @tool
-    async def waiting(a: int, b: int = 2):
-        return a, b
-
-    assert [await each.run({"a": 1}) for each in (plain, waiting)] == [(1, 2), (1, 2)]
-
-
-async def test_a_function_gets_the_types_of_its_signature():
-    @tool
-    def weekday(day: dt.date):
-        return day.strftime("%Y")
-
-    assert await ToolRegistry(weekday).execute("weekday", {"day": "2024-01-02"}) == "2024"
-
-
-async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
-    counter = Counter()
-    add = tool(counter.add)
-    assert await add.run({"number": 3}) == counter.total == 3
-    assert add.parameters["properties"] == {"number": {"type": "integer", "description": "How far."}}
-
-
 @pytest.mark.parametrize(
     "execute",
     [Counter(), functools.partial(Counter.__call__, Counter()), lambda arguments: Counter()(arguments)],
@@ -154,12 +101,6 @@ async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
 )
 async def test_whatever_is_awaitable_is_awaited(execute):
     assert await Tool("f", "", None, execute).run({}) == 0
-
-
-@pytest.mark.parametrize("function", [functools.partial(Counter().add), Counter()], ids=["partial", "object"])
-def test_a_callable_without_a_name_becomes_a_tool_or_is_refused_in_words(function):
-    with contextlib.suppress(RegistrationError):
-        assert tool(function).name
 
 
 async def test_a_plain_function_blocks_its_thread_and_not_the_event_loop():
@@ -216,7 +157,157 @@ async def test_a_stop_iteration_in_a_plain_tool_is_its_failure_and_not_a_wait_fo
         await Tool("f", "", None, lambda arguments: next(iter([])), timeout=0.05).run({})
 
 
-@pytest.mark.parametrize("execute", [lambda: 1, lambda a, b: 1], ids=["none", "two"])
-def test_a_function_that_cannot_take_one_dict_is_refused(execute):
+def test_all_that_may_be_said_of_a_tool_is_kept():
+    given = {"parse": int, "effect": "idempotent", "timeout": 2.5, "retry": Retry(2, 0.5), "exclusive": True}
+    about = {"needs_approval": bool, "metadata": {"category": "math", "tags": ["a"]}}
+    made = Tool("f", "d", None, nothing, **given, **about)
+    assert {each: getattr(made, each) for each in (*given, *about)} == {**given, **about}
+    assert repr(made) == (
+        "Tool(name='f', description='d', parameters=None, effect='idempotent', timeout=2.5, "
+        f"retry=Retry(max_retries=2, delay=0.5), needs_approval={bool!r}, exclusive=True)"
+    )
+
+
+# ---- who is given a context -----------------------------------------------------------------------------
+
+
+def annotated(arguments, anything: ToolContext = None):
+    return type(anything).__name__
+
+
+def quoted(arguments, anything: "ToolContext | None" = None):
+    return type(anything).__name__
+
+
+class Method:
+    def __call__(self, arguments, context):
+        return type(context).__name__
+
+    def method(self, arguments, context):
+        return type(context).__name__
+
+    async def waiting(self, arguments, context=None):
+        return type(context).__name__
+
+
+def told(arguments, context, more=1):
+    return type(context).__name__
+
+
+@functools.wraps(told)
+def wrapped(*arguments):
+    return told(*arguments)
+
+
+@pytest.mark.parametrize(
+    "execute",
+    [
+        annotated,
+        quoted,
+        told,
+        wrapped,
+        functools.partial(told, more=2),
+        Method(),
+        Method().method,
+        Method().waiting,
+        lambda arguments, anything: type(anything).__name__,
+        lambda arguments, context=None: type(context).__name__,
+    ],
+    ids=[
+        "annotated",
+        "annotated in quotes",
+        "named",
+        "wrapped",
+        "partial",
+        "object",
+        "method",
+        "async method",
+        "second",
+        "named with default",
+    ],
+)
+async def test_a_second_parameter_is_given_a_context_where_it_is_meant_for_one(execute):
+    assert await Tool("f", "", None, execute).run({}) == "ToolContext"
+
+
+@pytest.mark.parametrize(
+    ("execute", "value"),
+    [
+        (lambda arguments, x=7: x, 7),
+        (lambda *arguments: len(arguments), 1),
+        (lambda arguments, *more: len(more), 0),
+        (lambda arguments, **more: len(more), 0),
+        (lambda arguments, *, context=None: context, None),
+        (functools.partial(told, context=1), "int"),
+        (functools.partial(lambda a, b: (a, b), 7), (7, {})),
+        (len, 0),
+        (sorted, []),
+        (dict, {}),
+        (lambda context: context, {}),
+    ],
+    ids=[
+        "closure",
+        "*arguments",
+        "*more",
+        "**more",
+        "by keyword",
+        "has one",
+        "first is bound",
+        "builtin",
+        "C",
+        "class",
+        "only one",
+    ],
+)
+async def test_nothing_else_is_given_one(execute, value):
+    assert await Tool("f", "", None, execute).run({}) == value
+
+
+def by_keyword(arguments, *, context: ToolContext = None): ...
+def first(context: ToolContext): ...
+def third(arguments, more=1, anything: ToolContext = None): ...
+
+
+@pytest.mark.parametrize(
+    "execute",
+    [
+        lambda: 1,
+        lambda a, b, c: 1,
+        lambda **named: 1,
+        lambda a, *, context: 1,
+        by_keyword,
+        first,
+        third,
+        functools.partial(told, arguments={}),
+    ],
+    ids=["none", "three", "names", "by keyword", "by keyword, annotated", "first", "third", "all bound"],
+)
+def test_a_function_that_cannot_be_given_what_it_wants_is_refused(execute):
     with pytest.raises(RegistrationError, match="execute must take one argument, the dict of arguments"):
         Tool("f", "", None, execute)
+
+
+def yields(arguments):
+    yield arguments
+
+
+async def yields_later(arguments):
+    yield arguments
+
+
+class Yields:
+    def __call__(self, arguments):
+        yield arguments
+
+
+@pytest.mark.parametrize(
+    "execute",
+    [yields, yields_later, functools.partial(yields), Yields(), Yields().__call__],
+    ids=["plain", "async", "partial", "object", "method"],
+)
+def test_a_generator_is_refused_with_what_to_do_instead(execute):
+    with pytest.raises(RegistrationError) as caught:
+        Tool("f", "", None, execute)
+    assert str(caught.value) == (
+        "f: it yields. A tool returns one value: return a list, and report on the way with context.progress(…)."
+    )

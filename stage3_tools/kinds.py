@@ -1,0 +1,134 @@
+"""What kind of failure an exception of a tool is, by its type and attributes, never by its words.
+
+    TimeoutError, httpx.TimeoutException, HTTP 408 and 504   timeout      may pass
+    ConnectionError, DNS, httpx.TransportError               network      may pass
+    HTTP 5xx besides 501 and 504                             network      may pass
+    HTTP 429                                                 execution    may pass, after `retry-after`
+    PermissionError, HTTP 401 and 403                        permission
+    FileNotFoundError, HTTP 404 and 410                      not_found
+    everything else                                          execution
+
+Types are known by name, whichever library they come from, and with them their subclasses. A group of exceptions
+is what all in it are. Whoever knows more than this gives the executor a `Classify`. Used by the registry and the
+executor.
+"""
+
+import errno
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from operator import attrgetter
+from typing import Any, Literal
+
+from stage3_tools.errors import ToolError, ToolErrorKind
+
+Classify = Callable[[BaseException], ToolError | None]
+"""What an exception means, or None where the rules above will do. What it raises ends the run."""
+
+ErrorText = Literal["message", "type"]
+"""What a model is told of an exception: its type and message, or its type alone."""
+
+MOST_WORDS = 2000
+"""Characters of an exception's text that a model is told."""
+
+_MAY_PASS = ("timeout", "network")
+
+# Python and redis, requests, httpx, subprocess
+_TIMEOUT = {"TimeoutError", "Timeout", "TimeoutException", "TimeoutExpired"}
+# Python and requests, DNS, asyncio, TLS, httpx, aiohttp
+_NETWORK = {"ConnectionError", "gaierror", "IncompleteReadError", "SSLEOFError", "SSLZeroReturnError"}
+_NETWORK |= {"TransportError", "ClientConnectionError"}
+_MISTAKE = {"UnsupportedProtocol", "LocalProtocolError"}  # of httpx's TransportErrors those that never pass
+_UNREACHABLE = {errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETRESET}
+
+
+def error_of(exception: BaseException, *, text: ErrorText = "message") -> ToolError:
+    """The failure an exception stands for.
+
+    Args:
+        exception: Whatever a tool raised; a ToolError stays what it is.
+        text: What the model is told of it.
+    """
+    exception = alone(exception)
+    if isinstance(exception, ToolError):
+        return exception
+    if isinstance(exception, BaseExceptionGroup):
+        return _error_of_group(exception, text)
+    kind, status = _kind_of(exception), _http_status(exception)
+    error = ToolError(kind, _said(exception, text), retryable=kind in _MAY_PASS or status == 429)
+    error.retry_delay = _retry_after(exception) if status else None
+    error.__cause__ = exception
+    return error
+
+
+def alone(exception: BaseException) -> BaseException:
+    """The one exception in a group, or whatever it is: an `asyncio.TaskGroup` wraps even a single failure."""
+    while isinstance(exception, BaseExceptionGroup) and len(exception.exceptions) == 1:
+        exception = exception.exceptions[0]
+    return exception
+
+
+def _error_of_group(group: BaseExceptionGroup[Any], text: ErrorText) -> ToolError:
+    """Several are of a kind, and may pass, if all of them are and may."""
+    inside = [error_of(each, text=text) for each in group.exceptions]
+    kinds = {each.kind for each in inside}
+    error = ToolError(
+        kinds.pop() if len(kinds) == 1 else "execution",
+        "; ".join(each.message for each in inside)[:MOST_WORDS],
+        retryable=all(each.retryable for each in inside),
+        retry_delay=max((each.retry_delay for each in inside if each.retry_delay is not None), default=None),
+    )
+    error.__cause__ = group
+    return error
+
+
+def _said(exception: BaseException, text: ErrorText) -> str:
+    name = type(exception).__name__
+    if text == "type":
+        return name
+    try:
+        words = str(exception)
+    except Exception:  # an exception whose text cannot be had must not become a second failure
+        return name
+    return f"{name}: {words}"[:MOST_WORDS] if words else name
+
+
+def _kind_of(exception: BaseException) -> ToolErrorKind:
+    status, names = _http_status(exception), {each.__name__ for each in type(exception).__mro__}
+    if names & _TIMEOUT or status in (408, 504):
+        return "timeout"
+    if isinstance(exception, PermissionError) or status in (401, 403):
+        return "permission"
+    if isinstance(exception, FileNotFoundError) or status in (404, 410):
+        return "not_found"
+    if (names & _NETWORK and not names & _MISTAKE) or _is_away(exception):
+        return "network"
+    if status is not None:
+        return "network" if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED else "execution"
+    reason = vars(exception).get("reason")  # urllib's URLError wraps what went wrong on the way
+    return _kind_of(reason) if isinstance(reason, OSError) else "execution"
+
+
+def _is_away(exception: BaseException) -> bool:
+    return isinstance(exception, OSError) and exception.errno in _UNREACHABLE
+
+
+def _http_status(exception: BaseException) -> int | None:
+    """The status an HTTP library's exception carries, on its answer or on itself; some raise where there is none."""
+    if not isinstance(exception, Exception):
+        return None  # the code of a SystemExit is the program's
+    for path in ("response.status_code", "status_code", "status", "code"):  # the last two: aiohttp, urllib
+        with suppress(Exception):
+            status = attrgetter(path)(exception)
+            if isinstance(status, int) and 400 <= status <= 599:
+                return int(status)
+    return None
+
+
+def _retry_after(exception: BaseException) -> float | None:
+    """Seconds a server asks to wait, where it says a number."""
+    for path in ("response.headers", "headers"):
+        with suppress(Exception):
+            seconds = float(attrgetter(path)(exception)["retry-after"])
+            return seconds if 0 <= seconds < 3600 else None
+    return None

@@ -1,0 +1,265 @@
+import datetime as dt
+import functools
+from enum import Enum
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from stage3_tools import RegistrationError, Retry, ToolContext, ToolError, ToolRegistry, tool
+
+
+class Unit(Enum):
+    C = "celsius"
+
+
+class Place(BaseModel):
+    city: str
+    unit: Unit = Unit.C
+
+
+class Nested(BaseModel):
+    inner: "Nested | None" = None
+
+
+class Counter:
+    """Methods of all kinds."""
+
+    def __init__(self):
+        self.total = 0
+
+    def add(self, number: int) -> int:
+        """Count on.
+
+        Args:
+            number: How far.
+        """
+        self.total += number
+        return self.total
+
+    async def add_later(self, number: int) -> int:
+        return self.add(number)
+
+    @classmethod
+    def named(cls, number: int) -> tuple[str, int]:
+        return cls.__name__, number
+
+    @staticmethod
+    def twice(number: int) -> int:
+        return 2 * number
+
+    @property
+    def size(self) -> int:
+        return self.total
+
+    def __call__(self, number: int) -> int:
+        return self.add(number)
+
+
+def test_a_decorated_function_is_a_tool_with_its_name_and_docstring():
+    @tool
+    def get_weather(city: str) -> str:
+        """Tell the weather."""
+        return f"sun in {city}"
+
+    assert (get_weather.name, get_weather.description) == ("get_weather", "Tell the weather.")
+    assert (get_weather.effect, get_weather.timeout) == ("write", None)
+    assert get_weather.parameters == {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+
+
+def test_what_the_decorator_is_told_wins_over_the_function():
+    @tool(name="weather", description="", effect="read", timeout=2)
+    def get_weather(city: str) -> str:
+        """Tell the weather."""
+
+    assert (get_weather.name, get_weather.description) == ("weather", "")
+    assert (get_weather.effect, get_weather.timeout) == ("read", 2)
+
+
+def test_the_rest_of_what_is_said_goes_to_the_tool():
+    said = {"retry": Retry(2, 0.5), "needs_approval": True, "exclusive": True, "metadata": {"tags": ["a"]}}
+
+    @tool(effect="read", **said)
+    def f(): ...
+
+    assert {each: getattr(f, each) for each in said} == said
+
+
+async def test_plain_and_async_functions_are_run_alike():
+    @tool
+    def plain(a: int, b: int = 2):
+        return a, b
+
+    @tool
+    async def waiting(a: int, b: int = 2):
+        return a, b
+
+    assert [await each.run({"a": 1}) for each in (plain, waiting)] == [(1, 2), (1, 2)]
+
+
+async def test_a_function_gets_the_types_of_its_signature():
+    @tool
+    def weekday(day: dt.date):
+        return day.strftime("%Y")
+
+    assert await ToolRegistry(weekday).execute("weekday", {"day": "2024-01-02"}) == "2024"
+
+
+async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
+    counter = Counter()
+    add = tool(counter.add)
+    assert await add.run({"number": 3}) == counter.total == 3
+    assert add.parameters["properties"] == {"number": {"type": "integer", "description": "How far."}}
+
+
+@pytest.mark.parametrize(
+    ("method", "value"),
+    [
+        (Counter().add, 3),
+        (Counter().add_later, 3),
+        (Counter.named, ("Counter", 3)),
+        (Counter.twice, 6),
+        (Counter.__dict__["twice"], 6),
+        (functools.cache(Counter.twice), 6),
+    ],
+    ids=["method", "async method", "class method", "static method", "static, in the class", "cached"],
+)
+async def test_methods_of_all_kinds_become_tools(method, value):
+    made = tool(method)
+    assert [*made.parameters["properties"]] == ["number"]
+    assert await made.run({"number": 3}) == value
+
+
+@pytest.mark.parametrize(
+    "function",
+    [functools.partial(Counter().add), Counter(), lambda number: number],
+    ids=["partial", "object", "lambda"],
+)
+async def test_a_callable_without_a_name_of_its_own_needs_one(function):
+    with pytest.raises(RegistrationError, match=r"has no name of its own: tool\(name=…\) gives it one\."):
+        tool(function)
+    assert await tool(name="count")(function).run({"number": 3}) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("f", "'f' is no function, from which a tool could be made."),
+        (Counter, "is no function, from which a tool could be made."),
+        (Place, "is no function, from which a tool could be made."),
+        (Counter.__dict__["named"], "below the class, make a tool of its method: tool(thing.method)."),
+        (Counter.__dict__["size"], "below the class, make a tool of its method: tool(thing.method)."),
+    ],
+    ids=["text", "class", "model", "class method, in the class", "property"],
+)
+def test_what_is_no_function_is_refused_in_words(given, says):
+    with pytest.raises(RegistrationError) as caught:
+        tool(given)
+    assert says in str(caught.value)
+
+
+def test_a_tool_is_not_made_of_a_tool():
+    with pytest.raises(RegistrationError, match="is no function, from which a tool could be made"):
+        tool(tool(Counter.twice))
+
+
+def test_a_method_in_the_body_of_a_class_is_refused_with_what_to_do():
+    with pytest.raises(RegistrationError, match=r"below the class, .* tool\(thing\.method\)"):
+
+        class Shop:
+            @tool
+            def sell(self, count: int): ...
+
+
+def test_a_generator_is_refused_with_what_to_do_instead():
+    def plain(number: int):
+        yield number
+
+    async def later(number: int):
+        yield number
+
+    for function in (plain, later):
+        with pytest.raises(RegistrationError, match="it yields"):
+            tool(function)
+
+
+def test_an_empty_name_is_refused_and_not_replaced():
+    with pytest.raises(RegistrationError, match="'' cannot be a tool's name"):
+        tool(name="")(Counter.twice)
+
+
+async def test_a_context_stands_where_it_likes_and_keeps_its_name():
+    @tool
+    def first(context: ToolContext, number: int):
+        return context.tool, number
+
+    @tool
+    async def last(number: int, *, call: ToolContext | None = None):
+        return call.tool, number
+
+    for each in (first, last):
+        assert [*each.parameters["properties"]] == ["number"]
+        assert await each.run({"number": 3}) == (each.name, 3)
+
+
+async def test_parameters_may_be_called_as_the_code_around_them_calls_its_own():
+    @tool
+    def f(arguments: int, function: int, name: int, execute: int, json: int, title: int, class_: int): ...
+
+    @tool
+    def g(arguments: int, function: int, call: ToolContext, context: int, self: int):
+        return arguments, function, context, self
+
+    registry = ToolRegistry(f, g)
+    assert await registry.execute("f", dict.fromkeys(f.parameters["properties"], 1)) is None
+    assert await registry.execute("g", {"arguments": 1, "function": 2, "context": 3, "self": 4}) == (
+        1,
+        2,
+        3,
+        4,
+    )
+
+
+OSLO, MARKER, NOTHING = Place(city="Oslo"), object(), []
+
+
+async def test_a_default_is_the_functions_own_value_and_not_its_json():
+    @tool
+    def f(place: Place = OSLO, marker=MARKER, nothing: list = NOTHING):
+        return [place, marker, nothing]
+
+    got = await ToolRegistry(f).execute("f", {})
+    assert [each is mine for each, mine in zip(got, (OSLO, MARKER, NOTHING), strict=True)] == [True] * 3
+
+
+async def test_models_enums_literals_and_fields_are_checked_and_made():
+    @tool
+    def f(place: Place, kind: Literal["a", "b"], count: Annotated[int, Field(ge=1)] = 1):
+        return place, kind, count
+
+    registry = ToolRegistry(f)
+    given = {"place": {"city": "Oslo", "unit": "celsius"}, "kind": "b"}
+    assert await registry.execute("f", given) == (Place(city="Oslo"), "b", 1)
+    wrong = {"place": {"city": 5, "unit": "kelvin"}, "kind": "c", "count": 0}
+    assert len(f.schema.issues(wrong)) == 4
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(1, True), (200, True), (300, False), (10_000, False)])
+async def test_an_argument_may_be_nested_two_hundred_deep_and_deeper_ones_are_refused(depth, fits):
+    @tool
+    def f(inner: Nested):
+        return "made"
+
+    given = {}
+    for _ in range(depth):
+        given = {"inner": given}
+    if fits:
+        assert await ToolRegistry(f).execute("f", given) == "made"
+        return
+    with pytest.raises(ToolError, match="the value is nested too deeply to be checked"):
+        await ToolRegistry(f).execute("f", given)
