@@ -1,105 +1,175 @@
 """`ToolRegistry`: tools by name.
 
 It knows nothing of loops, models or dialects; all of them look tools up here. One registry may serve many
-sessions at once.
+sessions at once, and be changed meanwhile, from any thread: a call that has begun keeps the `Tool` it found.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, overload
 
-from stage2_output import nearest
 from stage3_tools.arguments import check_arguments
-from stage3_tools.errors import RegistrationError, ToolError, error_of
+from stage3_tools.changes import Listener, Listeners, RegistryChange
+from stage3_tools.errors import RegistrationError
+from stage3_tools.kinds import error_of
+from stage3_tools.lookup import ToolLookup, listed
 from stage3_tools.tool import Tool
 
+if TYPE_CHECKING:
+    from stage3_tools.registry_view import RegistryView
 
-class ToolRegistry:
+Registrable = Tool | Callable[..., Any]
+"""What can be registered: a tool, or a plain or async function, of which `@tool` makes one."""
+
+
+class ToolRegistry(ToolLookup):
     """Tools by name, in the order they were registered.
 
     Args:
-        tools: Tools to begin with.
-
-    Attributes:
-        version: Grows with every change, so that whoever describes the tools knows when to do it anew.
+        tools: Tools to begin with; see `register`.
     """
 
-    def __init__(self, *tools: Tool) -> None:
-        self.version = 0
+    def __init__(self, *tools: Registrable) -> None:
+        super().__init__()
         self._tools: dict[str, Tool] = {}
-        for each in tools:
-            self.register(each)
+        self._version = 0
+        self._listeners = Listeners()
+        self._changing = threading.RLock()  # open to its own thread, because a listener may change things
+        if tools:
+            self.register(*tools)
 
-    def register(self, tool: Tool) -> Tool:
-        """Add a tool and compile its schema.
+    @property
+    def version(self) -> int:
+        """Grows with every change, so that whoever describes the tools knows when to do it anew."""
+        return self._version
+
+    @overload
+    def register(self, tool: Registrable, /) -> Tool: ...
+
+    @overload
+    def register(
+        self, first: Registrable, second: Registrable, /, *more: Registrable
+    ) -> tuple[Tool, ...]: ...
+
+    def register(self, *tools: Registrable) -> Tool | tuple[Tool, ...]:
+        """Add tools and compile their schemas: all of them, or none if one cannot be added.
+
+        Args:
+            tools: Tools, or functions, which become tools as with `@tool`. Works as a decorator, too.
 
         Returns:
-            The tool itself.
+            The tool; of several, a tuple.
 
         Raises:
-            RegistrationError: The name is taken, or the schema is none.
+            RegistrationError: A name is taken, a schema is none, or something is no tool.
         """
-        if not isinstance(tool, Tool):
-            raise RegistrationError(
-                f"{tool!r} is not a Tool. Put @tool above the function, or make one with Tool(...)."
-            )
-        if tool.name in self._tools:
-            raise RegistrationError(
-                f"There is a tool named {tool.name!r} already; choose another name. "
-                f"Registered: {', '.join(self._tools)}."
-            )
-        _ = tool.schema  # compiled now: a wrong schema is told here, not in the middle of a conversation
-        self._tools[tool.name] = tool
-        self.version += 1
-        return tool
+        made = tuple(_as_tool(each) for each in tools)
+        for each in made:
+            _ = each.schema  # compiled now: a wrong one is told here, not in the middle of a conversation
+        with self._changing:
+            self._refuse_taken([each.name for each in made])
+            self._tools.update({each.name: each for each in made})  # at once, for other threads
+            self._version += len(made)
+            self._listeners.tell(*(RegistryChange("registered", each) for each in made))
+        return made[0] if len(made) == 1 else made
 
-    def get(self, name: str) -> Tool:
-        """The tool of this name.
+    def unregister(self, name: str) -> Tool:
+        """Take a tool away, and return it.
 
         Raises:
-            ToolError: There is none ("not_found"); the text names those there are, and the nearest.
+            RegistrationError: There is none of this name.
         """
-        tool = self._tools.get(name) if isinstance(name, str) else None
-        if tool is None:
-            raise self._unknown(name)
+        with self._changing:
+            tool = self._known(name)
+            del self._tools[name]
+            self._version += 1
+            self._listeners.tell(RegistryChange("unregistered", tool))
         return tool
 
-    def list(self) -> list[Tool]:
-        """All tools, in the order they were registered."""
-        return [*self._tools.values()]
+    def on_change(self, listener: Listener) -> Callable[[], None]:
+        """Have a plain function told of every change from now on, after it.
+
+        Args:
+            listener: May change the registry itself; that is told next. What it raises is raised by whoever
+                made the change, which stands, when the other listeners have been told.
+
+        Returns:
+            A function that ends it.
+        """
+        return self._listeners.add(listener)
+
+    def subset(self, *names: str) -> "RegistryView":
+        """A live view of the tools of these names: for an agent that may use no others.
+
+        Raises:
+            RegistrationError: There is no tool of one of these names.
+        """
+        from stage3_tools.registry_view import RegistryView
+
+        return RegistryView(self, frozenset(self._known(each).name for each in names).__contains__)
+
+    def group(self, prefix: str) -> "RegistryView":
+        """A live view of the tools whose names begin with this; there need be none yet."""
+        from stage3_tools.registry_view import RegistryView
+
+        return RegistryView(self, lambda name: name.startswith(prefix))
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Check the arguments, run the tool, and return what it returns.
+        """Check the arguments, run the tool once, and return what it returns.
 
         For use by hand; the loop runs tools through `execute_tool_call`, which turns failures into results.
 
         Raises:
-            ToolError: The tool is unknown, the arguments do not fit, or it failed.
+            ToolError: The tool is unknown, the arguments do not fit, or it failed. Its `details` have
+                `expected_schema`, `issues` and `available_tools`.
         """
         tool = self.get(name)
-        checked = check_arguments(tool, arguments)
         try:
-            return await tool.run(checked)
-        except ToolError:
-            raise
+            return await tool.run(check_arguments(tool, arguments))
         except Exception as error:
-            raise error_of(error) from error
+            told = {"expected_schema": tool.parameters, "issues": (), "available_tools": self.names}
+            raise error_of(error).with_details(**told) from error
 
     def __len__(self) -> int:
         return len(self._tools)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._tools
+    def _find(self, name: object) -> Tool | None:
+        return self._tools.get(name) if isinstance(name, str) else None
 
-    def __repr__(self) -> str:
-        return f"ToolRegistry({', '.join(self._tools)})"
+    def _all(self) -> tuple[Tool, ...]:
+        return tuple(self._tools.values())
 
-    def _unknown(self, name: object) -> ToolError:
-        names = [*self._tools]
-        near = nearest(str(name), names)
-        shown = ", ".join(names[:50]) + (f" and {len(names) - 50} more" if len(names) > 50 else "")
-        return ToolError(
-            "not_found",
-            f"There is no tool named {str(name)[:80]!r}. Available tools: {shown or 'none'}.",
-            hint=f"Did you mean {near}?" if near else None,
-            details={"available_tools": names},
+    def _known(self, name: str) -> Tool:
+        tool = self._find(name)
+        if tool is None:
+            unknown = self._unknown(name)
+            raise RegistrationError(f"{unknown.message} {unknown.hint or ''}".rstrip())
+        return tool
+
+    def _refuse_taken(self, names: list[str]) -> None:
+        taken = next((each for each in names if each in self._tools), None)
+        if taken is not None:
+            raise RegistrationError(
+                f"There is a tool named {taken!r} already; choose another name. "
+                f"Registered: {listed(self.names)}."
+            )
+        twice = [each for each, count in Counter(names).items() if count > 1]
+        if twice:
+            raise RegistrationError(
+                f"Two of the tools to register are named {twice[0]!r}; choose another name for one. "
+                f"To register: {listed(names)}."
+            )
+
+
+def _as_tool(given: Registrable) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    if not callable(given) or isinstance(given, type):
+        raise RegistrationError(
+            f"{given!r:.200} is neither a Tool nor a function. Put @tool above a function, or make one with "
+            "Tool(...); a list is given as register(*tools)."
         )
+    from stage3_tools.decorator import tool  # needed by those who have not used it themselves
+
+    return tool(given)

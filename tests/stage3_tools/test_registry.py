@@ -1,34 +1,80 @@
+import asyncio
 import datetime as dt
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stage3_tools import RegistrationError, Tool, ToolError, ToolOutput, ToolRegistry
+from stage3_tools import RegistrationError, Tool, ToolError, ToolOutput, ToolRegistry, tool
+
+WRONG_SCHEMA = {"type": "object", "properties": {"a": {"type": "strin"}}}
 
 
 def named(name, execute=lambda arguments: None, parameters=None):
     return Tool(name, "", parameters, execute)
 
 
-def test_tools_are_listed_in_the_order_they_were_registered():
-    b, a = named("b"), named("a")
-    registry = ToolRegistry(b)
+def test_one_tool_is_registered_and_returned():
+    a, registry = named("a"), ToolRegistry()
     assert registry.register(a) is a
+    assert registry.list() == [a]
+
+
+def test_several_tools_are_registered_and_returned_in_order():
+    b, a, registry = named("b"), named("a"), ToolRegistry()
+    assert registry.register(b, a) == (b, a)
     assert registry.list() == [b, a]
-    assert (len(registry), "a" in registry, "c" in registry) == (2, True, False)
-    assert repr(registry) == "ToolRegistry(b, a)"
 
 
-def test_the_list_is_a_copy():
-    registry = ToolRegistry(named("a"))
-    registry.list().clear()
-    assert len(registry) == 1
+def test_no_tools_may_be_registered():
+    registry = ToolRegistry()
+    assert registry.register() == ()
+    assert registry.version == 0
 
 
-def test_the_version_grows_with_each_tool_and_not_with_one_that_was_refused():
+def test_a_function_becomes_a_tool():
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    made = ToolRegistry().register(add)
+    assert (made.name, made.description) == ("add", "Add two numbers.")
+    assert made.parameters == tool(add).parameters
+
+
+async def test_register_works_as_a_decorator():
+    registry = ToolRegistry()
+
+    @registry.register
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    assert isinstance(add, Tool)
+    assert await registry.execute("add", {"a": 1, "b": 2}) == 3
+
+
+async def test_a_method_of_an_object_becomes_a_tool():
+    class Counter:
+        count = 0
+
+        def add(self, by: int) -> int:
+            self.count += by
+            return self.count
+
+    counter = Counter()
+    registry = ToolRegistry(counter.add)
+    assert await registry.execute("add", {"by": 2}) == counter.count == 2
+
+
+def test_the_version_grows_with_each_change_and_not_with_one_that_was_refused():
     registry = ToolRegistry(named("a"), named("b"))
     with pytest.raises(RegistrationError):
         registry.register(named("a"))
+    with pytest.raises(RegistrationError):
+        registry.unregister("c")
     assert registry.version == 2
+    registry.unregister("a")
+    assert registry.version == 3
 
 
 def test_a_name_that_is_taken_is_refused_and_the_first_tool_stays():
@@ -42,22 +88,37 @@ def test_a_name_that_is_taken_is_refused_and_the_first_tool_stays():
     assert registry.get("get_weather") is first
 
 
-def test_what_is_no_tool_is_refused_with_what_to_do():
-    def plain(): ...
-
+def test_two_of_the_same_name_are_refused_together():
     with pytest.raises(RegistrationError) as caught:
-        ToolRegistry(plain)
-    assert str(caught.value).endswith(
-        " is not a Tool. Put @tool above the function, or make one with Tool(...)."
+        ToolRegistry().register(named("a"), named("b"), named("a"))
+    assert str(caught.value) == (
+        "Two of the tools to register are named 'a'; choose another name for one. To register: a, b, a."
     )
+
+
+@pytest.mark.parametrize(
+    "given", [ToolRegistry, None, "add", [named("a")]], ids=["class", "None", "text", "list"]
+)
+def test_what_is_neither_a_tool_nor_a_function_is_refused_with_what_to_do(given):
+    with pytest.raises(RegistrationError) as caught:
+        ToolRegistry(given)
+    assert str(caught.value) == (
+        f"{given!r} is neither a Tool nor a function. Put @tool above a function, or make one with Tool(...); "
+        "a list is given as register(*tools)."
+    )
+
+
+def test_something_long_is_shown_in_part_where_it_is_refused():
+    with pytest.raises(RegistrationError) as caught:
+        ToolRegistry().register("x" * 100_000)
+    assert len(str(caught.value)) < 400
 
 
 def test_a_schema_that_is_none_is_refused_and_says_where():
     registry = ToolRegistry()
     with pytest.raises(RegistrationError) as caught:
-        registry.register(named("f", parameters={"type": "object", "properties": {"a": {"type": "strin"}}}))
+        registry.register(named("f", parameters=WRONG_SCHEMA))
     assert str(caught.value).startswith("f: The JSON Schema is wrong at $.properties.a.type: ")
-    assert registry.list() == []
 
 
 def test_a_schema_that_json_cannot_hold_is_refused_when_it_is_registered():
@@ -66,36 +127,80 @@ def test_a_schema_that_json_cannot_hold_is_refused_when_it_is_registered():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message", "hint"),
-    [
-        (
-            "get_wether",
-            "There is no tool named 'get_wether'. Available tools: get_weather, add.",
-            "Did you mean get_weather?",
-        ),
-        ("zzz", "There is no tool named 'zzz'. Available tools: get_weather, add.", None),
-        ("", "There is no tool named ''. Available tools: get_weather, add.", None),
-        (None, "There is no tool named 'None'. Available tools: get_weather, add.", None),
-    ],
+    "wrong",
+    [named("there"), named("new"), object(), named("w", parameters=WRONG_SCHEMA)],
+    ids=["taken", "twice", "no tool", "schema"],
 )
-def test_an_unknown_tool_is_answered_with_the_nearest_name(asked, message, hint):
-    with pytest.raises(ToolError) as caught:
-        ToolRegistry(named("get_weather"), named("add")).get(asked)
-    error = caught.value
-    assert (error.kind, error.message, error.hint) == ("not_found", message, hint)
-    assert error.details == {"available_tools": ["get_weather", "add"]}
+def test_of_several_tools_none_is_registered_if_one_is_refused(wrong):
+    there = named("there")
+    registry, heard = ToolRegistry(there), []
+    registry.on_change(heard.append)
+    with pytest.raises(RegistrationError):
+        registry.register(named("new"), wrong, named("last"))
+    assert (registry.list(), registry.version, heard) == ([there], 1, [])
 
 
-@pytest.mark.parametrize(
-    ("count", "ends"),
-    [(0, "Available tools: none."), (50, ", t49."), (53, ", t49 and 3 more.")],
-    ids=["no tools", "fifty", "more"],
-)
-def test_an_unknown_tool_is_answered_with_at_most_fifty_names(count, ends):
-    registry = ToolRegistry(*(named(f"t{number}") for number in range(count)))
-    with pytest.raises(ToolError) as caught:
-        registry.get("nope")
-    assert caught.value.message.endswith(ends)
+def test_a_tool_that_was_unregistered_is_returned_and_its_name_is_free():
+    a, b = named("a"), named("b")
+    registry = ToolRegistry(a, b)
+    assert registry.unregister("a") is a
+    assert registry.list() == [b]
+    again = registry.register(named("a"))
+    assert registry.list() == [b, again]
+
+
+def test_to_unregister_what_is_not_there_is_refused_with_the_nearest_name():
+    registry = ToolRegistry(named("get_weather"), named("add"))
+    with pytest.raises(RegistrationError) as caught:
+        registry.unregister("get_wether")
+    assert str(caught.value) == (
+        "There is no tool named 'get_wether'. Available tools: get_weather, add. Did you mean get_weather?"
+    )
+    assert len(registry) == 2
+
+
+async def test_a_call_that_has_begun_keeps_a_tool_that_is_unregistered_meanwhile():
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(arguments):
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    registry = ToolRegistry(named("slow", slow))
+    call = asyncio.create_task(registry.execute("slow", {}))
+    await begun.wait()
+    registry.unregister("slow")
+    go_on.set()
+    assert await call == "done"
+    assert "slow" not in registry
+
+
+def test_threads_may_register_at_the_same_time_and_of_one_name_one_wins():
+    names = [f"t{number}" for number in range(200)]
+    contests = [[named(name) for name in names] for _ in range(4)]
+    for each in contests[1:] + contests[:1]:
+        for one in each:
+            _ = one.schema
+    registry, interval = ToolRegistry(), sys.getswitchinterval()
+
+    def register_all(tools):
+        won = 0
+        for each in tools:
+            try:
+                registry.register(each)
+                won += 1
+            except RegistrationError:
+                pass
+        return won
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            won = sum(pool.map(register_all, contests))
+    finally:
+        sys.setswitchinterval(interval)
+    assert (won, registry.version, sorted(registry.names)) == (200, 200, sorted(names))
 
 
 async def test_execute_returns_the_tools_own_value(recorder):
@@ -130,12 +235,46 @@ async def test_execute_raises_a_tools_failure_as_a_tool_error_with_its_cause(rai
     assert caught.value.__cause__ is raised
 
 
-async def test_execute_lets_a_tools_own_tool_error_pass_unchanged():
-    own = ToolError("permission", "ask the owner")
+async def test_execute_tells_a_tools_own_error_and_leaves_the_one_that_was_raised_alone():
+    own = ToolError("permission", "ask the owner", hint="Ask.", details={"owner": "o", "issues": ("mine",)})
 
     def failing(arguments):
         raise own
 
+    registry = ToolRegistry(named("f", failing))
     with pytest.raises(ToolError) as caught:
-        await ToolRegistry(named("f", failing)).execute("f", {})
-    assert caught.value is own
+        await registry.execute("f", {})
+    told = caught.value
+    assert (told.kind, told.message, told.hint) == ("permission", "ask the owner", "Ask.")
+    assert told.details == {
+        "expected_schema": None,
+        "issues": ("mine",),
+        "available_tools": ("f",),
+        "owner": "o",
+    }
+    assert own.details == {"owner": "o", "issues": ("mine",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "schema", "issues"),
+    [
+        ("g", {}, "not_found", None, []),
+        ("f", {}, "validation", {"required": ["x"]}, ["/x"]),
+        ("f", [], "validation", {"required": ["x"]}, []),
+        ("f", {"x": 1}, "execution", {"required": ["x"]}, []),
+    ],
+    ids=["unknown", "a wrong argument", "no object", "failed"],
+)
+async def test_each_error_of_execute_has_the_schema_the_issues_and_the_names(
+    name, arguments, kind, schema, issues
+):
+    def failing(arguments):
+        raise ValueError("no")
+
+    registry = ToolRegistry(named("f", failing, {"required": ["x"]}), named("other"))
+    with pytest.raises(ToolError) as caught:
+        await registry.execute(name, arguments)
+    details = caught.value.details
+    assert (caught.value.kind, details["expected_schema"]) == (kind, schema)
+    assert ([each.path for each in details["issues"]], type(details["issues"])) == (issues, tuple)
+    assert details["available_tools"] == ("f", "other")

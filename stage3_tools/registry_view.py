@@ -1,0 +1,79 @@
+"""`RegistryView`: some tools of a registry, as a registry of their own.
+
+For an agent that may use a few tools of many, or those of one server. Whatever changes in the registry shows in
+the view at once; a view holds no tools, so nothing can be added to one or taken from it. Made by
+`ToolRegistry.subset` and `ToolRegistry.group`; whoever takes a registry takes a view.
+"""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from stage3_tools.changes import Listener, RegistryChange, checked_listener
+from stage3_tools.errors import RegistrationError
+from stage3_tools.lookup import listed
+from stage3_tools.registry import Registrable, ToolRegistry
+from stage3_tools.tool import Tool
+
+
+class RegistryView(ToolRegistry):
+    """The tools of a registry whose names pass a test. A model that is given a view learns of no others.
+
+    Args:
+        parent: The registry, or a view of it.
+        shows: Whether a tool of this name belongs to the view.
+    """
+
+    def __init__(self, parent: ToolRegistry, shows: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._parent = parent
+        self._shows = shows
+
+    @property
+    def version(self) -> int:
+        """The parent's, so it also grows with changes of tools that are not in the view."""
+        return self._parent.version
+
+    def register(self, *tools: Registrable) -> NoReturn:
+        """Refuse: a view only shows.
+
+        Raises:
+            RegistrationError: Always.
+        """
+        raise self._refusal("register tools")
+
+    def unregister(self, name: str) -> NoReturn:
+        """Refuse: a view only shows.
+
+        Raises:
+            RegistrationError: Always.
+        """
+        raise self._refusal("unregister tools")
+
+    def on_change(self, listener: Listener) -> Callable[[], None]:
+        """As for a registry, but told only of the tools of the view.
+
+        The registry holds the listener, not the view: it is told until it is stopped, even if nobody has the
+        view any more.
+        """
+        shows, tell = self._shows, checked_listener(listener)
+
+        def told(change: RegistryChange) -> None:
+            if shows(change.tool.name):
+                tell(change)
+
+        return self._parent.on_change(told)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _find(self, name: object) -> Tool | None:
+        return self._parent._find(name) if isinstance(name, str) and self._shows(name) else None
+
+    def _all(self) -> tuple[Tool, ...]:
+        return tuple(each for each in self._parent._listing().tools if self._shows(each.name))
+
+    def _refusal(self, asked: str) -> RegistrationError:
+        return RegistrationError(
+            f"A view cannot {asked}: it shows those of a registry (now: {listed(self.names) or 'none'}). "
+            "Do that with the registry it was made from; the view will show it."
+        )

@@ -1,0 +1,129 @@
+import pytest
+
+from stage3_tools import Tool, ToolError, ToolRegistry
+
+
+def named(name, execute=lambda arguments: None, parameters=None):
+    return Tool(name, "", parameters, execute)
+
+
+@pytest.fixture(scope="module")
+def ten_thousand():
+    """Tools of a hundred groups; their schemas, which take by far the most time, were compiled before."""
+    compiled = named("any").schema
+    tools = [named(f"server{number % 100}.tool{number}") for number in range(10_000)]
+    for each in tools:
+        vars(each)["schema"] = compiled
+    return tools
+
+
+class CountingListings(ToolRegistry):
+    """A registry that notes how often all of its tools are gone through."""
+
+    listings = 0
+
+    def _all(self):
+        self.listings += 1
+        return super()._all()
+
+
+def test_tools_are_listed_in_the_order_they_were_registered():
+    b, a = named("b"), named("a")
+    registry = ToolRegistry(b)
+    registry.register(a)
+    assert (registry.list(), registry.names) == ([b, a], ("b", "a"))
+    assert (len(registry), "a" in registry, "c" in registry) == (2, True, False)
+    assert repr(registry) == "ToolRegistry(b, a)"
+
+
+@pytest.mark.parametrize("name", [None, 1, ["a"], {"a": 1}])
+def test_what_is_no_text_is_no_name(name):
+    assert name not in ToolRegistry(named("a"))
+
+
+def test_the_list_is_a_copy():
+    registry = ToolRegistry(named("a"))
+    registry.list().clear()
+    assert [each.name for each in registry.list()] == ["a"]
+
+
+def test_ten_thousand_tools_are_not_listed_while_they_are_registered_and_looked_up(ten_thousand):
+    registry = CountingListings(*ten_thousand[:5000])
+    for each in ten_thousand[5000:]:
+        assert each.name not in registry
+        registry.register(each)
+        assert registry.get(each.name) is each
+    assert (len(registry), registry.version, registry.listings) == (10_000, 10_000, 0)
+
+
+def test_names_and_list_are_kept_until_the_next_change(ten_thousand):
+    registry = CountingListings(*ten_thousand)
+    assert registry.names is registry.names
+    assert (len(registry.list()), registry.listings) == (10_000, 1)
+    registry.unregister("server0.tool0")
+    assert (len(registry.names), registry.names[0], len(registry.list())) == (9999, "server1.tool1", 9999)
+    assert registry.listings == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "message", "hint"),
+    [
+        (
+            "get_wether",
+            "There is no tool named 'get_wether'. Available tools: get_weather, add.",
+            "Did you mean get_weather?",
+        ),
+        ("zzz", "There is no tool named 'zzz'. Available tools: get_weather, add.", None),
+        ("", "There is no tool named ''. Available tools: get_weather, add.", None),
+        (None, "There is no tool named 'None'. Available tools: get_weather, add.", None),
+        (["zzz"], "There is no tool named \"['zzz']\". Available tools: get_weather, add.", None),
+    ],
+)
+def test_an_unknown_tool_is_answered_with_the_nearest_name(asked, message, hint):
+    with pytest.raises(ToolError) as caught:
+        ToolRegistry(named("get_weather"), named("add")).get(asked)
+    error = caught.value
+    assert (error.kind, error.message, error.hint) == ("not_found", message, hint)
+    assert error.details == {
+        "expected_schema": None,
+        "issues": (),
+        "available_tools": ("get_weather", "add"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "ends"),
+    [(0, "Available tools: none."), (50, ", t49."), (53, ", t49 and 3 more.")],
+    ids=["no tools", "fifty", "more"],
+)
+def test_an_unknown_tool_is_answered_with_at_most_fifty_names(count, ends):
+    registry = ToolRegistry(*(named(f"t{number}") for number in range(count)))
+    with pytest.raises(ToolError) as caught:
+        registry.get("nope")
+    assert caught.value.message.endswith(ends)
+
+
+@pytest.mark.parametrize("number", [0, 5050, 9999])
+def test_the_nearest_of_ten_thousand_names_is_one_that_begins_alike(ten_thousand, number):
+    meant = f"server{number % 100}.tool{number}"
+    with pytest.raises(ToolError) as caught:
+        ToolRegistry(*ten_thousand).get(meant.replace("tool", "tol"))
+    assert caught.value.hint == f"Did you mean {meant}?"
+
+
+def test_texts_about_ten_thousand_tools_stay_short(ten_thousand):
+    registry = ToolRegistry(*ten_thousand)
+    with pytest.raises(ToolError) as caught:
+        registry.get("zzz")
+    assert len(caught.value.message) < 1000
+    assert len(repr(registry)) < 1000
+
+
+def test_groups_are_named_by_what_stands_before_the_first_separator():
+    tools = [named(name) for name in ("files.read", "add", "web.get", "files.sub.write", "time")]
+    read, add, get, write, time = tools
+    registry = ToolRegistry(*tools)
+    assert registry.groups() == {"files": (read, write), "": (add, time), "web": (get,)}
+    assert [*registry.groups()] == ["files", "", "web"]
+    assert registry.groups("__") == {"": (*tools,)}
+    assert ToolRegistry().groups() == {}

@@ -1,0 +1,246 @@
+import weakref
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stage3_tools import RegistrationError, Tool, ToolError, ToolRegistry, build_tool_system_prompt
+from stage3_tools.registry_view import RegistryView
+
+
+def named(name, execute=lambda arguments: "ok"):
+    return Tool(name, "", None, execute)
+
+
+@pytest.fixture
+def registry():
+    return ToolRegistry(*map(named, ("files.read", "files.write", "web.get", "add")))
+
+
+def test_a_subset_shows_the_tools_of_these_names_in_the_order_they_were_registered(registry):
+    view = registry.subset("add", "files.read")
+    assert view.list() == [registry.get("files.read"), registry.get("add")]
+    assert (view.names, len(view), repr(view)) == (("files.read", "add"), 2, "RegistryView(files.read, add)")
+    assert ("add" in view, "web.get" in view, None in view) == (True, False, False)
+    assert view.get("add") is registry.get("add")
+
+
+def test_a_group_shows_the_tools_whose_names_begin_so(registry):
+    view = registry.group("files.")
+    assert (view.names, len(view), repr(view)) == (
+        ("files.read", "files.write"),
+        2,
+        "RegistryView(files.read, files.write)",
+    )
+    assert ("files.read" in view, "add" in view) == (True, False)
+
+
+def test_a_view_may_be_empty(registry):
+    assert (registry.subset().names, registry.group("mail.").names) == ((), ())
+    assert (len(registry.subset()), repr(registry.group("mail."))) == (0, "RegistryView()")
+
+
+def test_a_subset_with_an_unknown_name_is_refused_with_the_nearest(registry):
+    with pytest.raises(RegistrationError) as caught:
+        registry.subset("add", "files.red")
+    assert str(caught.value) == (
+        "There is no tool named 'files.red'. Available tools: files.read, files.write, web.get, add. "
+        "Did you mean files.read?"
+    )
+
+
+def test_a_view_shows_what_comes_and_goes_at_once(registry):
+    subset, group = registry.subset("add", "files.read"), registry.group("files.")
+    registry.unregister("files.read")
+    assert (subset.names, group.names) == (("add",), ("files.write",))
+    assert "files.read" not in subset
+    again = registry.register(named("files.read"))
+    delete = registry.register(named("files.delete"))
+    assert (subset.names, subset.get("files.read")) == (("add", "files.read"), again)
+    assert group.names == ("files.write", "files.read", "files.delete")
+    assert group.get("files.delete") is delete
+
+
+def test_the_version_of_a_view_is_that_of_its_parent(registry):
+    view = registry.group("files.").subset("files.read")
+    assert view.version == registry.version == 4
+    registry.register(named("other"))
+    assert view.version == registry.version == 5
+
+
+@pytest.mark.parametrize("asked", ["web.gte", "web.get"], ids=["unknown", "outside"])
+def test_a_view_tells_only_of_its_own_tools(registry, asked):
+    with pytest.raises(ToolError) as caught:
+        registry.group("files.").get(asked)
+    error = caught.value
+    assert (error.kind, error.hint) == ("not_found", None)
+    assert error.message == f"There is no tool named '{asked}'. Available tools: files.read, files.write."
+    assert error.details == {
+        "expected_schema": None,
+        "issues": (),
+        "available_tools": ("files.read", "files.write"),
+    }
+
+
+def test_a_model_is_told_of_the_tools_of_a_view_only(registry):
+    prompt = build_tool_system_prompt(registry.group("files."))
+    assert [name in prompt for name in registry.names] == [True, True, False, False]
+
+
+async def test_a_view_executes_its_tools_and_no_others(registry):
+    def failing(arguments):
+        raise ValueError("no")
+
+    registry.register(named("files.fail", failing))
+    view = registry.group("files.")
+    assert await view.execute("files.read", {}) == "ok"
+    with pytest.raises(ToolError, match="no tool named 'add'"):
+        await view.execute("add", {})
+    with pytest.raises(ToolError) as caught:
+        await view.execute("files.fail", {})
+    assert caught.value.details["available_tools"] == ("files.read", "files.write", "files.fail")
+
+
+def test_a_view_of_a_view_shows_what_both_show(registry):
+    inner = registry.group("files.").subset("files.read")
+    with pytest.raises(RegistrationError) as caught:
+        registry.group("files.").subset("add")
+    assert str(caught.value) == "There is no tool named 'add'. Available tools: files.read, files.write."
+    assert inner.names == ("files.read",)
+    assert registry.subset("add", "web.get").group("web").names == ("web.get",)
+    assert inner.group("add").names == ()
+
+
+def test_a_view_has_groups(registry):
+    view = registry.subset("add", "web.get")
+    assert view.groups() == {"web": (registry.get("web.get"),), "": (registry.get("add"),)}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda view: view.register(named("new"), named("newer")), "A view cannot register tools: "),
+        (lambda view: view.unregister("files.read"), "A view cannot unregister tools: "),
+    ],
+    ids=["register", "unregister"],
+)
+def test_a_view_cannot_be_changed_and_says_where_to_do_it(registry, change, text):
+    with pytest.raises(RegistrationError) as caught:
+        change(registry.group("files."))
+    assert str(caught.value) == (
+        f"{text}it shows those of a registry (now: files.read, files.write). "
+        "Do that with the registry it was made from; the view will show it."
+    )
+    assert (len(registry), registry.version) == (4, 4)
+
+
+def test_a_listener_of_a_view_is_told_of_its_tools_only(registry):
+    inner, outer = [], []
+    stop = registry.group("files.").group("files.d").on_change(inner.append)
+    registry.group("files.").on_change(outer.append)
+    registry.register(*map(named, ("files.delete", "files.copy", "mail.send")))
+    stop()
+    stop()
+    registry.unregister("files.delete")
+    assert [(each.kind, each.tool.name) for each in inner] == [("registered", "files.delete")]
+    assert [(each.kind, each.tool.name) for each in outer] == [
+        ("registered", "files.delete"),
+        ("registered", "files.copy"),
+        ("unregistered", "files.delete"),
+    ]
+
+
+def test_what_cannot_be_told_is_refused_by_a_view_too(registry):
+    with pytest.raises(RegistrationError, match="None cannot be told of changes"):
+        registry.group("files.").on_change(None)
+
+
+def test_a_listener_does_not_keep_a_view_and_hears_on_without_it(registry):
+    heard, view = [], registry.group("files.").group("files.")
+    view.on_change(heard.append)
+    gone = weakref.ref(view)
+    del view
+    assert gone() is None
+    registry.register(named("files.delete"))
+    assert [each.tool.name for each in heard] == ["files.delete"]
+
+
+def test_a_view_goes_through_its_registry_once_per_version(registry):
+    asked = []
+    view = RegistryView(registry, lambda name: asked.append(name) or name == "add")
+    assert (view.names, len(view), view.names is view.names) == (("add",), 1, True)
+    assert len(view.list()) == 1
+    assert asked == ["files.read", "files.write", "web.get", "add"]
+    asked.clear()
+    registry.register(named("new"))
+    assert view.get("add") is registry.get("add")
+    assert "new" not in view
+    assert asked == ["add", "new"]
+    assert view.list() == [registry.get("add")]
+    assert len(asked) == 7
+
+
+def test_views_share_the_list_that_their_registry_keeps():
+    class CountingListings(ToolRegistry):
+        listings = 0
+
+        def _all(self):
+            self.listings += 1
+            return super()._all()
+
+    registry = CountingListings(named("a"), named("b"))
+    views = [registry.group("a"), registry.group("b"), registry.group("").group("")]
+    assert [view.names for view in views] == [("a",), ("b",), ("a", "b")]
+    assert registry.listings == 1
+
+
+NAMES = ["a.x", "a.y", "b.x", "a", "c"]
+PARTS = {
+    "subset": (lambda registry: registry.subset("a.x", "b.x"), lambda name: name in ("a.x", "b.x")),
+    "group": (lambda registry: registry.group("a"), lambda name: name.startswith("a")),
+    "view of a view": (lambda registry: registry.group("a").group("a."), lambda name: name.startswith("a.")),
+}
+
+
+@given(st.lists(st.lists(st.sampled_from(NAMES), unique=True, min_size=1), max_size=12), st.booleans())
+@settings(max_examples=60)
+def test_whatever_happens_a_view_is_the_part_of_its_registry(steps, look_between):
+    """Each step takes away the tools that are there, and registers those that are not."""
+    tools = {name: named(name) for name in NAMES}
+    registry = ToolRegistry(*tools.values())
+    there, views, mirrors = list(NAMES), {}, {}
+    for part, (make, _) in PARTS.items():
+        views[part] = make(registry)
+        mirrors[part] = {name: tools[name] for name in views[part].names}
+        views[part].on_change(lambda change, mirror=mirrors[part]: mirrored(mirror, change))
+    for step in steps:
+        for name in step:
+            if name in there:
+                assert registry.unregister(name) is tools[name]
+        registry.register(*(tools[name] for name in step if name not in there))
+        there = [name for name in there if name not in step] + [name for name in step if name not in there]
+        if look_between:
+            same(registry, views, mirrors, there, tools)
+    same(registry, views, mirrors, there, tools)
+
+
+def mirrored(mirror, change):
+    if change.kind == "registered":
+        mirror[change.tool.name] = change.tool
+    else:
+        del mirror[change.tool.name]
+
+
+def same(registry, views, mirrors, there, tools):
+    """Each view, and what its listener heard, is what a plain list says."""
+    assert registry.names == tuple(there)
+    for part, (_, shows) in PARTS.items():
+        view, expected = views[part], [name for name in there if shows(name)]
+        assert (view.names, len(view), view.list()) == (
+            tuple(expected),
+            len(expected),
+            [tools[name] for name in expected],
+        )
+        assert [name for name in NAMES if name in view] == [name for name in NAMES if name in expected]
+        assert [*mirrors[part]] == expected
+        assert view.version == registry.version
