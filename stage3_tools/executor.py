@@ -1,101 +1,175 @@
 """Run one tool call, and make one honest result of whatever happens.
 
-Look up, parse, check, run. Every failure on the way becomes a result the model can read; none goes up the
-stack, except that whoever cancels the task is obeyed. Knows no loop and no dialect.
+    look up ─▶ parse ─▶ validate ─▶ approve ─▶ run, again where that is allowed ─▶ result
+
+`prepare` is everything before the tool begins, `run_ready` everything after. Each failure on the way becomes a
+result the model can read; none goes up the stack, except that whoever cancels the task is obeyed. Knows one call;
+`batch.py` knows several, and no loop or dialect is known here.
 """
 
 import asyncio
 import time
 import traceback
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
+from uuid import uuid4
 
 from stage0_gateway import ToolCall
 from stage3_tools.arguments import parse_arguments
-from stage3_tools.errors import ToolError, error_of
+from stage3_tools.attempts import with_retries
+from stage3_tools.context import ToolContext
+from stage3_tools.errors import ToolError
+from stage3_tools.execution import Execution, ReadyCall, WaitingCall
+from stage3_tools.kinds import alone, error_of
+from stage3_tools.outcome import completed, failed, noted, status_after
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ResultStatus, ToolOutput, ToolResult, output_for_model
+from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
 
 
-async def execute_tool_call(registry: ToolRegistry, call: ToolCall) -> ToolResult:
+async def execute_tool_call(
+    registry: ToolRegistry, call: ToolCall, execution: Execution | None = None
+) -> ToolResult:
     """Run a call that a model asked for.
 
     Args:
         registry: Where the tool is looked up.
         call: The call as the model wrote it; nothing of it needs to be right.
+        execution: None takes the defaults: nobody is asked, nothing is cached.
 
     Returns:
         The result: the tool's output, or what went wrong. It never raises for what a model or a tool did.
     """
-    started = time.perf_counter()
+    execution = Execution() if execution is None else execution
+    prepared = await prepare(registry, call, execution)
+    if isinstance(prepared, ToolResult):
+        return prepared
+    if isinstance(prepared, WaitingCall):
+        return nobody_to_ask(prepared, registry)
+    result = await run_ready(prepared, registry, execution)
+    return await review(prepared, result, execution)
+
+
+async def prepare(
+    registry: ToolRegistry, call: ToolCall, execution: Execution
+) -> ReadyCall | WaitingCall | ToolResult:
+    """Everything that comes before a tool begins.
+
+    Returns:
+        The call, ready to be run or waiting for consent; or the result that says why it will not be run.
+    """
+    started, tool, note = time.perf_counter(), None, ""
     try:
+        note = execution.screen(call) if execution.screen else ""
         tool = registry.get(call.name)
-        arguments, repairs = parse_arguments(tool, call.arguments)
+        ready = ReadyCall(call, tool, parse_arguments(tool, call.arguments), note)
+        if execution.approve is None and not tool.needs_approval:
+            return ready
+        from stage3_tools.approval import approved  # most runs ask nobody
+
+        return await approved(ready, execution)
     except ToolError as refusal:
-        refusal.details.setdefault("available_tools", [each.name for each in registry.list()])
-        return failed(call, refusal, duration=time.perf_counter() - started)
-    result = await _run(tool, call, arguments)
-    return replace(result, repairs=repairs, duration=time.perf_counter() - started)
+        result = failed(call, _complete(refusal, registry, tool), duration=time.perf_counter() - started)
+        return noted(result, note)
 
 
-async def _run(tool: Tool, call: ToolCall, arguments: Any) -> ToolResult:
+async def run_ready(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
+    """Run the tool, or take what it said before; what it raises becomes the result."""
+    if execution.cache is None:
+        return noted(await _run(ready, registry, execution), ready.note)
+    from stage3_tools.cache import through_cache  # most runs have none
+
+    result = await through_cache(ready, execution, lambda: _run(ready, registry, execution))
+    return noted(result, ready.note)
+
+
+def nobody_to_ask(waiting: WaitingCall, registry: ToolRegistry) -> ToolResult:
+    """The result of a call that waits for consent, where nobody waits with it."""
+    call, tool = waiting.ready.call, waiting.ready.tool
+    error = ToolError("rejected", f"{call.name} needs approval, and nobody could be asked.")
+    return failed(call, _complete(error, registry, tool))
+
+
+async def review(ready: ReadyCall, result: ToolResult, execution: Execution) -> ToolResult:
+    """The result, or that somebody rejected it."""
+    if execution.approve_result is None or result.status != "completed":
+        return result
+    from stage3_tools.approval import reviewed
+
+    return await reviewed(ready, result, execution)
+
+
+async def _run(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
+    started, tries = time.perf_counter(), _Tries(ready, execution)
     try:
-        value = await tool.run(arguments)
+        value = await with_retries(ready.tool, tries.once, tries.told)
         output = value if isinstance(value, ToolOutput) else ToolOutput(value)
         text = output_for_model(output.output)
-        return ToolResult(call.id, call.name, text, output.details, attempts=1)
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) is None or task.cancelling():
-            raise  # somebody wants this task to end
-        error = ToolError("interrupted", f"{call.name} cancelled itself.")
-    except (Exception, SystemExit) as exception:  # a tool that calls sys.exit ends itself, not the program
-        error = _with_traceback(error_of(exception), exception)
-    return failed(call, error, _status_after(tool, error), attempts=1)
+    except ToolError as error:
+        status = status_after(ready.tool, error, named=tries.named)
+        error, spent = _complete(error, registry, ready.tool), time.perf_counter() - started
+        result = failed(ready.call, error, status, duration=spent, attempts=tries.count)
+        return replace(result, repairs=ready.arguments.repairs)
+    spent = time.perf_counter() - started
+    return completed(ready, text, output.details, attempts=tries.count, duration=spent)
 
 
-def failed(
-    call: ToolCall,
-    error: ToolError,
-    status: ResultStatus = "error",
-    *,
-    duration: float = 0.0,
-    attempts: int = 0,
-) -> ToolResult:
-    """The result of a call that led to none.
+class _Tries:
+    """The tries of one call."""
 
-    Args:
-        call: The call.
-        error: Why.
-        status: How the failure counts; see `ToolResult`.
-        duration: Seconds the call took.
-        attempts: How often the tool was run.
-    """
-    text = error.for_model
-    if status == "unknown_effect":
-        text += "\nIt was cut off and may have happened. Check before you ask for it again."
-    return ToolResult(call.id, call.name, text, error.details, True, error, duration, attempts, status=status)
+    def __init__(self, ready: ReadyCall, execution: Execution) -> None:
+        self.count = 0
+        self.named = True  # whether the tool or a Classify said what the failure is
+        self._ready, self._execution = ready, execution
+        self._context = _context(ready, execution) if ready.tool.wants_context else None
+
+    async def once(self, number: int) -> Any:
+        """One try.
+
+        Raises:
+            ToolError: Whatever went wrong, by its kind.
+        """
+        self.count, self.named = number, True
+        if self._context is not None and number > 1:
+            self._context = self._context.next_attempt()
+        try:
+            return await self._ready.tool.run(self._ready.arguments.value, self._context)
+        except ToolError:
+            raise
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise  # somebody wants this task to end
+            raise ToolError("interrupted", f"{self._ready.call.name} cancelled itself.") from None
+        except (Exception, SystemExit) as exception:  # who calls sys.exit ends the tool, not the program
+            raise self._classified(exception) from exception
+
+    def _classified(self, exception: BaseException) -> ToolError:
+        if isinstance(named := alone(exception), ToolError):
+            return named
+        error = self._execution.classify(exception) if self._execution.classify else None
+        self.named = error is not None
+        error = error or error_of(exception, text=self._execution.error_text)
+        return error.with_details(traceback="".join(traceback.format_exception(exception)))
+
+    def told(self, error: ToolError, number: int) -> None:
+        """There will be another try."""
+        if self._execution.on_retry is not None:
+            self._execution.on_retry(self._ready.call, error, number)
 
 
-def interrupted(call: ToolCall, begun_in: ToolRegistry | None) -> ToolResult:
-    """The result of a call that was cut off while it ran, or before.
-
-    Args:
-        call: The call.
-        begun_in: The registry whose tool was running, or None if it had not begun.
-    """
-    error = ToolError("interrupted", "The run was stopped before this call had a result.")
-    if begun_in is not None and call.name in begun_in and begun_in.get(call.name).effect == "write":
-        return failed(call, error, "unknown_effect", attempts=1)
-    return failed(call, error, "interrupted")
+def _context(ready: ReadyCall, execution: Execution) -> ToolContext:
+    call, origin, on_progress = ready.call, execution.origin, execution.on_progress
+    tell = None if on_progress is None else (lambda value: on_progress(call, value))
+    key = uuid4().hex if origin is None else _fingerprint(origin, call.id)
+    return ToolContext(ready.tool.name, call.id, execution.session_id, key, tell)
 
 
-def _status_after(tool: Tool, error: ToolError) -> ResultStatus:
-    cut_off = error.kind in ("timeout", "network", "interrupted")
-    return "unknown_effect" if cut_off and tool.effect == "write" else "error"
+def _fingerprint(*texts: str) -> str:
+    return sha256("\0".join(texts).encode(errors="replace")).hexdigest()
 
 
-def _with_traceback(error: ToolError, exception: BaseException) -> ToolError:
-    if error is not exception:
-        error.details["traceback"] = "".join(traceback.format_exception(exception))
-    return error
+def _complete(error: ToolError, registry: ToolRegistry, tool: Tool | None) -> ToolError:
+    """The error with everything its details are promised to hold."""
+    schema = None if tool is None else tool.parameters
+    return error.with_details(expected_schema=schema, issues=(), available_tools=registry.names)

@@ -1,14 +1,24 @@
 import asyncio
+import json
+import threading
 from dataclasses import replace
 
 import pytest
 
 from stage0_gateway import TextPart, ToolCall
-from stage3_tools import Tool, ToolError, ToolOutput, ToolRegistry, ToolResult, execute_tool_call, tool
-from stage3_tools.executor import failed, interrupted
+from stage3_tools import (
+    Execution,
+    Tool,
+    ToolError,
+    ToolOutput,
+    ToolRegistry,
+    ToolResult,
+    execute_tool_call,
+    tool,
+)
+from stage3_tools.outcome import MAY_HAVE_HAPPENED
 
 CALL = ToolCall("c1", "f", "{}")
-MAY_HAVE_HAPPENED = "\nIt was cut off and may have happened. Check before you ask for it again."
 
 
 def tool_that(does, effect="write", **rest):
@@ -60,7 +70,9 @@ async def test_a_call_that_cannot_be_run_is_refused_unexecuted(recorder, call, t
     assert noted.seen == []
     assert (result.output, result.status, result.is_error, result.attempts) == (text, "error", True, 0)
     assert result.details is result.error.details
-    assert result.details["available_tools"] == ["f"]
+    assert result.details["available_tools"] == ("f",)
+    assert result.details["expected_schema"] == (noted.tool.parameters if call.name == "f" else None)
+    assert isinstance(result.details["issues"], tuple)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +83,20 @@ async def test_a_call_that_cannot_be_run_is_refused_unexecuted(recorder, call, t
         (TimeoutError("x"), "read", "error"),
         (ConnectionError("x"), "write", "unknown_effect"),
         (ConnectionError("x"), "read", "error"),
-        (ValueError("x"), "write", "error"),
-        (PermissionError("x"), "write", "error"),
+        (ValueError("x"), "write", "unknown_effect"),
+        (PermissionError("x"), "write", "unknown_effect"),
+        (ValueError("x"), "idempotent", "error"),
         (ToolError("interrupted", "x"), "write", "unknown_effect"),
+        (ToolError("permission", "x"), "write", "error"),
+        (ToolError("execution", "x"), "write", "error"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-async def test_a_write_that_was_cut_off_may_have_happened(raised, effect, status):
+async def test_a_write_that_did_not_end_well_may_have_happened_unless_the_tool_says_how_it_failed(
+    raised, effect, status
+):
     result = await result_of(tool_that(raised, effect))
-    assert (result.status, result.is_error, result.attempts) == (status, True, 1)
+    assert (result.status, result.is_error) == (status, True)
     assert result.output.endswith(MAY_HAVE_HAPPENED) == (status == "unknown_effect")
 
 
@@ -94,7 +111,7 @@ async def test_a_tool_that_takes_too_long_is_answered_by_its_effect(effect, stat
 
 
 async def test_the_model_is_told_type_and_message_and_only_people_the_traceback():
-    result = await result_of(tool_that(ValueError("no such city")))
+    result = await result_of(tool_that(ValueError("no such city"), "read"))
     assert result.output == "Error (execution): ValueError: no such city"
     assert result.details["traceback"].startswith("Traceback (most recent call last):")
     assert result.details["traceback"].endswith("ValueError: no such city\n")
@@ -103,8 +120,15 @@ async def test_the_model_is_told_type_and_message_and_only_people_the_traceback(
 async def test_a_tool_may_say_itself_what_went_wrong_and_what_to_do():
     own = ToolError("permission", "Not yours.", hint="Ask Ann.", details={"owner": "Ann"})
     result = await result_of(tool_that(own))
-    assert result.error is own
-    assert (result.output, result.details) == ("Error (permission): Not yours.\nAsk Ann.", {"owner": "Ann"})
+    assert result.output == "Error (permission): Not yours.\nAsk Ann."
+    assert result.error.__cause__ is own
+    assert result.details == {
+        "owner": "Ann",
+        "expected_schema": None,
+        "issues": (),
+        "available_tools": ("f",),
+    }
+    assert own.details == {"owner": "Ann"}  # it may be raised again, by another tool
 
 
 @pytest.mark.parametrize(
@@ -113,7 +137,7 @@ async def test_a_tool_may_say_itself_what_went_wrong_and_what_to_do():
 async def test_what_json_cannot_hold_is_an_error_result_and_never_a_repr(value):
     result = await result_of(tool_that(value))
     assert (result.status, result.is_error, result.attempts) == ("error", True, 1)
-    assert result.output.startswith("Error (execution): The tool returned a value of type ")
+    assert result.output.startswith("Error (execution): The tool ran to its end, but what it returned ")
     assert "0x" not in result.output
 
 
@@ -141,30 +165,6 @@ async def test_whoever_cancels_is_obeyed():
         await running
 
 
-def test_a_failure_is_a_result_for_the_call():
-    error = ToolError("rejected", "No.", details={"by": "Ann"})
-    assert failed(CALL, error, "rejected", duration=0.5, attempts=2) == ToolResult(
-        "c1", "f", "Error (rejected): No.", error.details, True, error, 0.5, 2, status="rejected"
-    )
-
-
-@pytest.mark.parametrize(
-    ("begun_in", "status"),
-    [
-        (None, "interrupted"),
-        (ToolRegistry(tool_that(1, "read")), "interrupted"),
-        (ToolRegistry(tool_that(1, "idempotent")), "interrupted"),
-        (ToolRegistry(tool_that(1, "write")), "unknown_effect"),
-    ],
-    ids=["none was running", "read", "idempotent", "write"],
-)
-def test_an_interrupted_call_says_whether_it_may_have_happened(begun_in, status):
-    result = interrupted(CALL, begun_in)
-    assert (result.status, result.error.kind) == (status, "interrupted")
-    assert result.output.startswith("Error (interrupted): The run was stopped before this call had a result.")
-    assert result.output.endswith(MAY_HAVE_HAPPENED) == (status == "unknown_effect")
-
-
 async def test_a_parse_that_fails_is_a_result_and_never_goes_up_the_stack():
     result = await result_of(Tool("f", "", None, print, parse=lambda arguments: arguments["missing"]))
     assert (result.is_error, result.attempts) == (True, 0)
@@ -176,3 +176,146 @@ async def test_a_tool_that_cancels_itself_has_failed_and_nobody_else_has():
 
     result = await execute_tool_call(ToolRegistry(Tool("f", "", None, stop, effect="read")), CALL)
     assert (result.status, result.error.kind, result.attempts) == ("error", "interrupted", 1)
+
+
+async def test_a_policy_tells_the_model_the_type_of_an_exception_alone():
+    told = Execution(error_text="type")
+    result = await execute_tool_call(
+        ToolRegistry(tool_that(ValueError("password hunter2"), "read")), CALL, told
+    )
+    assert result.output == "Error (execution): ValueError"
+    assert "hunter2" in result.details["traceback"]
+
+
+async def test_a_classifier_is_asked_before_the_rules_and_what_it_says_counts():
+    def classify(exception):
+        return (
+            ToolError("permission", "Locked.", hint="Ask Ann.") if isinstance(exception, KeyError) else None
+        )
+
+    told = Execution(classify=classify)
+    known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, told)
+    assert (known.output, known.status) == ("Error (permission): Locked.\nAsk Ann.", "error")
+    unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, told)
+    assert unknown.output.startswith("Error (execution): ValueError: x")
+    assert unknown.status == "unknown_effect"
+
+
+@pytest.mark.parametrize(
+    ("inside", "status"),
+    [(ToolError("permission", "Not yours."), "error"), (KeyError("x"), "unknown_effect")],
+)
+async def test_one_failure_in_a_group_is_that_failure(inside, status):
+    async def together(arguments):
+        async def fail():
+            raise inside
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+
+    result = await result_of(Tool("f", "", None, together))
+    assert (result.status, result.error.kind) == (status, "permission" if status == "error" else "execution")
+
+
+async def test_a_tool_that_needs_approval_is_rejected_where_nobody_can_be_asked():
+    result = await result_of(tool_that("done", needs_approval=True))
+    assert (result.status, result.attempts) == ("rejected", 0)
+    assert json.loads(result.output) == {
+        "status": "rejected",
+        "message": "f needs approval, and nobody could be asked.",
+    }
+
+
+async def test_a_failure_that_may_pass_is_tried_again_and_the_tries_are_counted_and_told():
+    told, fails = [], [TimeoutError("1"), ConnectionError("2")]
+
+    def flaky(arguments):
+        if fails:
+            raise fails.pop(0)
+        return "ok"
+
+    execution = Execution(on_retry=lambda call, error, number: told.append((call.id, error.kind, number)))
+    result = await execute_tool_call(ToolRegistry(Tool("f", "", None, flaky, effect="read")), CALL, execution)
+    assert (result.output, result.attempts, result.status) == ("ok", 3, "completed")
+    assert told == [("c1", "timeout", 1), ("c1", "network", 2)]
+
+
+async def test_what_is_screened_out_is_not_looked_up_and_a_note_goes_along_with_every_result():
+    def screen(call):
+        if call.name == "g":
+            raise ToolError("interrupted", "Too late.")
+        return " (noted)"
+
+    execution, registry = Execution(screen=screen), ToolRegistry(tool_that("ok"))
+    results = [await execute_tool_call(registry, replace(CALL, name=name), execution) for name in "fgh"]
+    assert results[0].output == "ok (noted)"
+    assert (results[1].output, results[1].status) == ("Error (interrupted): Too late.", "interrupted")
+    assert results[2].output.endswith("Available tools: f. (noted)")
+    parts = await execute_tool_call(ToolRegistry(tool_that(TextPart("ok"))), CALL, execution)
+    assert parts.output == (TextPart("ok"), TextPart(" (noted)"))
+
+
+# ---- what a tool may know of its call ---------------------------------------------------------------------
+
+
+class Seen:
+    """A tool that keeps its contexts; fails as often as it is told to."""
+
+    def __init__(self, failures=0, effect="read"):
+        self.contexts, self.failures = [], failures
+        self.tool = Tool("f", "", None, self.run, effect=effect)
+
+    async def run(self, arguments, context):
+        self.contexts.append(context)
+        context.progress(f"try {context.attempt}")
+        if len(self.contexts) <= self.failures:
+            raise ConnectionError("away")
+
+
+async def test_the_context_names_session_and_call_and_its_key_is_the_same_for_every_try():
+    seen, progress = Seen(failures=2), []
+    execution = Execution(
+        "s1", "s1 since ever", on_progress=lambda call, value: progress.append((call.id, value))
+    )
+    await execute_tool_call(ToolRegistry(seen.tool), CALL, execution)
+    assert [(each.session_id, each.call_id, each.attempt) for each in seen.contexts] == [
+        ("s1", "c1", 1),
+        ("s1", "c1", 2),
+        ("s1", "c1", 3),
+    ]
+    assert len({each.idempotency_key for each in seen.contexts}) == 1
+    assert progress == [("c1", "try 1"), ("c1", "try 2"), ("c1", "try 3")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (("s", "since 1", "c1"), ("s", "since 1", "c1"), True),
+        (("s", "since 1", "c1"), ("s", "since 1", "c2"), False),
+        (("s", "since 1", "c1"), ("s", "since 2", "c1"), False),
+        (("s", None, "c1"), ("s", None, "c1"), False),
+    ],
+    ids=["resumed", "another call", "another session of the same name", "no session"],
+)
+async def test_a_key_belongs_to_one_call_of_one_session(first, second, same):
+    keys = []
+    for session, origin, call_id in (first, second):
+        seen = Seen()
+        await execute_tool_call(
+            ToolRegistry(seen.tool), replace(CALL, id=call_id), Execution(session, origin)
+        )
+        keys.append(seen.contexts[0].idempotency_key)
+    assert (keys[0] == keys[1]) == same
+
+
+async def test_a_plain_function_whose_time_is_over_is_told_that_nobody_waits_any_more():
+    stopped = threading.Event()
+
+    def slow(arguments, context):
+        while not context.aborted:
+            pass
+        stopped.set()
+
+    result = await result_of(Tool("f", "", None, slow, effect="read", timeout=0.01, retry=0))
+    assert result.error.kind == "timeout"
+    assert stopped.wait(5)

@@ -1,0 +1,236 @@
+"""The calls of one reply: prepared in order, run together under a cap, answered in order.
+
+    prepare    a ─▶ b ─▶ c ─▶ d        looked up, checked and approved, one after the other
+    run        a ┬ b                   at most `max_parallel` at once; c is exclusive, so it waits for those
+                 c                     before it, and those behind it wait for c
+                 d
+    results    a ─▶ b ─▶ c ─▶ d        whatever finished first
+
+One failing call costs its siblings nothing, and each call has exactly one result, also when everything is stopped
+in the middle. Knows no history and no events: `turn.py` writes down what comes out here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stage0_gateway import ToolCall
+from stage3_tools.execution import Execution, ReadyCall, WaitingCall
+from stage3_tools.executor import nobody_to_ask, prepare, review, run_ready
+from stage3_tools.outcome import interrupted
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolResult
+
+MAX_PARALLEL = 8
+"""Tools that run at once, unless something else is said."""
+
+GRACE = 5.0
+"""Seconds that a cancelled tool has to end; one that does not is left alone and not waited for."""
+
+_UNSEEN = "The tool was run, but the run was stopped before its result was approved."
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """One call of the batch and how far it has come."""
+
+    call: ToolCall
+    ready: ReadyCall | None = None
+    waiting: WaitingCall | None = None
+    result: ToolResult | None = None
+    task: asyncio.Task[ToolResult] | None = None
+    begun: bool = False
+    ending: KeyboardInterrupt | None = None
+
+
+class Batch:
+    """The calls of one reply, on their way.
+
+    Args:
+        registry: Where the tools are looked up.
+        calls: The calls, each with an id of its own.
+        execution: How they are executed.
+        max_parallel: The most tools that run at once.
+        known: Results that are there already, by call id; these calls are not run.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        calls: Sequence[ToolCall],
+        execution: Execution,
+        *,
+        max_parallel: int = MAX_PARALLEL,
+        known: Mapping[str, ToolResult] | None = None,
+    ) -> None:
+        self._registry = registry
+        self._execution = execution
+        self._places = [_Place(call, result=(known or {}).get(call.id)) for call in calls]
+        self._slots = asyncio.Semaphore(max_parallel)
+
+    @property
+    def waiting(self) -> list[WaitingCall]:
+        """Calls that wait for consent; while there are any, nothing is to be run."""
+        return [place.waiting for place in self._places if place.waiting is not None]
+
+    async def prepare(self, tell: Callable[[ToolCall], None]) -> None:
+        """Look up, check and have approved each call, in order.
+
+        Args:
+            tell: Called with each call just before that.
+
+        Raises:
+            Exception: What an approver or `tell` raises.
+        """
+        for place in self._places:
+            tell(place.call)
+            if place.result is not None:
+                continue
+            prepared = await prepare(self._registry, place.call, self._execution)
+            if isinstance(prepared, ToolResult):
+                place.result = prepared
+            elif isinstance(prepared, WaitingCall):
+                place.waiting = prepared
+            else:
+                place.ready = prepared
+
+    def refuse_waiting(self) -> None:
+        """Where nobody can be asked, what waits for consent is rejected."""
+        for place in self._places:
+            if place.waiting is not None:
+                place.result = nobody_to_ask(place.waiting, self._registry)
+
+    async def run(self, note: Callable[[ToolResult], Awaitable[None]]) -> None:
+        """Run the calls, after `prepare`.
+
+        Args:
+            note: Awaited with the results in call order, with each as soon as those before it are there.
+
+        Raises:
+            Exception: What an approver of results, `Execution.on_start` or `note` raises.
+        """
+        for group in self._groups():
+            await _obey()
+            for place in group:
+                if place.ready is not None:
+                    place.task = asyncio.create_task(self._run(place, place.ready))
+            for place in group:
+                await note(place.result or await self._result(place))
+
+    async def _result(self, place: _Place) -> ToolResult:
+        assert place.task is not None  # what is not refused has been started
+        assert place.ready is not None
+        await asyncio.wait({place.task})  # to await the task itself would cancel it a second time
+        if place.ending is not None:
+            raise place.ending
+        place.result = await review(place.ready, place.task.result(), self._execution)
+        return place.result
+
+    async def stop(self) -> list[ToolResult]:
+        """Cancel what runs and wait for it; returns the results of all calls, in order.
+
+        Whoever is cancelled meanwhile still gets them all: the cancellation comes at the next wait.
+        """
+        tasks = [place.task for place in self._places if place.task is not None]
+        for task in tasks:
+            task.cancel()
+        await _to_their_end(tasks)
+        return [place.result or self._cut_off(place) for place in self._places]
+
+    def _groups(self) -> Iterator[list[_Place]]:
+        """Calls that may run together, in call order; an exclusive one is alone."""
+        group: list[_Place] = []
+        for place in self._places:
+            alone = place.ready is not None and place.ready.tool.exclusive
+            if alone and group:
+                yield group
+                group = []
+            group.append(place)
+            if alone:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    async def _run(self, place: _Place, ready: ReadyCall) -> ToolResult:
+        async with self._slots:
+            if self._execution.on_start is not None:
+                await self._execution.on_start(ready.call)
+                await _obey()
+            place.begun = True
+            try:
+                return await run_ready(ready, self._registry, self._execution)
+            except KeyboardInterrupt as ending:  # out of a task it would tear the event loop down
+                place.ending = ending
+                return interrupted(place.call, ready.tool)
+
+    def _cut_off(self, place: _Place) -> ToolResult:
+        """The result of a call that nobody waited for to the end."""
+        task, tool = place.task, place.ready.tool if place.ready and place.begun else None
+        if task is None or not task.done() or task.cancelled() or task.exception():
+            return interrupted(place.call, tool)
+        if self._execution.approve_result is not None and task.result().status == "completed":
+            return interrupted(place.call, tool, _UNSEEN)
+        return task.result()
+
+
+async def execute_tool_calls(
+    registry: ToolRegistry,
+    calls: Sequence[ToolCall],
+    execution: Execution | None = None,
+    *,
+    max_parallel: int = MAX_PARALLEL,
+) -> list[ToolResult]:
+    """Run the calls of one reply without a loop.
+
+    Args:
+        registry: Where the tools are looked up.
+        calls: The calls as the model wrote them.
+        execution: None takes the defaults: nobody is asked, nothing is cached.
+        max_parallel: The most tools that run at once.
+
+    Returns:
+        One result for each call, in call order. It never raises for what a model or a tool did.
+    """
+    execution = Execution() if execution is None else execution
+    batch, results = Batch(registry, calls, execution, max_parallel=max_parallel), list[ToolResult]()
+
+    async def note(result: ToolResult) -> None:
+        results.append(result)
+
+    try:
+        await batch.prepare(lambda call: None)
+        batch.refuse_waiting()
+        await batch.run(note)
+    except BaseException:
+        await batch.stop()
+        raise
+    return results
+
+
+async def _obey() -> None:
+    """Who was cancelled while something was written to its end begins no further tool."""
+    if (task := asyncio.current_task()) and task.cancelling():
+        await asyncio.sleep(0)
+
+
+async def _to_their_end(tasks: Sequence[asyncio.Task[ToolResult]]) -> None:
+    """Wait for cancelled tasks, whoever else wants to cancel; what does not end in time is left alone."""
+    loop = asyncio.get_running_loop()
+    cancelled, until = False, loop.time() + GRACE
+    while (left := {task for task in tasks if not task.done()}) and (time := until - loop.time()) > 0:
+        try:
+            await asyncio.wait(left, timeout=time)
+        except asyncio.CancelledError:
+            cancelled = True
+    for task in tasks:
+        task.add_done_callback(_look_at)
+    if cancelled and (me := asyncio.current_task()):
+        me.cancel()
+        me.uncancel()  # it was counted already when it was asked for
+
+
+def _look_at(task: asyncio.Task[ToolResult]) -> None:
+    """An exception that nobody looks at would be reported as lost; this one came after the end."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,91 @@
+"""`ResultCache`: what read tools said before, so that the same question need not be asked twice.
+
+Only successes of tools with the effect "read" are kept, by tool and canonical JSON of the arguments. Any call of
+another tool may change what a read would say: it clears the cache when it begins and when it ends. Knows no run:
+whoever wants one gives it to the options, for one session, or one for many.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from stage3_tools.arguments import canonical
+from stage3_tools.execution import Execution, ReadyCall
+from stage3_tools.outcome import completed
+from stage3_tools.result import ToolOutput, ToolResult
+from stage3_tools.tool import Tool
+
+Key = tuple[str | None, str, str]
+
+
+class ResultCache:
+    """Results of read tools.
+
+    Args:
+        shared: Whether sessions see each other's results. False keeps them apart, as it must be wherever an
+            answer depends on who asks.
+        max_entries: The most results to keep; the one that was not asked for the longest goes first.
+
+    Attributes:
+        version: Grows with every clearing.
+
+    Raises:
+        ValueError: There is no room for a single one.
+    """
+
+    def __init__(self, *, shared: bool = False, max_entries: int = 1000) -> None:
+        if max_entries < 1:
+            raise ValueError(f"max_entries is {max_entries}; 1 is the least.")
+        self.version = 0
+        self._shared = shared
+        self._max_entries = max_entries
+        self._entries: OrderedDict[Key, tuple[Tool, ToolOutput]] = OrderedDict()
+
+    def key(self, session_id: str | None, tool: Tool, arguments: dict[str, Any]) -> Key:
+        """Under what a result is kept."""
+        return (None if self._shared else session_id, tool.name, canonical(arguments))
+
+    def get(self, key: Key, tool: Tool) -> ToolOutput | None:
+        """What this very tool said, or None; another one may have got its name."""
+        kept = self._entries.get(key)
+        if kept is None or kept[0] is not tool:
+            return None
+        self._entries.move_to_end(key)
+        return kept[1]
+
+    def put(self, key: Key, tool: Tool, output: ToolOutput, version: int) -> None:
+        """Keep a success, unless the cache was cleared since `version`: it may be out of date."""
+        if version == self.version:
+            self._entries[key] = (tool, output)
+            self._entries.move_to_end(key)
+        if len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.version += 1
+        self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+async def through_cache(
+    ready: ReadyCall, execution: Execution, run: Callable[[], Awaitable[ToolResult]]
+) -> ToolResult:
+    """A read from the cache where it is there; everything else is run, and clears it."""
+    cache, tool = execution.cache, ready.tool
+    assert cache is not None  # it was asked for
+    if tool.effect != "read":
+        cache.clear()
+        try:
+            return await run()
+        finally:
+            cache.clear()
+    key, version = cache.key(execution.session_id, tool, ready.arguments.given), cache.version
+    if kept := cache.get(key, tool):
+        return completed(ready, kept.output, kept.details, cached=True)
+    result = await run()
+    if result.status == "completed":
+        cache.put(key, tool, ToolOutput(result.output, result.details), version)
+    return result

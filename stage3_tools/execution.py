@@ -1,0 +1,78 @@
+"""How calls are to be executed, and a call on its way: values that executor and batch share.
+
+Knows nothing of how a run is set up: `run.py` fills an `Execution` from the options, and whoever uses the
+executor without a loop makes one.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stage0_gateway import ToolCall
+from stage3_tools.arguments import Arguments
+from stage3_tools.errors import ToolError
+from stage3_tools.kinds import Classify, ErrorText
+from stage3_tools.tool import Tool
+
+if TYPE_CHECKING:
+    from stage3_tools.approval import Approver
+    from stage3_tools.cache import ResultCache
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How calls are to be executed; the same for all calls of a run.
+
+    Attributes:
+        session_id: For the tools' context and the cache.
+        origin: What makes the idempotency keys of this session's calls differ from all others; None makes a
+            key at random for each call.
+        approve: Asked before a call is run; None asks nobody.
+        approve_result: Asked before a result is given away.
+        always: Tools that are approved without asking; an `Always` adds to it. So does `always_results`.
+        cache: Keeps what read tools said; None keeps nothing.
+        classify: Says what exceptions mean, before the rules of `kinds` do.
+        error_text: What the model is told of an exception.
+        screen: Looks at each call first; returns what to tell the model besides the result, or raises ToolError.
+        on_start: Awaited when a call is about to run.
+        on_progress: Told what a tool reports; should not raise.
+        on_retry: Told of a failure that is followed by another try, and which try it was.
+    """
+
+    session_id: str | None = None
+    origin: str | None = None
+    approve: "Approver | None" = None
+    approve_result: "Approver | None" = None
+    always: set[str] = field(default_factory=set)
+    always_results: set[str] = field(default_factory=set)
+    cache: "ResultCache | None" = None
+    classify: Classify | None = None
+    error_text: ErrorText = "message"
+    screen: Callable[[ToolCall], str] | None = None
+    on_start: Callable[[ToolCall], Awaitable[None]] | None = None
+    on_progress: Callable[[ToolCall, Any], None] | None = None
+    on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCall:
+    """A call that may be run.
+
+    Attributes:
+        call: As the model wrote it.
+        tool: The tool it means.
+        arguments: Checked; as somebody edited them, if so.
+        note: What to tell the model besides the result.
+    """
+
+    call: ToolCall
+    tool: Tool
+    arguments: Arguments
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that is sound, and may not be run before somebody consents."""
+
+    ready: ReadyCall

@@ -1,0 +1,107 @@
+"""What a call came to: completed, failed, or cut off; said so that a model can act on it and nobody is deceived.
+
+A write that did not end well may have happened, and its result says so, unless whoever knows better says how it
+failed: the tool itself with a `ToolError`, or a `Classify`. Pure: values in, values out; used by executor and batch.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from stage0_gateway import TextPart, ToolCall
+from stage3_tools.errors import ToolError
+from stage3_tools.execution import ReadyCall
+from stage3_tools.result import Output, ResultStatus, ToolResult
+from stage3_tools.tool import Tool
+
+MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you ask for it again."
+
+_CUT_OFF = ("timeout", "network", "interrupted", "unknown")
+_OWN_STATUS: dict[str, ResultStatus] = {
+    "rejected": "rejected",
+    "result_rejected": "result_rejected",
+    "interrupted": "interrupted",
+}
+
+
+def completed(
+    ready: ReadyCall,
+    output: Output,
+    details: Any,
+    *,
+    attempts: int = 0,
+    duration: float = 0.0,
+    cached: bool = False,
+) -> ToolResult:
+    """The result of a call that led to one.
+
+    Args:
+        ready: The call.
+        output: For the model.
+        details: For people.
+        attempts: How often the tool was run.
+        duration: Seconds it took.
+        cached: Whether the output is one of before.
+    """
+    call, repairs = ready.call, ready.arguments.repairs
+    return ToolResult(
+        call.id, call.name, output, details, False, None, duration, attempts, cached, repairs=repairs
+    )
+
+
+def failed(
+    call: ToolCall,
+    error: ToolError,
+    status: ResultStatus | None = None,
+    *,
+    duration: float = 0.0,
+    attempts: int = 0,
+) -> ToolResult:
+    """The result of a call that led to none.
+
+    Args:
+        call: The call.
+        error: Why.
+        status: How the failure counts, see `ToolResult`; None takes what the error's kind says.
+        duration: Seconds the call took.
+        attempts: How often the tool was run.
+    """
+    status = _OWN_STATUS.get(error.kind, "error") if status is None else status
+    text = error.for_model
+    if status == "unknown_effect":
+        text += f"\n{MAY_HAVE_HAPPENED}"
+    return ToolResult(call.id, call.name, text, error.details, True, error, duration, attempts, status=status)
+
+
+def interrupted(call: ToolCall, begun: Tool | None, why: str = "") -> ToolResult:
+    """The result of a call that was cut off while it ran, or before.
+
+    Args:
+        call: The call.
+        begun: The tool that was running, or None if it had not begun.
+        why: What the model is told; "" says that the run was stopped.
+    """
+    error = ToolError("interrupted", why or "The run was stopped before this call had a result.")
+    if begun is not None and begun.effect == "write":
+        return failed(call, error, "unknown_effect", attempts=1)
+    return failed(call, error, "interrupted", attempts=0 if begun is None else 1)
+
+
+def status_after(tool: Tool, error: ToolError, *, named: bool) -> ResultStatus:
+    """How a failure of a tool that was run counts.
+
+    Args:
+        tool: The tool.
+        error: The failure.
+        named: Whether the tool or a `Classify` said what failed, and it is not only an exception that got out.
+    """
+    if tool.effect == "write" and (error.kind in _CUT_OFF or not named):
+        return "unknown_effect"
+    return "error"
+
+
+def noted(result: ToolResult, note: str) -> ToolResult:
+    """The result with something more to tell the model."""
+    if not note:
+        return result
+    output = result.output
+    return replace(result, output=output + note if isinstance(output, str) else (*output, TextPart(note)))
