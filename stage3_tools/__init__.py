@@ -5,53 +5,109 @@
 Knows nothing of HTTP.
 
 Reading order:
-    errors      failures for the model, failures for the developer
-    result      output for the model, details for people
-    signature   from a function to a JSON Schema
-    threads     run a plain function without stopping the event loop
-    tool        Tool and @tool
-    arguments   from a model's text to arguments that fit
-    registry    ToolRegistry: tools by name
-    events      what the loop tells whoever watches
-    executor    one call, one honest result
-    limits      what keeps a run from going on for ever
-    decision    the decision a model writes as JSON text
-    dialect     the seam: describe, render, read
-    prompt      PromptDialect: tools by text
-    run         what a run works with, and its counts
-    turn        run_turn: one model call and the tools it asks for
-    loop        run_tool_loop: turn after turn, until there is a reply
+    errors         failures for the model, failures for the developer
+    kinds          from an exception to a kind of failure
+    result         output for the model, details for people
+    context        what a tool may know of its call
+    callables      what can be known of a function
+    docstring      what a docstring says
+    signature      from a function to a JSON Schema
+    threads        run a plain function without stopping the event loop
+    tool           Tool: name, description, schema, function
+    decorator      @tool: a Tool out of a function
+    arguments      from a model's text to arguments that fit
+    changes        a tool came, or went
+    lookup         find a tool by its name
+    registry       ToolRegistry: tools by name
+    attempts       again, where a second time does no harm
+    execution      how calls are executed
+    outcome        completed, failed, cut off
+    executor       one call, one honest result
+    batch          several calls: together, in order
+    events         what the loop tells whoever watches
+    repeats        the same call again and again
+    decision       the decision a model writes as JSON text
+    dialect        the seam: describe, render, read
+    prompt         PromptDialect: tools by text
+    options        what a run works with, and how it is to go
+    run            a run in progress, and its counts
+    answers        the calls of a message, and each result written down
+    turn           run_turn: one model call and the tools it asks for
+    ending         when a run is over
+    loop_result    what became of a question
+    loop           run_tool_loop: turn after turn, until there is a reply
+
+Sometimes:
+    registry_view  some tools of a registry
+    approval       somebody is asked first
+    cache          what read tools said before
+    limits         time, tokens and money of a run
+    stopping       stop a run from outside
+    resume         calls that an earlier run left open
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from stage3_tools.answers import Answers, answer_calls
+from stage3_tools.batch import execute_tool_calls
+from stage3_tools.changes import RegistryChange
+from stage3_tools.context import ToolContext
 from stage3_tools.decision import TOOL_DECISION_SCHEMA, ToolDecision, parse_tool_decision
+from stage3_tools.decorator import tool
 from stage3_tools.dialect import Calls, Dialect, FinalReply, Reading, RequestParts, Unusable
-from stage3_tools.errors import RegistrationError, ToolError, ToolErrorKind
+from stage3_tools.ending import LoopStatus
+from stage3_tools.errors import RegistrationError, Retry, ToolError, ToolErrorKind
 from stage3_tools.events import (
+    ApprovalPending,
     DecisionMade,
     FeedbackGiven,
     LoopEnded,
     LoopEvent,
     ToolAnswered,
     ToolCalled,
+    ToolProgressed,
+    ToolRetried,
     TurnEnded,
     TurnStarted,
 )
+from stage3_tools.execution import Execution
 from stage3_tools.executor import execute_tool_call
-from stage3_tools.loop import LoopStats, LoopStatus, ToolLoopResult, run_tool_loop
+from stage3_tools.kinds import Classify, ErrorText
+from stage3_tools.loop import run_tool_loop
+from stage3_tools.loop_result import LoopStats, ToolLoopResult
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
-from stage3_tools.run import Run, ToolLoopDeps, ToolLoopOptions
-from stage3_tools.tool import Effect, Tool, tool
+from stage3_tools.run import Run
+from stage3_tools.tool import Effect, Tool
 from stage3_tools.turn import Turn, run_turn
 
+if TYPE_CHECKING:  # what is needed only sometimes
+    from stage3_tools.approval import Always, ApprovalRequest, Approve, Approver, Edit, Later, Reject, Verdict
+    from stage3_tools.cache import ResultCache
+    from stage3_tools.limits import RunLimits
+    from stage3_tools.registry_view import RegistryView
+
 __all__ = [
+    "Always",
+    "Answers",
+    "ApprovalPending",
+    "ApprovalRequest",
+    "Approve",
+    "Approver",
     "Calls",
+    "Classify",
     "DecisionMade",
     "Dialect",
+    "Edit",
     "Effect",
+    "ErrorText",
+    "Execution",
     "FeedbackGiven",
     "FinalReply",
+    "Later",
     "LoopEnded",
     "LoopEvent",
     "LoopStats",
@@ -59,13 +115,20 @@ __all__ = [
     "PromptDialect",
     "Reading",
     "RegistrationError",
+    "RegistryChange",
+    "RegistryView",
+    "Reject",
     "RequestParts",
+    "ResultCache",
+    "Retry",
     "Run",
+    "RunLimits",
     "TOOL_DECISION_SCHEMA",
     "Tool",
     "ToolAnswered",
     "ToolCallRecord",
     "ToolCalled",
+    "ToolContext",
     "ToolDecision",
     "ToolError",
     "ToolErrorKind",
@@ -73,16 +136,43 @@ __all__ = [
     "ToolLoopOptions",
     "ToolLoopResult",
     "ToolOutput",
+    "ToolProgressed",
     "ToolRegistry",
     "ToolResult",
+    "ToolRetried",
     "Turn",
     "TurnEnded",
     "TurnStarted",
     "Unusable",
+    "Verdict",
+    "answer_calls",
     "build_tool_system_prompt",
     "execute_tool_call",
+    "execute_tool_calls",
     "parse_tool_decision",
     "run_tool_loop",
     "run_turn",
     "tool",
 ]
+
+_SOMETIMES = {
+    "Always": "approval",
+    "ApprovalRequest": "approval",
+    "Approve": "approval",
+    "Approver": "approval",
+    "Edit": "approval",
+    "Later": "approval",
+    "RegistryView": "registry_view",
+    "Reject": "approval",
+    "ResultCache": "cache",
+    "RunLimits": "limits",
+    "Verdict": "approval",
+}
+"""Names that are loaded when somebody asks for them, and the files they are in."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _SOMETIMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

@@ -2,20 +2,25 @@
 
 For every turn, in this order:
 
-    turn_start ─▶ decision ─▶ tool_call ─▶ tool_result ─▶ … ─▶ turn_end     the model asked for tools
+    turn_start ─▶ decision ─▶ tool_call …  ─▶ tool_result …  ─▶ turn_end    the model asked for tools
+                              in call order   in call order
+                                       └─ tool_progress, tool_retry ─┘      from the tools, as it happens
+                              tool_call … ─▶ approval_pending … ─▶ turn_end nothing was run yet
     turn_start ─▶ decision ─▶ turn_end                                      the model answered
     turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be used
 
-and `loop_end` once, at the very end, unless the run raises. Output is for the model, details are for
-people. The values know nothing of who listens.
+and `loop_end` once, at the very end, unless the run raises. A run that is stopped in the middle still tells the
+`tool_result` of each call it told. Output is for the model, details are for people. The values know nothing of who
+listens.
 """
 
 import time
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from stage0_gateway import Message, ToolCall, Usage
 from stage2_output import Repair
+from stage3_tools.errors import ToolError
 from stage3_tools.result import ToolResult
 
 
@@ -67,6 +72,33 @@ class ToolCalled(_Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ToolProgressed(_Event):
+    """A tool reports how far it is: `value` is whatever it gave to `ToolContext.progress`."""
+
+    name: ClassVar[str] = "tool_progress"
+    call: ToolCall
+    value: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolRetried(_Event):
+    """The try number `attempt` failed with `error`; after a wait there will be another."""
+
+    name: ClassVar[str] = "tool_retry"
+    call: ToolCall
+    error: ToolError
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalPending(_Event):
+    """A call waits for somebody's consent; the run ends, and can be resumed."""
+
+    name: ClassVar[str] = "approval_pending"
+    call: ToolCall
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolAnswered(_Event):
     """A call has its one result."""
 
@@ -91,4 +123,15 @@ class LoopEnded(_Event):
     reply: str | None
 
 
-LoopEvent = TurnStarted | DecisionMade | FeedbackGiven | ToolCalled | ToolAnswered | TurnEnded | LoopEnded
+LoopEvent = (
+    TurnStarted
+    | DecisionMade
+    | FeedbackGiven
+    | ToolCalled
+    | ToolProgressed
+    | ToolRetried
+    | ApprovalPending
+    | ToolAnswered
+    | TurnEnded
+    | LoopEnded
+)

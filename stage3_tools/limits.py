@@ -1,48 +1,42 @@
-"""What keeps a run from going on for ever.
+"""What a run may use: time, tokens, money. At a limit a run ends with a status, not with an exception.
 
-`Repeats` notices a model that asks for the same thing again and again: a note at the third time in a row, a
-refusal from the fifth on.
+Tokens and money are looked at after each reply of the model, because only then they are known: no further tool is
+begun, and no further request is made. Time is watched all along (`stopping.py`). Knows no loop.
 """
 
-import json
+from dataclasses import dataclass
 
-from stage0_gateway import ToolCall
-from stage3_tools.errors import ToolError
-
-NOTE_AT = 3
-BLOCK_AT = 5
+from stage0_gateway import Usage
 
 
-class Repeats:
-    """Counts how often the same call came in a row."""
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """The most a run may use; None is no limit.
 
-    def __init__(self) -> None:
-        self._last: tuple[str, str] | None = None
-        self._count = 0
+    Attributes:
+        seconds: From the question to the reply, waiting for approvals included.
+        tokens: Of all requests and replies together, as servers report them; what is not reported is not counted.
+        cost: US dollars; a model without a known price costs nothing here.
 
-    def note(self, call: ToolCall) -> str:
-        """Count a call in; returns what to tell the model besides the result, or "".
+    Raises:
+        ValueError: A limit is not above 0.
+    """
 
-        Raises:
-            ToolError: It came too often and is not to be run ("rejected").
-        """
-        key = (call.name, _canonical(call.arguments))
-        self._count = self._count + 1 if key == self._last else 1
-        self._last = key
-        if self._count >= BLOCK_AT:
-            raise ToolError(
-                "rejected",
-                f"{call.name} was called with the same arguments {self._count} times in a row and is not run again.",
-                hint="Use the results above, call another tool, or answer.",
-            )
-        if self._count >= NOTE_AT:
-            return f"\nNote: this is call {self._count} in a row with the same arguments."
-        return ""
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("seconds", "tokens", "cost"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"The limit of {name} is {value!r}; it must be above 0, or None.")
 
-def _canonical(arguments: str) -> str:
-    """The same text for the same arguments, however a model spaced and ordered them."""
-    try:
-        return json.dumps(json.loads(arguments), sort_keys=True)
-    except (ValueError, RecursionError):
-        return arguments
+    def reached(self, usage: Usage, cost: float | None) -> str | None:
+        """Which limit was reached, in a sentence; or None."""
+        used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if self.tokens is not None and used >= self.tokens:
+            return f"The limit of {self.tokens} tokens for this run was reached: {used} were used."
+        if self.cost is not None and (cost or 0.0) >= self.cost:
+            return f"The limit of {self.cost:g} dollars for this run was reached: {cost:g} were spent."
+        return None

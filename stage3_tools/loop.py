@@ -8,93 +8,40 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from stage0_gateway import Message, Usage, as_message
+from stage0_gateway import Message, as_message
 from stage1_context import Transcript
-from stage3_tools.dialect import Calls, FinalReply, Unusable
+from stage3_tools.dialect import Calls
+from stage3_tools.ending import MOST_FRUITLESS, Ending, LoopStatus, Tally, ending_of
 from stage3_tools.events import LoopEnded
+from stage3_tools.loop_result import LoopStats, ToolLoopResult
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolCallRecord
-from stage3_tools.run import Run, ToolLoopDeps, ToolLoopOptions
-from stage3_tools.turn import Stopped, Turn, run_turn
-
-LoopStatus = Literal[
-    "completed", "max_rounds", "parse_failed", "refused", "awaiting_approval", "limit", "aborted", "timeout"
-]
-
-MOST_PAUSES = 5
-MOST_FRUITLESS = 5
-"""Turns in a row in which every call was refused; without a limit they could go on for ever."""
+from stage3_tools.run import Run
+from stage3_tools.turn import run_turn
 
 _running: ContextVar[frozenset[int]] = ContextVar("running", default=frozenset())
 """Which transcripts the code that is running here is part of a run on."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStats:
-    """What a run took: turns (model calls), tool calls, and seconds."""
-
-    turns: int
-    tool_calls: int
-    duration: float
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLoopResult:
-    """What became of a question.
-
-    Attributes:
-        reply: The answer, or None.
-        status: Why the loop ended.
-        status_reason: The same in a sentence, where there is more to say.
-        tool_rounds: Turns in which at least one tool was run.
-        last_raw_content: What the model wrote last, word for word.
-        usage: The tokens of all model calls of this run.
-        cost: US dollars, or None where no price is known.
-        history: Every tool call of this run with its result.
-        messages: What the model saw in the last request.
-        stats: Turns, calls, seconds.
-    """
-
-    reply: str | None
-    status: LoopStatus
-    status_reason: str | None
-    tool_rounds: int
-    last_raw_content: str | None
-    usage: Usage
-    cost: float | None
-    history: tuple[ToolCallRecord, ...] = field(repr=False)
-    messages: tuple[Message, ...] = field(repr=False)
-    stats: LoopStats
-
-    @property
-    def max_rounds_reached(self) -> bool:
-        """Whether tools were taken away because the limit was reached."""
-        return self.status == "max_rounds"
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    status: LoopStatus
-    reply: str | None = None
-    reason: str | None = None
-
-
 async def run_tool_loop(
     deps: ToolLoopDeps,
     session_id: str,
-    user_message: str | Message | Mapping[str, Any],
+    user_message: str | Message | Mapping[str, Any] | None,
     options: ToolLoopOptions | None = None,
+    *,
+    resume: bool = False,
 ) -> ToolLoopResult:
     """Answer a question, with tools where the model asks for them.
 
     Args:
         deps: The pieces of the other stages.
         session_id: A session of `deps.context_engine`.
-        user_message: The question.
+        user_message: The question; None only goes on with what there is, which is for `resume`.
         options: None takes the defaults.
+        resume: First answer the calls that an earlier run left open: those that waited for approval, and those
+            it could not end. Without it they are closed unanswered, and the model is told so.
 
     Returns:
         The reply, or why there is none. Bad replies, bad calls and failing tools are part of it, not exceptions.
@@ -106,15 +53,13 @@ async def run_tool_loop(
         WindowTooSmall: The question, or a call with its result, does not fit into the window.
         ValueError: The question is no user message.
         RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.
+        Exception: What a listener or an approver raises; every call has its result then, too.
     """
     started = time.perf_counter()
-    question = _question(user_message)
+    question = _question(user_message, resume)
     transcript = deps.context_engine.transcript(session_id)
     run = Run(deps, transcript, options or ToolLoopOptions(), question)
-    async with _alone(transcript, session_id):
-        await transcript.close_open_calls()  # where the program was killed in the middle of a turn
-        await transcript.append(question)
-        ending = await _answer_within_limits(run)
+    ending = await _stoppable(run, session_id, resume)
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     return ToolLoopResult(
         reply=ending.reply,
@@ -127,14 +72,58 @@ async def run_tool_loop(
         history=tuple(run.records),
         messages=run.shown,
         stats=LoopStats(run.turns, len(run.records), time.perf_counter() - started),
+        pending_approvals=ending.waiting,
     )
 
 
-def _question(user_message: str | Message | Mapping[str, Any]) -> Message:
+def _question(user_message: str | Message | Mapping[str, Any] | None, resume: bool) -> Message | None:
+    if user_message is None and resume:
+        return None
+    if user_message is None:
+        raise ValueError("There is no question. To go on with what there is, say resume=True.")
     question = Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
     if question.role != "user" or question.tool_calls:
         raise ValueError(f"A question is a user message, not a message of the role {question.role!r}.")
     return question
+
+
+async def _stoppable(run: Run, session_id: str, resume: bool) -> Ending:
+    """The run, ended by its `abort` or its time limit if they come first."""
+    abort, limits = run.options.abort, run.options.limits
+    seconds = None if limits is None else limits.seconds
+    if abort is None and seconds is None:
+        return await _started(run, session_id, resume)
+    if abort is not None and abort.is_set():
+        return Ending("aborted", None, "The abort event was set before the run began; nothing was asked.")
+    from stage3_tools.stopping import unless_stopped  # most runs are not watched
+
+    match await unless_stopped(_started(run, session_id, resume), abort, seconds):
+        case "aborted":
+            return Ending("aborted", None, "The run was stopped by its abort event.")
+        case "timeout":
+            return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
+        case ending:
+            return ending
+
+
+async def _started(run: Run, session_id: str, resume: bool) -> Ending:
+    async with _alone(run.transcript, session_id):
+        ending = await _answer_or_close(run, resume)
+        if run.question is not None and ending is None:
+            await run.transcript.append(run.question)
+        return ending or await _answer_within_limits(run)
+
+
+async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
+    """Look after the calls that an earlier run left open; returns an ending if there is nothing else to do."""
+    if not resume and await run.transcript.open_calls() is None:
+        return None  # nearly always
+    from stage3_tools.resume import go_on, let_go
+
+    if resume:
+        return await go_on(run)
+    await let_go(run)
+    return None
 
 
 @asynccontextmanager
@@ -151,7 +140,7 @@ async def _alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]
             _running.set(outer)
 
 
-async def _answer_within_limits(run: Run) -> _Ending:
+async def _answer_within_limits(run: Run) -> Ending:
     limit = run.options.max_tool_rounds
     ending = None
     if limit:
@@ -165,54 +154,20 @@ async def _answer_within_limits(run: Run) -> _Ending:
         status, reason = "limit", f"In {MOST_FRUITLESS} turns in a row every call was refused."
     last = await _until_answered(run, ToolRegistry())
     if last is None or not last.reply:
-        return _Ending(status, None, f"{reason} The model gave no reply without tools either.")
-    return _Ending(status, last.reply, reason)
+        return Ending(status, None, f"{reason} The model gave no reply without tools either.")
+    return Ending(status, last.reply, reason)
 
 
-async def _until_answered(run: Run, registry: ToolRegistry) -> _Ending | None:
+async def _until_answered(run: Run, registry: ToolRegistry) -> Ending | None:
     """Turn after turn, until there is an ending; None when no more tools are to be run."""
-    tally = _Tally()
+    tally = Tally()
     while True:
         turn = await run_turn(run, registry)
-        ending = _ending(turn, tally, run.options.max_parse_retries)
+        ending = ending_of(turn, tally, run.options.max_parse_retries)
         if ending is not None:
             return ending
+        if reason := run.spent:
+            return Ending("limit", None, reason)
         spent = run.tool_rounds >= run.options.max_tool_rounds or tally.fruitless >= MOST_FRUITLESS
         if spent and isinstance(turn.reading, Calls):
             return None
-
-
-@dataclass
-class _Tally:
-    """How often each thing happened that may not happen for ever."""
-
-    fruitless: int = 0
-    unusable: int = 0
-    empty: int = 0
-    pauses: int = 0
-
-
-def _ending(turn: Turn, tally: _Tally, max_parse_retries: int) -> _Ending | None:
-    """Count what a turn led to; returns the ending if it is one."""
-    match turn.reading:
-        case FinalReply(message) if message.text.strip():
-            return _Ending("completed", message.text)
-        case FinalReply():
-            tally.empty += 1
-            return (
-                _Ending("completed", "", "The model's reply was empty, twice.") if tally.empty > 1 else None
-            )
-        case Unusable(feedback=why):
-            tally.unusable += 1
-            return _Ending("parse_failed", None, why) if tally.unusable > max_parse_retries else None
-        case Calls():
-            tally.unusable = 0
-            tally.fruitless = 0 if turn.ran_tools else tally.fruitless + 1
-            return None
-        case Stopped(message, "refusal"):
-            return _Ending("refused", None, message.text or "The model refused to answer.")
-        case Stopped():
-            tally.pauses += 1
-            return (
-                _Ending("limit", None, "The model paused too often.") if tally.pauses > MOST_PAUSES else None
-            )

@@ -1,73 +1,21 @@
-"""A run of the loop: what it works with, how it is set, and what it has used so far.
+"""A run of the loop in progress: what it has used so far, and how its calls are executed.
 
-`ToolLoopDeps` names the pieces of the stages below, `ToolLoopOptions` the knobs, and `Run` carries both
-through the turns together with the counts. Knows no order of things: that is `turn.py` and `loop.py`.
+The only value in this stage that changes on the way: `turn.py` and `loop.py` carry it through the turns. Knows no
+order of things.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
-from stage0_gateway import ChatResponse, Message, Usage
-from stage1_context import ContextEngine, Transcript
-from stage2_output import OutputController
+from stage0_gateway import ChatResponse, Message, ToolCall, Usage
+from stage1_context import CallStartedRecord, Transcript
 from stage3_tools.dialect import Dialect, RequestParts
-from stage3_tools.events import LoopEvent
-from stage3_tools.limits import Repeats
-from stage3_tools.prompt import PromptDialect
-from stage3_tools.registry import ToolRegistry
+from stage3_tools.errors import ToolError
+from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
+from stage3_tools.execution import Execution
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord
-
-
-@dataclass(frozen=True)
-class ToolLoopDeps:
-    """The pieces a loop is made of, one from each stage.
-
-    Attributes:
-        chat: Sends messages and returns the reply; `Gateway.chat`.
-        context_engine: Keeps the sessions.
-        output_controller: Reads decisions out of replies.
-        tool_registry: The tools.
-    """
-
-    chat: Callable[..., Awaitable[ChatResponse]]
-    context_engine: ContextEngine
-    output_controller: OutputController
-    tool_registry: ToolRegistry
-
-    @cached_property
-    def prompt_dialect(self) -> PromptDialect:
-        """The dialect of runs that name no other; kept, because it remembers the description of the tools."""
-        return PromptDialect(self.output_controller)
-
-
-@dataclass(frozen=True)
-class ToolLoopOptions:
-    """How a run is to go.
-
-    Attributes:
-        max_tool_rounds: The most turns that run tools; then one last call is made without tools.
-        max_parse_retries: How often in a row a reply that could not be used is answered with feedback.
-        temperature: Passed on to the model.
-        max_tokens: The most tokens of one reply; also kept free in the window.
-        dialect: How to talk about tools; None is a `PromptDialect`.
-        on_event: Called with each `LoopEvent`, in the order drawn in `events`. What it raises ends the run.
-
-    Raises:
-        ValueError: A limit is negative.
-    """
-
-    max_tool_rounds: int = 10
-    max_parse_retries: int = 2
-    temperature: float | None = None
-    max_tokens: int | None = None
-    dialect: Dialect | None = None
-    on_event: Callable[[LoopEvent], None] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("max_tool_rounds", "max_parse_retries"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; 0 is the least.")
 
 
 @dataclass
@@ -87,6 +35,8 @@ class Run:
     repeats: Repeats = field(default_factory=Repeats)
     shown: tuple[Message, ...] = ()
     last_content: str | None = None
+    _execution: Execution | None = None
+    _untold: Exception | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -94,9 +44,70 @@ class Run:
         return self.options.dialect or self.deps.prompt_dialect
 
     def emit(self, event: LoopEvent) -> None:
-        """Tell whoever watches."""
+        """Tell whoever watches.
+
+        Raises:
+            Exception: What a listener raises, now or when it was told by a tool.
+        """
+        if self._untold is not None:
+            untold, self._untold = self._untold, None
+            raise untold
         if self.options.on_event is not None:
             self.options.on_event(event)
+
+    def emit_safely(self, event: LoopEvent) -> None:
+        """Tell it where nothing may fail, such as in a tool; what a listener raises comes with the next event."""
+        try:
+            self.emit(event)
+        except Exception as error:
+            self._untold = error
+
+    @property
+    def spent(self) -> str | None:
+        """Which limit of tokens or money was reached, in a sentence; or None."""
+        limits = self.options.limits
+        return None if limits is None else limits.reached(self.usage, self.cost)
+
+    def screen(self, call: ToolCall) -> str:
+        """Look at a call before anything else does; returns what to tell the model besides its result.
+
+        Raises:
+            ToolError: It is not to be run.
+        """
+        if spent := self.spent:
+            raise ToolError("interrupted", f"{spent} This call was not run.")
+        return self.repeats.note(call)
+
+    async def execution(self) -> Execution:
+        """How the calls of this run are executed."""
+        if self._execution is None:
+            info, options = await self.transcript.info(), self.options
+            always, always_results = self.deps.always.setdefault(self.transcript, (set(), set()))
+            self._execution = Execution(
+                session_id=info.id,
+                origin=f"{info.id}\0{info.created.isoformat()}",
+                approve=options.approve,
+                approve_result=options.approve_result,
+                always=always,
+                always_results=always_results,
+                cache=options.cache,
+                classify=options.classify,
+                error_text=options.error_text,
+                screen=self.screen,
+                on_start=self._note_start,
+                on_progress=self._progressed,
+                on_retry=self._retried,
+            )
+        return self._execution
+
+    async def _note_start(self, call: ToolCall) -> None:
+        await self.transcript.note(CallStartedRecord(call.id, call.name))
+
+    def _progressed(self, call: ToolCall, value: Any) -> None:
+        self.emit_safely(ToolProgressed(turn=self.turns, call=call, value=value))
+
+    def _retried(self, call: ToolCall, error: ToolError, attempt: int) -> None:
+        self.emit_safely(ToolRetried(turn=self.turns, call=call, error=error, attempt=attempt))
 
     async def ask(self, parts: RequestParts) -> ChatResponse:
         """One model call; its usage is added up.

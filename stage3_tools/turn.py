@@ -8,19 +8,20 @@ Whatever happens, each call that was appended gets exactly one result: also when
 the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
 """
 
-import asyncio
-import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
+from stage0_gateway import ChatResponse, Message, ToolCall
+from stage3_tools.answers import Answers, answer_calls
 from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
-from stage3_tools.errors import ToolError
-from stage3_tools.events import DecisionMade, FeedbackGiven, ToolAnswered, ToolCalled, TurnEnded, TurnStarted
-from stage3_tools.executor import execute_tool_call, failed, interrupted
+from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded, TurnStarted
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolCallRecord, ToolResult
+from stage3_tools.result import ToolCallRecord
 from stage3_tools.run import Run
+
+FEEDBACK = "[Feedback]\n"
+"""How a message begins that tells the model why its reply could not be used."""
 
 _EMPTY = "Your reply was empty. Answer the user."
 
@@ -41,16 +42,23 @@ class Turn:
         response: The model's reply.
         reading: What it meant.
         records: The calls it asked for, each with its result.
+        waiting: Calls that wait for consent; where there are any, nothing was run.
     """
 
     response: ChatResponse
     reading: Reading | Stopped
     records: tuple[ToolCallRecord, ...] = ()
+    waiting: tuple[ToolCall, ...] = ()
 
     @property
     def ran_tools(self) -> bool:
-        """Whether at least one tool was run; calls that were refused do not count."""
-        return any(record.result.attempts for record in self.records)
+        """Whether at least one tool was run, or its answer known; calls that were refused do not count."""
+        return ran_tools(self.records)
+
+
+def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
+    """Whether any of these calls was run, or its answer known from an earlier run."""
+    return any(each.result.attempts or each.result.cached for each in records)
 
 
 async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
@@ -68,6 +76,7 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
         WindowTooSmall: Not even the newest exchange fits.
     """
     run.turns += 1
+    await run.execution()  # now, so that nothing need be waited for between a call and its result
     reserve = run.options.max_tokens or 0
     history = await run.transcript.for_request(
         alongside=run.dialect.describe(registry), reserve_tokens=reserve, pinned=run.question
@@ -76,9 +85,8 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
     run.emit(TurnStarted(turn=run.turns, messages=parts.messages))
     response = await run.ask(parts)
     reading = _read(run, response, registry)
-    records = await _carry_out(run, registry, response, reading)
-    turn = Turn(response, reading, tuple(records))
-    run.records += records
+    answers = await _carry_out(run, registry, response, reading)
+    turn = Turn(response, reading, answers.records, answers.waiting)
     run.tool_rounds += turn.ran_tools
     run.emit(TurnEnded(turn=run.turns, usage=response.usage))
     return turn
@@ -104,73 +112,30 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
 
 async def _carry_out(
     run: Run, registry: ToolRegistry, response: ChatResponse, reading: Reading | Stopped
-) -> list[ToolCallRecord]:
+) -> Answers:
     text = response.content
     match reading:
         case Calls(message, repairs):
             message = await _with_ids(run, message)
             await run.transcript.append(message)
             decision = DecisionMade(turn=run.turns, text=text, calls=message.tool_calls, repairs=repairs)
-            return await _answer(run, registry, decision)
+            return await answer_calls(run, registry, message.tool_calls, decision)
         case FinalReply(message) if not message.text.strip():
-            await run.transcript.append(Message.user(f"[Feedback]\n{_EMPTY}"))
+            await run.transcript.append(Message.user(FEEDBACK + _EMPTY))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
         case FinalReply(message, repairs):
             await run.transcript.append(message)
             run.emit(DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs))
         case Unusable(message, feedback):
             said = [message] if message.text else []  # servers refuse an empty message in the history
-            await run.transcript.append(*said, Message.user(f"[Feedback]\n{feedback}"))
+            await run.transcript.append(*said, Message.user(FEEDBACK + feedback))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=feedback))
         case Stopped(message) if message.text:
             await run.transcript.append(message)
-    return []
+    return Answers()
 
 
 async def _with_ids(run: Run, message: Message) -> Message:
     """Servers leave ids out or repeat them; a history needs one for each call."""
     calls = [replace(call, id=await run.transcript.unused_call_id(call.id)) for call in message.tool_calls]
     return replace(message, tool_calls=tuple(calls))
-
-
-async def _answer(run: Run, registry: ToolRegistry, decision: DecisionMade) -> list[ToolCallRecord]:
-    """Run the calls one after the other; each gets its result, also when this is cut off in the middle."""
-    calls, records = decision.calls, list[ToolCallRecord]()
-    results: dict[str, ToolResult] = {}
-    begun = ""  # the id of the call that was begun last
-    try:
-        run.emit(decision)
-        for call in calls:
-            if (task := asyncio.current_task()) and task.cancelling():
-                await asyncio.sleep(0)  # who was cancelled while something was written begins no further tool
-            run.emit(ToolCalled(turn=run.turns, call=call))
-            started, begun = time.time(), call.id
-            result = results[call.id] = await _one_result(run, registry, call)
-            await run.transcript.append(result.as_message())
-            records.append(
-                ToolCallRecord(
-                    call.id, call.name, call.arguments, result, run.tool_rounds + 1, started, time.time()
-                )
-            )
-            run.emit(ToolAnswered(turn=run.turns, result=result))
-    finally:
-        if left := calls[len(records) :]:
-            answers = [
-                results.get(call.id) or interrupted(call, registry if call.id == begun else None)
-                for call in left
-            ]
-            # Written to the end, also if somebody cancels a second time: no call is left without a result.
-            await run.transcript.append(*(answer.as_message() for answer in answers))
-    return records
-
-
-async def _one_result(run: Run, registry: ToolRegistry, call: ToolCall) -> ToolResult:
-    try:
-        note = run.repeats.note(call)
-    except ToolError as error:
-        return failed(call, error, "rejected")
-    result = await execute_tool_call(registry, call)
-    if not note:
-        return result
-    output = result.output
-    return replace(result, output=output + note if isinstance(output, str) else (*output, TextPart(note)))

@@ -5,7 +5,29 @@ import pytest
 from stage0_gateway import Gateway, ScriptedModel
 from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from stage3_tools import (
+    Calls,
+    FinalReply,
+    RequestParts,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
+
+
+class Native:
+    """A dialect that takes the provider's own calls as they are: the way to several calls in one reply."""
+
+    def describe(self, registry):
+        return ""
+
+    def render(self, transcript, registry):
+        return RequestParts(tuple(transcript))
+
+    def read(self, response):
+        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 class Recorder:
@@ -34,11 +56,11 @@ class Conversation:
         self._system_prompt = system_prompt
         self._session = None
 
-    async def ask(self, question="Go.", **options):
+    async def ask(self, question="Go.", *, resume=False, **options):
         if self._session is None:
             self._session = await self.engine.create_session("s", self._system_prompt)
         given = {"on_event": self.events.append, **options}
-        return await run_tool_loop(self.deps, "s", question, ToolLoopOptions(**given))
+        return await run_tool_loop(self.deps, "s", question, ToolLoopOptions(**given), resume=resume)
 
     async def history(self):
         return list(await self.engine.history("s"))
@@ -50,6 +72,11 @@ class Conversation:
     def seen(self):
         """The messages of each request, as role and text."""
         return [[(each.role, each.text) for each in request.messages] for request in self.model.requests]
+
+
+@pytest.fixture
+def native():
+    return Native()
 
 
 @pytest.fixture

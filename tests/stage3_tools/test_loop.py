@@ -340,8 +340,8 @@ async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conve
         "ok",
         "ok\nNote: this is call 3 in a row with the same arguments.",
         "ok\nNote: this is call 4 in a row with the same arguments.",
-        "Error (rejected): f was called with the same arguments 5 times in a row and is not run again.\n"
-        "Use the results above, call another tool, or answer.",
+        '{"status": "rejected", "message": "f was called with the same arguments 5 times in a row and is '
+        r'not run again.\nUse the results above, call another tool, or answer."}',
     ]
     assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
 
@@ -353,7 +353,7 @@ async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation
     def fail(arguments):
         raise ValueError("no such city")
 
-    talk = conversation([call(), answer("sorry")], Tool("f", "", None, fail))
+    talk = conversation([call(), answer("sorry")], Tool("f", "", None, fail, effect="read"))
     result = await talk.ask()
     assert (result.reply, outputs(result)) == ("sorry", ["Error (execution): ValueError: no such city"])
     assert talk.seen[1][-1] == ("user", "[Tool result for f]\nError (execution): ValueError: no such city")
@@ -455,11 +455,12 @@ async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (None, "not NoneType"),
+        (None, "There is no question"),
+        (5, "not int"),
         (Message.tool("x", "nope"), "not a message of the role 'tool'"),
         ({"role": "assistant", "content": "x"}, "not a message of the role 'assistant'"),
     ],
-    ids=["nothing", "a result", "a reply"],
+    ids=["nothing", "a number", "a result", "a reply"],
 )
 async def test_what_is_no_question_is_refused_and_leaves_the_session_usable(
     conversation, recorder, question, said

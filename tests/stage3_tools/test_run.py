@@ -1,12 +1,15 @@
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ToolSpec, Usage
+from stage0_gateway import ChatResponse, Message, ToolCall, ToolSpec, Usage
 from stage1_context import Calibration, ContextEngine, MemoryStore, MessageRecord, Transcript
 from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
     RequestParts,
+    ResultCache,
     Run,
+    RunLimits,
+    ToolError,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
@@ -28,12 +31,6 @@ def a_run(*responses, **options):
 
 def reply(text="hi", **rest):
     return ChatResponse(Message.assistant(text), "stop", **rest)
-
-
-@pytest.mark.parametrize("name", ["max_tool_rounds", "max_parse_retries"])
-def test_a_negative_limit_is_refused(name):
-    with pytest.raises(ValueError, match=f"{name} is -1; 0 is the least."):
-        ToolLoopOptions(**{name: -1})
 
 
 async def test_only_what_was_set_is_passed_on_to_the_model():
@@ -90,3 +87,34 @@ async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count(
     await run.transcript.for_request(alongside="tools")
     await run.ask(RequestParts((Message.user("hi"),)))
     assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
+
+
+async def test_a_call_is_screened_by_the_limits_and_then_counted():
+    run, _ = a_run(limits=RunLimits(tokens=10))
+    call = ToolCall("c", "f")
+    assert [run.screen(call) for _ in range(3)][2].startswith("\nNote: this is call 3 in a row")
+    run.usage += Usage(10, 0)
+    with pytest.raises(ToolError, match=r"10 were used\. This call was not run\.") as raised:
+        run.screen(call)
+    assert raised.value.kind == "interrupted"
+
+
+async def test_calls_are_executed_as_the_options_say_and_in_the_name_of_the_session():
+    cache, classify = ResultCache(), lambda exception: None
+    run, _ = a_run(cache=cache, classify=classify, error_text="type")
+    execution = await run.execution()
+    assert await run.execution() is execution
+    assert (execution.cache, execution.classify, execution.error_text) == (cache, classify, "type")
+    info = await run.transcript.info()
+    assert execution.session_id == info.id
+    assert execution.origin == f"{info.id}\0{info.created.isoformat()}"
+
+
+async def test_what_a_listener_raises_in_a_tool_is_raised_with_the_next_event():
+    def listen(event):
+        raise LookupError("broken")
+
+    run, _ = a_run(on_event=listen)
+    run.emit_safely(TurnEnded(turn=1, usage=None))
+    with pytest.raises(LookupError, match="broken"):
+        run.emit(TurnEnded(turn=1, usage=None))

@@ -7,9 +7,7 @@ from stage0_gateway import ChatResponse, Message, ServerFailed, ToolCall
 from stage1_context import ContextEngine, KeepSystemAndRecent, SqliteStore, Transcript, WindowTooSmall
 from stage2_output import OutputController
 from stage3_tools import (
-    Calls,
     FinalReply,
-    RequestParts,
     Run,
     Tool,
     ToolLoopDeps,
@@ -23,19 +21,6 @@ from stage3_tools.turn import Stopped
 CALL = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
 CUT_OFF = "may have happened"
-
-
-class Native:
-    """A dialect that takes the provider's own calls as they are: the way to several calls in one reply."""
-
-    def describe(self, registry):
-        return ""
-
-    def render(self, transcript, registry):
-        return RequestParts(tuple(transcript))
-
-    def read(self, response):
-        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 @dataclass
@@ -110,9 +95,9 @@ async def test_a_turn_whose_calls_were_all_refused_ran_no_tools(recorder):
     assert not turn.ran_tools
 
 
-async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(recorder):
+async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(recorder, native):
     calls = [ToolCall("a", "f"), ToolCall("b", "nope"), ToolCall("c", "f", "[]"), ToolCall("d", "f")]
-    play = played(asking(*calls), recorder().tool, dialect=Native())
+    play = played(asking(*calls), recorder().tool, dialect=native)
     turn = await play.turn()
     assert [(each.id, each.result.status) for each in turn.records] == [
         ("a", "completed"),
@@ -124,14 +109,14 @@ async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_si
     assert await play.problems() == []
 
 
-async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder):
+async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder, native):
     before = [
         Message.user("Go."),
         Message.assistant("", [ToolCall("x", "f")]),
         Message.tool("ok", "x", name="f"),
     ]
     calls = [ToolCall("x", "f"), ToolCall("x", "f"), ToolCall("", "f"), ToolCall("y", "f")]
-    play = played(asking(*calls), recorder().tool, history=before, dialect=Native())
+    play = played(asking(*calls), recorder().tool, history=before, dialect=native)
     turn = await play.turn()
     ids = [record.id for record in turn.records]
     assert len({"x", *ids}) == 5
@@ -178,18 +163,22 @@ async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
 
 
 @pytest.mark.parametrize(("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)])
-async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_may_have_happened(effect, ends):
+async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_may_have_happened(
+    effect, ends, native
+):
     held = Held(effect)
-    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), held.tool, dialect=Native())
+    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), held.tool, dialect=native)
     running = asyncio.create_task(play.turn())
     await held.started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await play.problems() == []
-    a, b = (await play.history())[2:]
-    assert (a.tool_call_id, a.is_error, CUT_OFF in a.text) == ("a", True, ends)
-    assert (b.tool_call_id, b.is_error, CUT_OFF in b.text) == ("b", True, False)
+    results = (await play.history())[2:]
+    assert [(each.tool_call_id, each.is_error, CUT_OFF in each.text) for each in results] == [
+        ("a", True, ends),
+        ("b", True, ends),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -202,24 +191,33 @@ async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_ma
         "turn_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(recorder, name):
+async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(recorder, name, native):
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, recorder().tool, dialect=Native(), on_event=listener(name))
+    play = played(calls, recorder().tool, dialect=native, on_event=listener(name))
     with pytest.raises(LookupError, match="the listener broke"):
         await play.turn()
     assert await play.problems() == []
 
 
-@pytest.mark.parametrize("name", ["tool_call", "tool_result"])
-async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(recorder, name):
+async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(recorder, native):
     noted = recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, noted.tool, dialect=Native(), on_event=listener(name))
+    play = played(calls, noted.tool, dialect=native, on_event=listener("tool_call"))
     with pytest.raises(LookupError):
         await play.turn()
-    never_run = (await play.history())[2 + len(noted.seen) :]
-    assert never_run
-    assert [message.text for message in never_run if CUT_OFF in message.text] == []
+    results = (await play.history())[2:]
+    assert noted.seen == []
+    assert [(each.tool_call_id, CUT_OFF in each.text) for each in results] == [("a", False), ("b", False)]
+
+
+async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_nothing(recorder, native):
+    noted = recorder(effect="write")
+    calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
+    play = played(calls, noted.tool, dialect=native, on_event=listener("tool_result"))
+    with pytest.raises(LookupError):
+        await play.turn()
+    results = (await play.history())[2:]
+    assert [(each.tool_call_id, each.text) for each in results] == [("a", "ok"), ("b", "ok")]
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt])
@@ -244,9 +242,11 @@ async def test_a_reply_that_the_provider_ended_is_kept_and_nothing_in_it_is_run(
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_result(recorder, reason):
+async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_result(
+    recorder, reason, native
+):
     message = Message.assistant("I would", [ToolCall("c1", "f")])
-    play = played(ChatResponse(message, reason), recorder().tool, dialect=Native())
+    play = played(ChatResponse(message, reason), recorder().tool, dialect=native)
     await play.turn()
     assert await play.problems() == []
 
@@ -274,13 +274,13 @@ class Interrupting(SqliteStore):
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result_for_each_call(
-    number, tmp_path, recorder
+    number, tmp_path, recorder, native
 ):
     store = Interrupting(tmp_path / "sessions.db", number)
     engine = ContextEngine(store=store)
     session = await engine.create_session()
     response = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(response, recorder().tool, dialect=Native())
+    play = played(response, recorder().tool, dialect=native)
     play.run.transcript = engine.transcript(session)
     store.run = asyncio.ensure_future(play.turn())
     with pytest.raises(asyncio.CancelledError):

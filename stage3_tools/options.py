@@ -1,0 +1,107 @@
+"""What a run of the loop works with, and how it is to go: `ToolLoopDeps` and `ToolLoopOptions`.
+
+The first names the pieces of the stages below, the second the knobs. Both are values; what a run has done so far is
+`run.py`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from stage0_gateway import ChatResponse
+from stage1_context import ContextEngine, Transcript
+from stage2_output import OutputController
+from stage3_tools.batch import MAX_PARALLEL
+from stage3_tools.dialect import Dialect
+from stage3_tools.events import LoopEvent
+from stage3_tools.kinds import Classify, ErrorText
+from stage3_tools.prompt import PromptDialect
+from stage3_tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from stage3_tools.approval import Approver
+    from stage3_tools.cache import ResultCache
+    from stage3_tools.limits import RunLimits
+
+MOST_CHARACTERS = 100_000
+"""Of one result that a model is shown, unless something else is said."""
+
+
+@dataclass(frozen=True)
+class ToolLoopDeps:
+    """The pieces a loop is made of, one from each stage.
+
+    Attributes:
+        chat: Sends messages and returns the reply; `Gateway.chat`.
+        context_engine: Keeps the sessions.
+        output_controller: Reads decisions out of replies.
+        tool_registry: The tools.
+    """
+
+    chat: Callable[..., Awaitable[ChatResponse]]
+    context_engine: ContextEngine
+    output_controller: OutputController
+    tool_registry: ToolRegistry
+
+    @cached_property
+    def prompt_dialect(self) -> PromptDialect:
+        """The dialect of runs that name no other; kept, because it remembers the description of the tools."""
+        return PromptDialect(self.output_controller)
+
+    @cached_property
+    def always(self) -> "WeakKeyDictionary[Transcript, tuple[set[str], set[str]]]":
+        """For each session, the tools whose calls, and whose results, nobody is asked about any more."""
+        return WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class ToolLoopOptions:
+    """How a run is to go.
+
+    Attributes:
+        max_tool_rounds: The most turns that run tools; then one last call is made without tools.
+        max_parse_retries: How often in a row a reply that could not be used is answered with feedback.
+        temperature: Passed on to the model.
+        max_tokens: The most tokens of one reply; also kept free in the window.
+        dialect: How to talk about tools; None is a `PromptDialect`.
+        max_parallel_tools: The most tools of one turn that run at once; 1 runs them one after the other.
+        approve: Asked about each call before anything of its turn is run; see `approval`. None asks nobody, and a
+            tool that needs approval ends the run with the status "awaiting_approval".
+        approve_result: Asked about each result before the model sees it.
+        abort: Stops the run when it is set, with the status "aborted".
+        limits: The most the run may use.
+        cache: Keeps what read tools said; None keeps nothing.
+        classify: Says what the exceptions of tools mean, before the usual rules do.
+        error_text: Whether the model is told an exception's type and message, or its type alone.
+        max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.
+        on_event: Called with each `LoopEvent`, in the order drawn in `events`. What it raises ends the run.
+
+    Raises:
+        ValueError: A limit is negative.
+    """
+
+    max_tool_rounds: int = 10
+    max_parse_retries: int = 2
+    temperature: float | None = None
+    max_tokens: int | None = None
+    dialect: Dialect | None = None
+    max_parallel_tools: int = MAX_PARALLEL
+    approve: "Approver | None" = None
+    approve_result: "Approver | None" = None
+    abort: asyncio.Event | None = None
+    limits: "RunLimits | None" = None
+    cache: "ResultCache | None" = None
+    classify: Classify | None = None
+    error_text: ErrorText = "message"
+    max_result_chars: int | None = MOST_CHARACTERS
+    on_event: Callable[[LoopEvent], None] | None = None
+
+    def __post_init__(self) -> None:
+        least = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1, "max_result_chars": 1}
+        for name, lowest in least.items():
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise ValueError(f"{name} is {value}; {lowest} is the least.")

@@ -1,0 +1,49 @@
+"""Stop a run from outside: by its `abort` event, or because its time is over.
+
+Both are the same thing as cancelling its task, done from here: what the run waits for is cancelled, a request as
+well as the tools, and on the way out every call gets its result. Whoever cancels the task itself is obeyed, and
+sees his CancelledError. Knows nothing of runs; used by the loop.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
+
+Stop = Literal["aborted", "timeout"]
+
+
+async def unless_stopped(body: Awaitable[T], abort: asyncio.Event | None, seconds: float | None) -> T | Stop:
+    """What the body returns; or what stopped it: the event was set, or the time is over.
+
+    Raises:
+        BaseException: Whatever the body raises.
+    """
+    try:
+        async with asyncio.timeout(seconds) as clock, _watching(abort, clock):
+            return await body
+    except TimeoutError:
+        if not clock.expired():
+            raise  # the body's own
+        return "aborted" if abort is not None and abort.is_set() else "timeout"
+
+
+@asynccontextmanager
+async def _watching(abort: asyncio.Event | None, clock: asyncio.Timeout) -> AsyncIterator[None]:
+    """Let the time be over as soon as the event is set."""
+    if abort is None:
+        yield
+        return
+
+    async def watch() -> None:
+        await abort.wait()
+        with suppress(RuntimeError):  # the time is over already
+            clock.reschedule(asyncio.get_running_loop().time())
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()

@@ -1,0 +1,151 @@
+"""Runs that are stopped in the middle: by an event, by the clock, by whoever cancels the task."""
+
+import asyncio
+
+import pytest
+
+from stage0_gateway import ChatResponse, Message
+from stage3_tools import RunLimits, Tool
+
+ASKS = '{"tool": "f", "arguments": {}}'
+DONE = '{"tool": null, "reply": "done"}'
+
+
+class Held:
+    """A tool or a model that never ends by itself, and notes how it ended."""
+
+    def __init__(self):
+        self.begun, self.ended = asyncio.Event(), []
+
+    async def wait(self, *_, **__):
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+
+
+async def stopped_when(held, talk, abort, **options):
+    running = asyncio.create_task(talk.ask(abort=abort, **options))
+    await held.begun.wait()
+    abort.set()
+    return await running
+
+
+@pytest.mark.parametrize(("effect", "status"), [("read", "interrupted"), ("write", "unknown_effect")])
+async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(conversation, effect, status):
+    held, abort = Held(), asyncio.Event()
+    talk = conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
+    result = await stopped_when(held, talk, abort)
+    assert (result.status, result.reply) == ("aborted", None)
+    assert result.status_reason == "The run was stopped by its abort event."
+    assert held.ended == ["cancelled"]
+    assert [each.result.status for each in result.history] == [status]
+    assert [event.name for event in talk.events][-2:] == ["tool_result", "loop_end"]
+    assert await talk.problems() == []
+
+
+async def test_an_abort_reaches_the_request_to_the_model(conversation):
+    held, abort = Held(), asyncio.Event()
+    talk = conversation(chat=held.wait)
+    result = await stopped_when(held, talk, abort)
+    assert (result.status, held.ended) == ("aborted", ["cancelled"])
+    assert await talk.history() == [Message.user("Go.")]
+
+
+async def test_an_abort_reaches_the_approver(conversation):
+    held, abort = Held(), asyncio.Event()
+    talk = conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
+    result = await stopped_when(held, talk, abort, approve=held.wait)
+    assert [each.result.status for each in result.history] == ["interrupted"]
+    assert await talk.problems() == []
+
+
+async def test_a_run_that_is_aborted_before_it_begins_asks_nothing_and_adds_nothing(conversation):
+    abort = asyncio.Event()
+    abort.set()
+    talk = conversation()
+    result = await talk.ask(abort=abort)
+    assert (result.status, result.stats.turns) == ("aborted", 0)
+    assert await talk.history() == []
+
+
+async def test_an_abort_that_nobody_sets_changes_nothing_and_leaves_nothing_behind(conversation, recorder):
+    talk = conversation([ASKS, DONE], recorder().tool)
+    assert (await talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))).reply == "done"
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_tool_may_abort_its_own_run(conversation):
+    abort = asyncio.Event()
+
+    async def stop(arguments):
+        abort.set()
+        await asyncio.Event().wait()
+
+    talk = conversation([ASKS], Tool("f", "", None, stop))
+    assert (await talk.ask(abort=abort)).status == "aborted"
+    assert await talk.problems() == []
+
+
+@pytest.mark.parametrize("where", ["tool", "model"])
+async def test_the_time_of_a_run_is_a_limit_and_no_exception(conversation, where):
+    held = Held()
+    tool = Tool("f", "", None, held.wait, effect="read")
+    talk = conversation([ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else held.wait)
+    result = await talk.ask(limits=RunLimits(seconds=0.05))
+    assert (result.status, result.reply, held.ended) == ("timeout", None, ["cancelled"])
+    assert result.status_reason == "The run took longer than its limit of 0.05 s."
+    assert await talk.problems() == []
+
+
+async def test_a_stopped_run_can_be_gone_on_with(conversation):
+    held, abort = Held(), asyncio.Event()
+    talk = conversation([ASKS, DONE], Tool("f", "", None, held.wait, effect="read"))
+    await stopped_when(held, talk, abort)
+    assert (await talk.ask(None, resume=True)).reply == "done"
+    assert (await talk.history())[2].text.startswith("Error (interrupted)")
+
+
+async def test_a_plain_tool_is_told_by_its_context_that_nobody_waits(conversation):
+    abort, begun, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def work(arguments, context):
+        loop.call_soon_threadsafe(begun.set)
+        while not context.aborted:
+            pass
+        loop.call_soon_threadsafe(told.set)
+
+    talk = conversation([ASKS], Tool("f", "", None, work))
+    running = asyncio.create_task(talk.ask(abort=abort))
+    await begun.wait()
+    abort.set()
+    assert (await running).history[0].result.status == "unknown_effect"
+    await asyncio.wait_for(told.wait(), 5)
+
+
+async def test_whoever_cancels_the_task_sees_it_cancelled_and_the_history_is_sound(conversation):
+    held = Held()
+    talk = conversation([ASKS], Tool("f", "", None, held.wait))
+    running = asyncio.create_task(talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60)))
+    await held.begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert held.ended == ["cancelled"]
+    assert await talk.problems() == []
+
+
+async def test_a_reply_that_came_in_time_counts_though_the_abort_came_with_it(conversation):
+    abort = asyncio.Event()
+
+    async def chat(messages, **settings):
+        abort.set()
+        return ChatResponse(Message.assistant(DONE), "stop")
+
+    result = await conversation(chat=chat).ask(abort=abort)
+    assert result.status in ("completed", "aborted")
+    assert (result.reply == "done") == (result.status == "completed")

@@ -1,0 +1,41 @@
+import gc
+import weakref
+
+import pytest
+
+from stage1_context import ContextEngine, Transcript
+from stage2_output import OutputController
+from stage3_tools import ToolLoopDeps, ToolLoopOptions, ToolRegistry
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("max_tool_rounds", -1, 0),
+        ("max_parse_retries", -1, 0),
+        ("max_parallel_tools", 0, 1),
+        ("max_result_chars", 0, 1),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused(name, value, least):
+    with pytest.raises(ValueError, match=f"{name} is {value}; {least} is the least."):
+        ToolLoopOptions(**{name: value})
+
+
+def test_zero_rounds_and_results_of_any_length_are_fine():
+    assert ToolLoopOptions(max_tool_rounds=0, max_result_chars=None).max_result_chars is None
+
+
+def test_an_unknown_option_is_an_error_and_not_ignored():
+    with pytest.raises(TypeError, match="max_rounds"):
+        ToolLoopOptions(max_rounds=3)
+
+
+async def test_what_is_always_approved_is_forgotten_with_its_session():
+    deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
+    transcript = Transcript.of([])
+    deps.always[transcript] = ({"f"}, set())
+    gone = weakref.ref(transcript)
+    del transcript
+    gc.collect()
+    assert (gone(), len(deps.always)) == (None, 0)
