@@ -1,0 +1,196 @@
+"""The tools of the folder agent cannot be talked out of their folder."""
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+from stage0_gateway import ToolCall
+from stage3_tools import Execution, ToolError, execute_tool_call
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "folder_agent.py"
+SECRET = "the password is swordfish"
+
+
+@pytest.fixture(scope="module")
+def example():
+    return runpy.run_path(str(EXAMPLE))
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A place with a secret, a folder of the same beginning, and the agent's folder with ways out of it."""
+    root = tmp_path / "folder"
+    (root / "deep" / "deeper").mkdir(parents=True)
+    (root / "list.txt").write_text("Buy milk.\n")
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "folder2").mkdir()
+    (tmp_path / "folder2" / "secret.txt").write_text(SECRET)
+    (root / "out").symlink_to(tmp_path)
+    (root / "file").symlink_to(tmp_path / "secret.txt")
+    (root / "deep" / "relative").symlink_to("../../folder2")
+    (root / "chain").symlink_to("deep/relative")
+    (root / "dangling").symlink_to(tmp_path / "new.txt")
+    (root / "circle").symlink_to("circle")
+    (root / "here").symlink_to("list.txt")
+    os.link(root / "list.txt", root / "deep" / "same.txt")
+    return tmp_path
+
+
+@pytest.fixture
+def tools(example, outside):
+    return example["Folder"](outside / "folder").tools()
+
+
+def everything(place):
+    """What is in a folder and below, links not followed: names, and what files hold."""
+    return {
+        str(each.relative_to(place)): each.read_bytes() if each.is_file() and not each.is_symlink() else None
+        for each in place.rglob("*")
+    }
+
+
+WAYS_OUT = [
+    "..",
+    "../secret.txt",
+    "./deep/../../secret.txt",
+    "deep/deeper/../../../secret.txt",
+    "../folder2/secret.txt",
+    "no/such/../../../secret.txt",
+    "list.txt/../../secret.txt",
+    "/",
+    "//etc/passwd",
+    "/etc/passwd",
+    "/proc/self/environ",
+    "out",
+    "out/secret.txt",
+    "out/folder2/secret.txt",
+    "out/new.txt",
+    "file",
+    "chain/secret.txt",
+    "deep/relative/secret.txt",
+    "deep/relative/../secret.txt",
+    "dangling",
+    "circle/../../secret.txt",
+    "list.txt\0",
+    "\0",
+    "../secret.txt\0.md",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("path", WAYS_OUT, ids=ascii)
+@pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
+async def test_a_path_out_of_the_folder_is_refused_and_nothing_is_touched(tools, outside, name, path):
+    before = everything(outside)
+    given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
+    with pytest.raises(ToolError) as caught:
+        await tools.execute(name, given)
+    assert caught.value.kind == "permission"
+    assert caught.value.hint == "Try list_files."
+    assert SECRET not in caught.value.for_model
+    assert everything(outside) == before
+
+
+async def test_an_absolute_path_out_of_the_folder_is_refused_one_into_it_is_not(tools, outside):
+    with pytest.raises(ToolError) as caught:
+        await tools.execute("read_file", {"path": str(outside / "secret.txt")})
+    assert caught.value.kind == "permission"
+    assert await tools.execute("read_file", {"path": str(outside / "folder" / "list.txt")}) == "Buy milk.\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["list.txt", "./list.txt", "deep/../list.txt", "here", "out/folder/list.txt"]
+)
+async def test_a_path_that_ends_in_the_folder_is_fine_whatever_way_it_takes(tools, path):
+    assert await tools.execute("read_file", {"path": path}) == "Buy milk.\n"
+
+
+async def test_a_folder_that_is_a_link_itself_is_the_place_it_leads_to(example, outside):
+    (outside / "link").symlink_to("folder")
+    tools = example["Folder"](outside / "link").tools()
+    assert await tools.execute("read_file", {"path": "list.txt"}) == "Buy milk.\n"
+    with pytest.raises(ToolError, match="not in the folder"):
+        await tools.execute("read_file", {"path": "../secret.txt"})
+
+
+async def test_search_reads_no_file_that_a_link_leads_to_outside(tools):
+    assert await tools.execute("search", {"word": "password"}) == []
+    assert await tools.execute("search", {"word": "milk"}) == [
+        "deep/same.txt: Buy milk.",
+        "here: Buy milk.",
+        "list.txt: Buy milk.",
+    ]
+
+
+@pytest.mark.parametrize("path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"])
+async def test_what_is_no_file_is_not_read(tools, outside, path):
+    os.mkfifo(outside / "folder" / "pipe")  # to open it would wait for ever
+    with pytest.raises(ToolError) as caught:
+        await tools.execute("read_file", {"path": path})
+    assert (caught.value.kind, caught.value.message) == ("not_found", f"{path!r} is no file.")
+
+
+@pytest.mark.parametrize("path", ["deep", ".", "pipe"])
+async def test_what_is_no_file_is_not_written(tools, outside, path):
+    os.mkfifo(outside / "folder" / "pipe")
+    with pytest.raises(ToolError) as caught:
+        await tools.execute("write_file", {"path": path, "text": "x"})
+    assert (caught.value.kind, caught.value.message) == ("validation", f"{path!r} is there, and is no file.")
+
+
+@pytest.mark.parametrize("path", ["list.txt/below.txt", "circle", "x" * 300, "/".join("x" * 5000)])
+@pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
+async def test_a_path_that_cannot_be_is_a_failure_and_no_more(tools, outside, name, path):
+    before = everything(outside)
+    given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
+    with pytest.raises(ToolError):
+        await tools.execute(name, given)
+    assert everything(outside) == before
+
+
+async def test_of_a_huge_file_only_the_beginning_is_read(tools, outside):
+    with (outside / "folder" / "huge.txt").open("wb") as file:
+        file.write("ä".encode() * 20_001)
+        file.truncate(10**11)  # a hole: no disk has to hold it
+    assert await tools.execute("read_file", {"path": "huge.txt"}) == "ä" * 20_000
+    assert await tools.execute("search", {"word": "milk"}) != []
+
+
+async def test_a_file_that_is_no_text_says_so_and_search_goes_past_it(tools, outside):
+    (outside / "folder" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n milk")
+    with pytest.raises(ToolError) as caught:
+        await tools.execute("read_file", {"path": "a.png"})
+    assert (caught.value.kind, caught.value.message) == ("execution", "'a.png' is no text.")
+    assert len(await tools.execute("search", {"word": "milk"})) == 3
+
+
+async def test_text_that_cannot_be_written_leaves_the_file_as_it_was(tools, outside):
+    with pytest.raises(ToolError):
+        await tools.execute("write_file", {"path": "list.txt", "text": "\ud800"})
+    assert (outside / "folder" / "list.txt").read_text() == "Buy milk.\n"
+
+
+async def test_a_file_in_a_new_folder_is_written_to_the_byte(tools, outside):
+    said = await tools.execute("write_file", {"path": "new/er/tea.txt", "text": "Tee für Ada\r\n"})
+    assert said == "13 characters written."
+    assert (outside / "folder" / "new" / "er" / "tea.txt").read_bytes() == "Tee für Ada\r\n".encode()
+
+
+@pytest.mark.parametrize("approve", [None, lambda request: False])
+async def test_nothing_is_written_where_nobody_agrees(tools, outside, approve):
+    call = ToolCall("1", "write_file", '{"path": "list.txt", "text": "x"}')
+    result = await execute_tool_call(tools, call, Execution(approve=approve))
+    assert (result.status, result.attempts) == ("rejected", 0)
+    assert (outside / "folder" / "list.txt").read_text() == "Buy milk.\n"
+
+
+async def test_the_person_of_the_example_is_asked_about_writing_only(example, tools, capsys):
+    execution = Execution(approve=example["ask"])
+    read = ToolCall("1", "read_file", '{"path": "list.txt"}')
+    wrong = ToolCall("2", "write_file", '{"path": "list.txt", "text": "Tea"}')
+    assert (await execute_tool_call(tools, read, execution)).output == "Buy milk.\n"
+    assert capsys.readouterr().out == ""
+    assert (await execute_tool_call(tools, wrong, execution)).status == "rejected"
+    assert "may write_file run?" in capsys.readouterr().out
