@@ -1,0 +1,154 @@
+"""What everything around a tool costs where the tool does nothing: one call, and one turn of the loop.
+
+    python tests/benchmarks/tool_call.py [rounds]
+
+The arguments are the order of `schema_check.py`: 25 plain values in objects and lists, against a closed schema with
+limits and patterns; or one number. A turn is one of ten that answer a question: nine call the async tool with one
+number, the last one replies, and the model has its replies ready. Opening the session is a part of it.
+
+Judged by CPU time, of which others on the machine take none. By the clock it is the same where nobody else is there,
+except for what waits for a thread. Ends with 1 where the bar is missed.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from loopback import Cost, Way, at_most, cpu, ratio, rounds_asked_for, table, take_turns, wall
+from schema_check import SCHEMA, VALUE
+
+from stage0_gateway import ChatResponse, Message, ToolCall
+from stage1_context import ContextEngine, MemoryStore, SessionStore, SqliteStore
+from stage2_output import OutputController
+from stage3_tools import (
+    Tool,
+    ToolLoopDeps,
+    ToolRegistry,
+    execute_tool_call,
+    execute_tool_calls,
+    run_tool_loop,
+)
+
+_BAR = 60.0
+_TIMES = 300
+_TURNS = 10
+_JUDGED, _THREAD, _TO_THREAD = "async, an order", "sync, one number", "bare asyncio.to_thread"
+_NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+async def nothing(arguments: object) -> str:
+    """An async tool."""
+    return "done"
+
+
+def nothing_in_a_thread(arguments: object) -> str:
+    """A tool that is a plain function."""
+    return "done"
+
+
+_ORDER = Tool("order", "Order.", SCHEMA, nothing)
+_COUNT = Tool("count", "Count.", _NUMBER, nothing)
+_BLOCK = Tool("block", "Count.", _NUMBER, nothing_in_a_thread)
+
+
+def registry(*tools: Tool) -> ToolRegistry:
+    """These tools."""
+    made = ToolRegistry()
+    for tool in tools:
+        made.register(tool)
+    return made
+
+
+def repeated(way: Way) -> Way:
+    """Many times the same, as one thing to measure."""
+
+    async def many() -> None:
+        for _ in range(_TIMES):
+            await way()
+
+    return many
+
+
+def calls() -> dict[str, Way]:
+    """One call each."""
+    tools = registry(_ORDER, _COUNT, _BLOCK)
+    order, count, block = (
+        ToolCall("call_1", name, json.dumps(given))
+        for name, given in (("order", VALUE), ("count", {"n": 1}), ("block", {"n": 1}))
+    )
+    ways: dict[str, Way] = {
+        _JUDGED: lambda: execute_tool_call(tools, order),
+        "async, one number": lambda: execute_tool_call(tools, count),
+        "async, one number, in execute_tool_calls": lambda: execute_tool_calls(tools, [count]),
+        _TO_THREAD: lambda: asyncio.to_thread(nothing_in_a_thread, {"n": 1}),
+        _THREAD: lambda: execute_tool_call(tools, block),
+    }
+    return {name: repeated(way) for name, way in ways.items()}
+
+
+def model() -> Callable[..., Awaitable[ChatResponse]]:
+    """A model that has its replies ready: calls that differ, then an answer."""
+    decisions: list[dict[str, Any]] = [{"tool": "count", "arguments": {"n": n}} for n in range(1, _TURNS)]
+    decisions.append({"tool": None, "reply": "Counted."})
+    replies = cycle([ChatResponse(Message.assistant(json.dumps(each)), "stop") for each in decisions])
+
+    async def chat(messages: object, **settings: object) -> ChatResponse:
+        return next(replies)
+
+    return chat
+
+
+def question(store: SessionStore) -> Way:
+    """A question in a session of its own, and all its turns."""
+    engine = ContextEngine(store=store)
+    deps = ToolLoopDeps(model(), engine, OutputController(), registry(_COUNT))
+
+    async def ask() -> None:
+        result = await run_tool_loop(deps, await engine.create_session(), "Count to nine.")
+        assert (result.reply, result.stats.turns) == ("Counted.", _TURNS)
+
+    return ask
+
+
+async def measure(rounds: int) -> tuple[dict[str, list[Cost]], dict[str, list[Cost]]]:
+    """What the calls cost, and what the turns did."""
+    with tempfile.TemporaryDirectory() as folder:
+        stores: dict[str, SessionStore] = {
+            "memory": MemoryStore(),
+            "SQLite": SqliteStore(Path(folder) / "sessions.sqlite"),
+        }
+        try:
+            called = await take_turns(calls(), rounds)
+            return called, await take_turns({name: question(each) for name, each in stores.items()}, rounds)
+        finally:
+            for store in stores.values():
+                await store.aclose()
+
+
+def row(name: str, costs: list[Cost], times: int) -> tuple[str, str, str, str]:
+    """Microseconds of one among so many: CPU, on the clock, and on the clock in the best round."""
+    seconds = cpu(costs), wall(costs), min(each.wall for each in costs)
+    used, took, best = (each / times * 1e6 for each in seconds)
+    return name, at_most(_BAR, used) if name == _JUDGED else f"{used:.2f}", f"{took:.2f}", f"{best:.2f}"
+
+
+def main(rounds: int) -> int:
+    """Measure and print; 1 if the bar was missed."""
+    called, turned = asyncio.run(measure(rounds))
+    heading = ("", "us CPU", "us on the clock", "in the best round")
+    rows = (row(name, costs, _TIMES) for name, costs in called.items())
+    table(f"One call, medians of {rounds} rounds of {_TIMES}", heading, *rows)
+    times = ratio(called[_THREAD], called[_TO_THREAD], lambda cost: cost.wall)
+    print(f"  A sync tool takes {times:.2f} times as long as the bare thread.")
+    lines = (row(name, costs, _TURNS) for name, costs in turned.items())
+    table(f"One turn of {_TURNS}, medians of {rounds} rounds", heading, *lines)
+    return int(cpu(called[_JUDGED]) / _TIMES * 1e6 > _BAR)
+
+
+if __name__ == "__main__":
+    sys.exit(main(rounds_asked_for(25)))
