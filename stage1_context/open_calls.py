@@ -5,7 +5,7 @@ used by `transcript`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stage0_gateway import Message, ToolCall
 from stage1_context.journal import ApprovalPendingRecord, CallStartedRecord, Record
@@ -20,20 +20,23 @@ class OpenCalls:
         calls: The calls without a result, in order.
         started: Ids of those that were begun; such a one may have done its work.
         pending: Ids of those that wait for consent and were not begun.
+        records: How many records the journal had then; whoever goes on with the calls writes behind no more.
     """
 
     message: Message
     calls: tuple[ToolCall, ...]
     started: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
+    records: int = field(default=0, compare=False)
 
 
-def open_calls(exchange: Sequence[Message], notes: Iterable[Record]) -> OpenCalls | None:
+def open_calls(exchange: Sequence[Message], notes: Iterable[Record], records: int = 0) -> OpenCalls | None:
     """The open calls of an exchange, or None where each has its result.
 
     Args:
         exchange: A message with calls, and the results behind it.
         notes: What was recorded since that message, oldest first.
+        records: How many records there were.
     """
     answered = {each.tool_call_id for each in exchange[1:]}
     calls = tuple(call for call in exchange[0].tool_calls if call.id not in answered)
@@ -46,4 +49,5 @@ def open_calls(exchange: Sequence[Message], notes: Iterable[Record]) -> OpenCall
             started.add(note.call_id)
         elif isinstance(note, ApprovalPendingRecord):
             pending.add(note.call_id)
-    return OpenCalls(exchange[0], calls, frozenset(started & ids), frozenset(pending & ids - started))
+    waiting = pending & ids - started
+    return OpenCalls(exchange[0], calls, frozenset(started & ids), frozenset(waiting), records)

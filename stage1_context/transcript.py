@@ -77,6 +77,11 @@ class Transcript:
         return self._locks().turn
 
     @property
+    def busy(self) -> bool:
+        """Whether somebody runs a turn, in whichever event loop."""
+        return self._held is not None and self._held.turn.locked()
+
+    @property
     def _reading(self) -> asyncio.Lock:
         return self._locks().reading
 
@@ -100,15 +105,16 @@ class Transcript:
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
         return await self._write(*map(MessageRecord, messages))
 
-    async def note(self, *records: ProgressRecord) -> int:
-        """Add what happened to calls, all or none: begun, ended, waiting for consent. No message is shown for it.
+    async def note(self, *records: ProgressRecord, expected: int | None = None) -> int:
+        """Add what happened to calls: begun, ended, waiting for consent. No message is shown for it.
 
-        Whoever is cancelled meanwhile knows that it was added.
+        Raises:
+            SessionConflict: There are more than expected; nothing was added.
         """
-        return await self._write(*records)
+        return await self._write(*records, expected=expected)
 
-    async def _write(self, *records: Record) -> int:
-        writing = self._store.append(self._session_id, *records)
+    async def _write(self, *records: Record, expected: int | None = None) -> int:
+        writing = self._store.append(self._session_id, *records, expected=expected)
         # What is kept in memory is written at once, so there is nothing to be cancelled.
         return await (writing if type(self._store) is MemoryStore else to_its_end(writing))
 
@@ -208,12 +214,12 @@ class Transcript:
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""
         async with self._reading:
-            newest = await self._newest_exchange()
+            newest, length = await self._newest_exchange(), self._tail.length
         if not newest or not newest[0].message.tool_calls:
             return None
         kinds = [each.kind for each in get_args(ProgressRecord)]
         notes = await self._store.read(self._session_id, newest[0].index, kinds=kinds)
-        return open_calls([each.message for each in newest], [note for _, note in notes])
+        return open_calls([each.message for each in newest], [note for _, note in notes], length)
 
     async def newest(self) -> Message | None:
         """The message that was added last and is shown, or None."""

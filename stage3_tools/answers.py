@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stage0_gateway import ToolCall
-from stage1_context import ApprovalPendingRecord
+from stage1_context import ApprovalPendingRecord, CallStartedRecord, SessionConflict
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
 from stage3_tools.execution import WaitingCall
@@ -40,6 +40,7 @@ async def answer_calls(
     decision: DecisionMade | None = None,
     *,
     known: Mapping[str, ToolResult] | None = None,
+    seen: int | None = None,
 ) -> Answers:
     """Run the calls and add their results to the history.
 
@@ -49,8 +50,11 @@ async def answer_calls(
         calls: Calls of the newest message, each with an id of its own.
         decision: To be told first; None where it was told in another run.
         known: Results that are there already, by call id.
+        seen: How many records the journal had when the calls were found open, where another process may have
+            found them, too: only one of the two begins.
 
     Raises:
+        SessionConflict: Somebody else has begun to answer them.
         Exception: What a listener or an approver raises. Every call has its result then, too.
     """
     book, most = _Book(run, calls), run.options.max_parallel_tools
@@ -61,12 +65,25 @@ async def answer_calls(
         await batch.prepare(book.begin)
         if waiting := batch.waiting:
             return await book.wait(waiting)
-        await batch.run(book.enter)
+        conflict = None if seen is None else await _claim(run, calls[0], seen)
+        if conflict is None:
+            await batch.run(book.enter)
     except BaseException as stopped:
         left = (await batch.stop())[len(book.records) :]
         await book.close(left, tell=isinstance(stopped, asyncio.CancelledError))
         raise
+    if conflict is not None:
+        raise conflict
     return Answers(tuple(book.records))
+
+
+async def _claim(run: Run, call: ToolCall, seen: int) -> SessionConflict | None:
+    """Be the one who goes on with open calls; returns the conflict where somebody else is."""
+    try:
+        await run.transcript.note(CallStartedRecord(call.id, call.name), expected=seen)
+    except SessionConflict as conflict:
+        return conflict
+    return None
 
 
 class _Book:

@@ -158,5 +158,6 @@ def _edited(ready: ReadyCall, arguments: Mapping[str, Any]) -> ReadyCall:
         said = f"A person changed the arguments, and they do not fit. {error.message}"
         raise ToolError("validation", said, details=error.details) from None
     given = copy.deepcopy(dict(arguments))
-    note = f"\nNote: a person changed the arguments of this call to {json.dumps(given, ensure_ascii=False)}."
-    return replace(ready, arguments=Arguments(given, value), note=ready.note + note)
+    text = json.dumps(given, ensure_ascii=False)
+    note = f"\nNote: a person changed the arguments of this call to {text}."
+    return replace(ready, arguments=Arguments(given, value, text=text), note=ready.note + note)

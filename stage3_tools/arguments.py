@@ -7,7 +7,7 @@ mend all of them at once. Knows no registry.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stage2_output import Issue, OutputError, Repair, extract_json, issue_lines
@@ -23,11 +23,13 @@ class Arguments:
         given: As JSON has them.
         value: What `tool.execute` is given: the same, or what the tool's `parse` made of it.
         repairs: What had to be mended to read them.
+        text: What they were read from.
     """
 
     given: dict[str, Any]
     value: Any
     repairs: tuple[Repair, ...] = ()
+    text: str = field(default="", repr=False, compare=False)
 
 
 def parse_arguments(tool: Tool, text: str) -> Arguments:
@@ -47,7 +49,7 @@ def parse_arguments(tool: Tool, text: str) -> Arguments:
     if not found.complete:
         raise _refusal(tool, "The arguments are not complete: something that was opened is never closed.", ())
     value = check_arguments(tool, found.value)  # which refuses what is no object
-    return Arguments(found.value, value, found.repairs)
+    return Arguments(found.value, value, found.repairs, text)
 
 
 def check_arguments(tool: Tool, arguments: Any) -> Any:

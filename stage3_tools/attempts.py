@@ -49,7 +49,7 @@ def policy_of(tool: Tool, error: ToolError) -> Retry:
     """How often a failure is tried again; `max_retries` is 0 where it is not."""
     usual = RETRIES.get(error.kind, IF_ASKED)
     delay = usual.delay if error.retry_delay is None else error.retry_delay
-    if tool.effect == "write" or not error.retryable or delay > LONGEST_WAIT:
+    if tool.effect == "write" or not error.retryable or not 0 <= delay <= LONGEST_WAIT:
         return Retry(0)
     most = usual.max_retries if error.max_retries is None else error.max_retries
     if isinstance(tool.retry, Retry):

@@ -52,6 +52,9 @@ class Batch:
         execution: How they are executed.
         max_parallel: The most tools that run at once.
         known: Results that are there already, by call id; these calls are not run.
+
+    Raises:
+        ValueError: There is no place for a single tool.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Batch:
         max_parallel: int = MAX_PARALLEL,
         known: Mapping[str, ToolResult] | None = None,
     ) -> None:
+        if max_parallel < 1:
+            raise ValueError(f"max_parallel is {max_parallel}; 1 is the least.")
         self._registry = registry
         self._execution = execution
         self._places = [_Place(call, result=(known or {}).get(call.id)) for call in calls]
@@ -110,7 +115,7 @@ class Batch:
             Exception: What an approver of results, `Execution.on_start` or `note` raises.
         """
         for group in self._groups():
-            await _obey()
+            await obey()
             for place in group:
                 if place.ready is not None:
                     place.task = asyncio.create_task(self._run(place, place.ready))
@@ -123,7 +128,10 @@ class Batch:
         await asyncio.wait({place.task})  # to await the task itself would cancel it a second time
         if place.ending is not None:
             raise place.ending
-        place.result = await review(place.ready, place.task.result(), self._execution)
+        if place.task.cancelled():  # not by us, who would not wait here any more
+            place.result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
+        else:
+            place.result = await review(place.ready, place.task.result(), self._execution)
         return place.result
 
     async def stop(self) -> list[ToolResult]:
@@ -156,7 +164,9 @@ class Batch:
         async with self._slots:
             if self._execution.on_start is not None:
                 await self._execution.on_start(ready.call)
-                await _obey()
+                await obey()
+            if self._execution.stopped is not None and self._execution.stopped():
+                return interrupted(place.call, None)
             place.begun = True
             try:
                 return await run_ready(ready, self._registry, self._execution)
@@ -208,8 +218,8 @@ async def execute_tool_calls(
     return results
 
 
-async def _obey() -> None:
-    """Who was cancelled while something was written to its end begins no further tool."""
+async def obey() -> None:
+    """Who was cancelled while something was written to its end sees it here, before anything else begins."""
     if (task := asyncio.current_task()) and task.cancelling():
         await asyncio.sleep(0)
 

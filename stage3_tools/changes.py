@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from stage3_tools.errors import RegistrationError
 from stage3_tools.callables import is_async
+from stage3_tools.errors import RegistrationError
 from stage3_tools.tool import Tool
 
 

@@ -53,6 +53,9 @@ class ToolError(Exception):
         max_retries: How often to try again; None leaves it to the kind.
         hint: What the model might do instead; it is told that, too.
         details: For people: the expected schema, the issues, a traceback. The model does not see it.
+
+    Raises:
+        ValueError: The time to wait is none.
     """
 
     def __init__(
@@ -67,8 +70,10 @@ class ToolError(Exception):
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
+        if retry_delay is not None and not retry_delay >= 0:
+            raise ValueError(f"retry_delay is {retry_delay!r}; it is a number of seconds, or None.")
         self.kind = kind
-        self.message = message
+        self.message = message if isinstance(message, str) else str(message)  # perhaps an exception
         self.retryable = retryable
         self.retry_delay = retry_delay
         self.max_retries = max_retries

@@ -35,6 +35,7 @@ class Execution:
         error_text: What the model is told of an exception.
         screen: Looks at each call first; returns what to tell the model besides the result, or raises ToolError.
         on_start: Awaited when a call is about to run.
+        stopped: Whether nothing more is to begin.
         on_progress: Told what a tool reports; should not raise.
         on_retry: Told of a failure that is followed by another try, and which try it was.
     """
@@ -50,6 +51,7 @@ class Execution:
     error_text: ErrorText = "message"
     screen: Callable[[ToolCall], str] | None = None
     on_start: Callable[[ToolCall], Awaitable[None]] | None = None
+    stopped: Callable[[], bool] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
 

@@ -131,10 +131,12 @@ class _Tries:
             ToolError: Whatever went wrong, by its kind.
         """
         self.count, self.named = number, True
-        if self._context is not None and number > 1:
-            self._context = self._context.next_attempt()
+        tool, arguments = self._ready.tool, self._ready.arguments
+        if number > 1:  # the last try may have changed what it was given
+            arguments = parse_arguments(tool, arguments.text)
+            self._context = self._context and self._context.next_attempt()
         try:
-            return await self._ready.tool.run(self._ready.arguments.value, self._context)
+            return await tool.run(arguments.value, self._context)
         except ToolError:
             raise
         except asyncio.CancelledError:

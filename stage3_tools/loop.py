@@ -12,6 +12,7 @@ from typing import Any
 
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
+from stage3_tools.batch import obey
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import MOST_FRUITLESS, Ending, LoopStatus, Tally, ending_of
 from stage3_tools.events import LoopEnded
@@ -60,6 +61,7 @@ async def run_tool_loop(
     transcript = deps.context_engine.transcript(session_id)
     run = Run(deps, transcript, options or ToolLoopOptions(), question)
     ending = await _stoppable(run, session_id, resume)
+    await obey()  # who was cancelled while the reply was written sees it here, and nobody later
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     return ToolLoopResult(
         reply=ending.reply,
@@ -130,7 +132,7 @@ async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
 async def _alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
     """Two runs on one session come one after the other; one inside of the other would wait for ever."""
     outer = _running.get()
-    if id(transcript) in outer and transcript.lock.locked():
+    if id(transcript) in outer and transcript.busy:
         raise RuntimeError(f"The session {session_id!r} is running already, and waits for whoever asks here.")
     async with transcript.lock:
         _running.set(outer | {id(transcript)})

@@ -108,7 +108,8 @@ def shortened(output: Output, max_chars: int) -> Output:
     if isinstance(output, str):
         if len(output) <= max_chars:
             return output
-        return f"{output[:max_chars]}\n[The first {max_chars} of {len(output)} characters. Ask for a part of it, if the tool can give one.]"
+        left_out = f"The first {max_chars} of {len(output)} characters. Ask for a part of it, if the tool can give one."
+        return f"{output[:max_chars]}\n[{left_out}]"
     parts: list[Part] = []
     for part in output:
         if isinstance(part, TextPart):
@@ -137,14 +138,26 @@ def output_for_model(value: Any) -> Output:
     if isinstance(value, str):
         return str.__str__(value)  # plain text also of an enum, whose own way to print itself may be a repr
     if isinstance(value, Part):
-        return (value,)
+        return _checked((value,))
     if isinstance(value, tuple | list) and not _PARTS.isdisjoint(map(type, value)):
-        return tuple(each if isinstance(each, Part) else TextPart(_text(each)) for each in value)
+        return _checked(tuple(each if isinstance(each, Part) else TextPart(_text(each)) for each in value))
     return _json(value)
 
 
 def _text(value: Any) -> str:
     return str.__str__(value) if isinstance(value, str) else _json(value)
+
+
+def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Parts that a history can keep: what it cannot would cost the other calls their results."""
+    try:
+        json.dumps(Message.tool(parts, "any").to_dict(), allow_nan=False)
+        if all(isinstance(each.text, str) for each in parts if isinstance(each, TextPart)):
+            return parts
+        why = "The text of a TextPart is text."
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        why = str(error)
+    raise _unwritable(parts, why)
 
 
 def _json(value: Any) -> str:

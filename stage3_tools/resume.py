@@ -30,7 +30,7 @@ async def go_on(run: Run) -> Ending | None:
     opened = await run.transcript.open_calls()
     if opened is not None:
         known = {call.id: lost for call in opened.calls if (lost := _lost(call, opened.started, registry))}
-        answers = await answer_calls(run, registry, opened.calls, known=known)
+        answers = await answer_calls(run, registry, opened.calls, known=known, seen=opened.records)
         if answers.waiting:
             return awaiting(answers.waiting)
         run.tool_rounds += ran_tools(answers.records)

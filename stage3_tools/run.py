@@ -95,6 +95,7 @@ class Run:
                 error_text=options.error_text,
                 screen=self.screen,
                 on_start=self._note_start,
+                stopped=None if options.abort is None else options.abort.is_set,
                 on_progress=self._progressed,
                 on_retry=self._retried,
             )

@@ -23,11 +23,29 @@ async def unless_stopped(body: Awaitable[T], abort: asyncio.Event | None, second
     """
     try:
         async with asyncio.timeout(seconds) as clock, _watching(abort, clock):
-            return await body
+            others = _cancellations()
+            result = await body
+            if clock.expired():
+                await _too_late(others)
+            return result
     except TimeoutError:
         if not clock.expired():
             raise  # the body's own
         return "aborted" if abort is not None and abort.is_set() else "timeout"
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+async def _too_late(others: int) -> None:
+    """The body ended before it saw that it was stopped: whoever comes after it must not see that instead."""
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        if _cancellations() > others + 1:
+            raise  # somebody else wants this task to end
 
 
 @asynccontextmanager

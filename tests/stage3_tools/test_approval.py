@@ -255,3 +255,18 @@ async def test_an_approver_may_raise_what_the_model_is_to_read(conversation):
     talk = conversation([ASKS, DONE], Files().tool)
     await talk.ask(approve=strict)
     assert talk.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
+
+
+async def test_an_edited_call_is_tried_again_with_the_edited_arguments():
+    seen = []
+
+    def look(arguments):
+        seen.append(arguments.pop("path"))
+        if len(seen) < 2:
+            raise ConnectionError("away")
+
+    tool = Tool("delete", "", PARAMETERS, look, effect="read")
+    await execute_tool_call(
+        ToolRegistry(tool), CALL, Execution(approve=lambda request: Edit({"path": "b.txt"}))
+    )
+    assert seen == ["b.txt", "b.txt"]

@@ -266,3 +266,42 @@ async def test_a_call_is_said_to_begin_when_it_has_a_place_and_before_its_tool_d
     stage.go["b"].set()
     await batch
     assert begun == [("c1", []), ("c2", [])]
+
+
+async def test_a_tool_that_cancels_its_own_task_costs_its_siblings_nothing():
+    async def cancel(arguments):
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    async def work(arguments):
+        await asyncio.sleep(0)
+        return "result"
+
+    registry = ToolRegistry(Tool("pay", "", None, cancel), Tool("work", "", None, work))
+    first, second = await execute_tool_calls(
+        registry, [ToolCall("a", "pay", "{}"), ToolCall("b", "work", "{}")]
+    )
+    assert (first.status, second.status, second.output) == ("unknown_effect", "completed", "result")
+
+
+@pytest.mark.parametrize("most", [0, -1])
+async def test_no_place_for_any_tool_is_refused_and_not_waited_for(most):
+    tool = Tool("pay", "", None, lambda arguments: 1)
+    with pytest.raises(ValueError, match="max_parallel"):
+        await asyncio.wait_for(
+            execute_tool_calls(ToolRegistry(tool), [ToolCall("a", "pay", "{}")], max_parallel=most), 0.05
+        )
+
+
+async def test_a_tool_that_changes_its_arguments_is_tried_again_with_those_of_the_model():
+    seen = []
+
+    async def look(arguments):
+        seen.append({**arguments})
+        if arguments.pop("x") and len(seen) < 2:
+            raise ConnectionError
+        return "ok"
+
+    tool = Tool("pay", "", None, look, effect="read")
+    await execute_tool_calls(ToolRegistry(tool), [ToolCall("c", "pay", '{"x": 1}')])
+    assert seen == [{"x": 1}, {"x": 1}]

@@ -58,3 +58,13 @@ def test_an_error_with_more_details_still_says_what_caused_it():
 
 def test_a_registration_error_is_a_value_error():
     assert issubclass(RegistrationError, ValueError)
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_a_time_to_wait_that_is_none_is_refused(seconds):
+    with pytest.raises(ValueError, match="retry_delay is .*; it is a number of seconds, or None"):
+        ToolError("network", "x", retry_delay=seconds)
+
+
+def test_an_exception_will_do_as_the_message():
+    assert ToolError("execution", ValueError("no such city")).for_model == "Error (execution): no such city"

@@ -1,0 +1,285 @@
+"""Random tools, random batches, random moments: each call one result, in order, and nothing is left running."""
+
+import asyncio
+import gc
+import threading
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from stage0_gateway import ToolCall
+from stage3_tools import Execution, Tool, ToolError, ToolRegistry, execute_tool_calls
+from stage3_tools.batch import Batch
+from stage3_tools.outcome import MAY_HAVE_HAPPENED
+from stage3_tools.tool import Effect
+
+ENDS_WELL = ("at once", "steps", "waits", "thread", "stubborn")
+FAILS = ("fails", "fails late", "hangs", "cancels itself", "exits", "thread fails")
+NEVER_RUN = ("unknown", "does not fit", "nobody to ask")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One call: what its tool does."""
+
+    kind: str
+    effect: Effect
+    exclusive: bool
+
+
+plans = st.builds(
+    Plan,
+    st.sampled_from([*ENDS_WELL * 2, "stubborn", *FAILS, "names its failure", "flaky", *NEVER_RUN]),
+    st.sampled_from(["read", "idempotent", "write"]),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+class Workshop:
+    """The tools of one batch, and what was seen of them."""
+
+    def __init__(self, plans):
+        self.plans = plans
+        self.acted = Counter()
+        self.returned = set()
+        self.running = set()
+        self.most = 0
+        self.wrong = []
+        self.gates = {place: asyncio.Event() for place, plan in enumerate(plans) if plan.kind == "waits"}
+        self.open = threading.Event()  # what threads wait for
+        self.threads = []
+        self.stopping = False
+
+    def tool(self, place, plan):
+        def enter():
+            if self.stopping:
+                self.wrong.append(f"{place} began after the end")
+            if self.running and (plan.exclusive or any(self.plans[each].exclusive for each in self.running)):
+                self.wrong.append(f"{place} runs beside {self.running}")
+            self.running.add(place)
+            self.most = max(self.most, len(self.running))
+            self.acted[place] += 1
+
+        async def run(arguments):
+            enter()
+            try:
+                await self.behave(place, plan.kind)
+            finally:
+                self.running.discard(place)
+            self.returned.add(place)
+            return f"result {place}"
+
+        def run_in_thread(arguments):
+            self.acted[place] += 1
+            ended = threading.Event()
+            self.threads.append(ended)
+            try:
+                self.open.wait(10)
+                if plan.kind == "thread fails":
+                    raise ValueError("no")
+                self.returned.add(place)
+                return f"result {place}"
+            finally:
+                ended.set()
+
+        schema = {"type": "object", "required": ["x"]} if plan.kind == "does not fit" else None
+        settings = {"effect": plan.effect, "exclusive": plan.exclusive}
+        settings["needs_approval"] = plan.kind == "nobody to ask"
+        settings["timeout"] = 0.001 if plan.kind == "hangs" else None
+        return Tool(
+            f"t{place}", "", schema, run_in_thread if plan.kind.startswith("thread") else run, **settings
+        )
+
+    async def behave(self, place, kind):
+        await self.wait(place, kind)
+        failures = {
+            "flaky": ConnectionError("away") if self.acted[place] < 3 else None,
+            "names its failure": ToolError("execution", "named"),
+            "cancels itself": asyncio.CancelledError(),
+            "exits": SystemExit(3),
+            "fails": ValueError("no"),
+            "fails late": ValueError("no"),
+        }
+        if failure := failures.get(kind):
+            raise failure
+
+    async def wait(self, place, kind):
+        if kind == "waits":
+            await self.gates[place].wait()
+        elif kind == "hangs":
+            await asyncio.Event().wait()
+        elif kind == "stubborn":
+            with suppress(asyncio.CancelledError):
+                await self.pass_by(20)
+            await self.pass_by(20)
+        elif kind in ("steps", "fails late"):
+            await self.pass_by(place + 2)
+
+    async def pass_by(self, iterations):
+        for _ in range(iterations):
+            await asyncio.sleep(0)
+
+
+class Batches(RuleBasedStateMachine):
+    """A batch on its way, while gates open, time passes, and whoever waits for it goes away."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.reported = []
+        self.loop.set_exception_handler(lambda loop, context: self.reported.append(context))
+        self.shop = None
+        self.cancelled = False
+
+    @initialize(plans=st.lists(plans, min_size=1, max_size=7), parallel=st.integers(1, 4))
+    def begin(self, plans, parallel):
+        self.plans, self.parallel = plans, parallel
+        self.noted, self.results = [], None
+        self.loop.run_until_complete(self.set_up())
+
+    async def set_up(self):
+        self.shop = Workshop(self.plans)
+        tools = [
+            self.shop.tool(place, plan) for place, plan in enumerate(self.plans) if plan.kind != "unknown"
+        ]
+        self.calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(self.plans))]
+        self.batch = Batch(ToolRegistry(*tools), self.calls, Execution(), max_parallel=self.parallel)
+        self.task = asyncio.create_task(self.run())
+
+    async def run(self):
+        async def note(result):
+            await asyncio.sleep(0)  # as a store does
+            self.noted.append(result)
+
+        try:
+            await self.batch.prepare(lambda call: None)
+            self.batch.refuse_waiting()
+            await self.batch.run(note)
+        except BaseException:
+            self.shop.stopping = True
+            self.results = await self.batch.stop()
+            raise
+        self.results = self.noted
+
+    def tick(self, times):
+        self.loop.run_until_complete(self.shop.pass_by(times))
+
+    @rule(times=st.integers(1, 6))
+    def time_passes(self, times):
+        self.tick(times)
+
+    @precondition(lambda self: self.shop.gates)
+    @rule(data=st.data())
+    def a_gate_opens(self, data):
+        self.shop.gates[data.draw(st.sampled_from(sorted(self.shop.gates)))].set()
+        self.tick(1)
+
+    @rule()
+    def threads_go_on(self):
+        self.shop.open.set()
+        self.tick(1)
+
+    @rule(again=st.booleans())
+    def whoever_waits_goes_away(self, again):
+        self.cancelled |= self.task.cancel()
+        self.tick(1)
+        if again:
+            self.task.cancel()
+
+    @invariant()
+    def results_come_in_order_and_tools_keep_their_places_and_leave_with_the_batch(self):
+        if self.shop is None:
+            return
+        assert [each.call_id for each in self.noted] == [call.id for call in self.calls[: len(self.noted)]]
+        assert not (self.task.done() and asyncio.all_tasks(self.loop))
+        assert self.shop.wrong == []
+        assert self.shop.most <= self.parallel
+        assert all(
+            self.shop.acted[place] <= 1 for place, plan in enumerate(self.plans) if plan.effect == "write"
+        )
+
+    def teardown(self):
+        try:
+            if self.shop is not None:
+                for gate in [*self.shop.gates.values(), self.shop.open]:
+                    gate.set()
+                self.loop.run_until_complete(asyncio.wait({self.task}, timeout=10))
+                self.tick(1)
+                self.check()
+        finally:
+            self.loop.close()
+
+    def check(self):
+        assert self.task.done()
+        assert asyncio.all_tasks(self.loop) == set()
+        assert all(ended.wait(10) for ended in self.shop.threads)
+        if not self.task.cancelled():
+            assert self.task.exception() is None
+        else:
+            assert self.cancelled
+        assert [each.call_id for each in self.results] == [call.id for call in self.calls]
+        for place, result in enumerate(self.results):
+            self.check_result(place, self.plans[place], result, place < len(self.noted))
+        self.task = self.batch = None
+        gc.collect(1)
+        assert self.reported == []
+
+    def check_result(self, place, plan, result, noted):
+        acted, well = self.shop.acted[place], place in self.shop.returned
+        assert (result.status == "unknown_effect") == (MAY_HAVE_HAPPENED in result.output)
+        if result.status == "completed":
+            assert (well, result.output) == (True, f"result {place}")
+        elif plan.kind in NEVER_RUN or not (acted or plan.kind.startswith("thread")):
+            assert acted == 0
+            assert result.status in ("error", "rejected", "interrupted")
+            assert not well
+        elif plan.effect == "write" and plan.kind != "names its failure":
+            assert result.status == "unknown_effect" or not acted
+        elif plan.effect != "write" and plan.kind in ENDS_WELL:
+            assert result.status == "interrupted"
+        else:
+            assert result.status in ("error", "interrupted", "unknown_effect")
+            assert (result.status != "unknown_effect") or plan.effect == "write"
+        if noted and plan.kind in ENDS_WELL:
+            assert result.status == "completed"  # whatever became of its siblings
+
+
+TestBatches = Batches.TestCase
+TestBatches.settings = settings(max_examples=120, stateful_step_count=12)
+
+
+@pytest.mark.parametrize("ids", [["", ""], ["a", "a", "a"]])
+async def test_calls_whose_ids_are_empty_or_repeated_are_answered_one_by_one(recorder, ids):
+    noted = recorder()
+    calls = [ToolCall(id, "f", f'{{"n": {number}}}') for number, id in enumerate(ids)]
+    results = await execute_tool_calls(ToolRegistry(noted.tool), calls)
+    assert [each.call_id for each in results] == ids
+    assert noted.seen == [{"n": number} for number in range(len(ids))]
+
+
+async def test_a_call_whose_start_is_being_written_when_all_is_stopped_is_not_begun(recorder):
+    noted, writing, written = recorder(effect="write"), asyncio.Event(), asyncio.Event()
+
+    async def on_start(call):  # as a transcript does: what was begun is written to its end
+        writing.set()
+        try:
+            await written.wait()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            task.cancel()
+            task.uncancel()
+
+    registry = ToolRegistry(noted.tool)
+    running = asyncio.create_task(
+        execute_tool_calls(registry, [ToolCall("a", "f", "{}")], Execution(on_start=on_start))
+    )
+    await writing.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert noted.seen == []

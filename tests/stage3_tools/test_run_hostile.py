@@ -1,0 +1,161 @@
+"""Runs in a world that stops them at the worst moment, asks from elsewhere, or returns what cannot be kept."""
+
+import asyncio
+
+import pytest
+
+from stage0_gateway import ChatResponse, JsonPart, Message, TextPart, ToolCall
+from stage1_context import ContextEngine, MemoryStore, SessionConflict
+from stage2_output import OutputController
+from stage3_tools import Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+
+CALL = ToolCall("c", "pay", "{}")
+
+
+def reply(*calls):
+    message = Message.assistant("" if calls else "done", tool_calls=calls)
+    return ChatResponse(message=message, finish_reason="tool_calls" if calls else "stop")
+
+
+def deps(tools, *replies, store=None):
+    left = [*replies]
+
+    async def chat(messages, **settings):
+        await asyncio.sleep(0)
+        return left.pop(0) if left else reply()
+
+    store = store or MemoryStore({"s": ()})
+    return ToolLoopDeps(chat, ContextEngine(store=store), OutputController(), ToolRegistry(*tools))
+
+
+async def problems(made):
+    return (await made.context_engine.history("s")).check_history()
+
+
+class Told(MemoryStore):
+    """A store that takes a moment, and says when it writes a reply or a pending call."""
+
+    def __init__(self):
+        super().__init__({"s": ()})
+        self.writing = asyncio.Event()
+
+    async def append(self, session_id, *records, expected=None):
+        if any(each.kind == "approval_pending" or "done" in str(each) for each in records):
+            self.writing.set()
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return await super().append(session_id, *records, expected=expected)
+
+
+async def test_a_stop_that_comes_while_the_reply_is_written_comes_too_late_and_hits_nobody_else(native):
+    store = Told()
+    result = await run_tool_loop(
+        deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
+    )
+    assert (result.status, result.reply) == ("completed", "done")
+    await asyncio.sleep(0)  # the wait of somebody else
+
+
+async def test_a_run_in_a_task_of_its_own_that_is_stopped_too_late_has_its_result(native):
+    store = Told()
+    running = asyncio.create_task(
+        run_tool_loop(deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing))
+    )
+    await asyncio.wait({running})
+    assert running.result().reply == "done"
+
+
+async def test_a_timeout_of_the_caller_hits_the_run_and_nobody_else(native):
+    store = Told()
+    made = deps([], store=store)
+    running = asyncio.create_task(store.writing.wait())
+
+    async def caller():
+        async with asyncio.timeout(60) as clock:
+            running.add_done_callback(lambda _: clock.reschedule(0))
+            await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
+
+    with pytest.raises(TimeoutError):
+        await caller()
+    await asyncio.sleep(0)
+    assert await problems(made) == []
+
+
+@pytest.mark.parametrize("where", ["before", "decision", "tool_call", "approver"])
+async def test_no_tool_begins_once_the_abort_event_is_set(where, native):
+    abort, acted = asyncio.Event(), []
+
+    async def pay(arguments):
+        acted.append(1)
+
+    def approve(request):
+        if where == "approver":
+            abort.set()
+        return True
+
+    def listen(event):
+        if event.name == where:
+            abort.set()
+
+    if where == "before":
+        abort.set()
+    made = deps([Tool("pay", "", None, pay)], reply(CALL))
+    result = await run_tool_loop(
+        made, "s", "Go.", ToolLoopOptions(dialect=native, abort=abort, approve=approve, on_event=listen)
+    )
+    assert (result.status, acted, await problems(made)) == ("aborted", [], [])
+
+
+async def test_a_tool_in_a_thread_that_asks_in_its_own_session_is_refused_too(native):
+    def ask(arguments):
+        return asyncio.run(run_tool_loop(made, "s", "And?", ToolLoopOptions(dialect=native))).reply
+
+    made = deps([Tool("pay", "", None, ask)], reply(CALL))
+    result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
+    assert "is running already" in result.history[0].result.output
+    assert await problems(made) == []
+
+
+@pytest.mark.parametrize(
+    "value", [JsonPart(object()), JsonPart(float("nan")), TextPart(5), [TextPart("a"), JsonPart({1})]]
+)
+async def test_parts_that_a_history_cannot_keep_are_the_failure_of_their_call_alone(value, native):
+    async def parts(arguments):
+        return value
+
+    async def work(arguments):
+        return "result"
+
+    made = deps(
+        [Tool("pay", "", None, parts), Tool("work", "", None, work)], reply(CALL, ToolCall("b", "work", "{}"))
+    )
+    result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
+    assert [each.result.status for each in result.history] == ["error", "completed"]
+    assert await problems(made) == []
+
+
+async def test_a_write_that_two_processes_resume_at_once_is_run_by_one_of_them(native):
+    store, acted, asked, both = MemoryStore({"s": ()}), [], [], asyncio.Event()
+
+    async def act(arguments):
+        acted.append(1)
+
+    pay = Tool("pay", "", None, act, needs_approval=True)
+    await run_tool_loop(deps([pay], reply(CALL), store=store), "s", "Go.", ToolLoopOptions(dialect=native))
+
+    async def approve(request):
+        asked.append(request)
+        if len(asked) == 2:
+            both.set()
+        return await both.wait()
+
+    runs = [
+        run_tool_loop(
+            deps([pay], store=store), "s", None, ToolLoopOptions(dialect=native, approve=approve), resume=True
+        )
+        for _ in range(2)
+    ]
+    first, second = await asyncio.gather(*runs, return_exceptions=True)
+    assert acted == [1]
+    assert {type(first), type(second)} > {SessionConflict}
+    assert (await ContextEngine(store=store).history("s")).check_history() == []

@@ -1,0 +1,283 @@
+"""A write is run once: however it ends, whoever is asked, whatever is stopped, and also by whoever goes on later."""
+
+import asyncio
+import gc
+import threading
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stage0_gateway import ChatResponse, Message, ToolCall
+from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, MessageRecord
+from stage2_output import OutputController
+from stage3_tools import Execution, ResultCache, Retry, RunLimits, Tool, ToolError, ToolRegistry
+from stage3_tools.approval import Always, Edit, Reject
+from stage3_tools.batch import execute_tool_calls
+from stage3_tools.dialect import Calls, FinalReply, RequestParts
+from stage3_tools.executor import execute_tool_call
+from stage3_tools.loop import run_tool_loop
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+
+MAY = "may have happened"
+CALL = ToolCall("c", "pay", "{}")
+RAISED = {
+    "an exception": ValueError("no"),
+    "a connection": ConnectionResetError("away"),
+    "a time": TimeoutError(),
+    "a group": ExceptionGroup("two", [ValueError(), OSError()]),
+    "an exit": SystemExit(1),
+    "a cancellation": asyncio.CancelledError(),
+    "an end": StopIteration(),
+    "named network": ToolError("network", "away", retryable=True, max_retries=5, retry_delay=0.0),
+    "named timeout": ToolError("timeout", "late", retryable=True),
+}
+BAD_ENDS = [*RAISED, "takes too long", "takes too long in a thread"]
+
+
+class Pay:
+    """A tool that acts and then ends badly: `acted` says how often."""
+
+    def __init__(self, end, **settings):
+        self.acted, self.end = 0, end
+        self.begun, self.release = threading.Event(), threading.Event()
+        plain = end == "takes too long in a thread"
+        settings |= {"timeout": 0.002} if end.startswith("takes") else {}
+        self.tool = Tool("pay", "", None, self.in_thread if plain else self.run, **settings)
+
+    async def run(self, arguments):
+        self.acted += 1
+        if self.end.startswith("takes"):
+            await asyncio.Event().wait()
+        if self.end in RAISED:
+            raise RAISED[self.end]
+        return "paid"
+
+    def in_thread(self, arguments):
+        self.acted += 1
+        self.begun.set()
+        self.release.wait(10)
+
+
+class ManyCalls:
+    """A dialect in which a message may hold several calls."""
+
+    def describe(self, registry):
+        return ""
+
+    def render(self, transcript, registry):
+        return RequestParts(tuple(transcript))
+
+    def read(self, response):
+        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+
+
+def reply(*calls):
+    message = Message.assistant("" if calls else "done", tool_calls=calls)
+    return ChatResponse(message=message, finish_reason="tool_calls" if calls else "stop")
+
+
+def deps(tools, *replies, store):
+    left = [*replies]
+
+    async def chat(messages, **settings):
+        return left.pop(0) if left else reply()
+
+    return ToolLoopDeps(chat, ContextEngine(store=store), OutputController(), ToolRegistry(*tools))
+
+
+def options(**rest):
+    return ToolLoopOptions(dialect=ManyCalls(), **rest)
+
+
+async def looped(pay, **rest):
+    store = MemoryStore({"s": ()})
+    made = deps([pay.tool], reply(CALL), store=store)
+    result = await run_tool_loop(made, "s", "Go.", options(**rest))
+    assert (await made.context_engine.history("s")).check_history() == []
+    return result.history[0].result
+
+
+def again(exception):
+    return ToolError("network", "try again", retryable=True, max_retries=5, retry_delay=0.0)
+
+
+async def one(pay, **settings):
+    return await execute_tool_call(ToolRegistry(pay.tool), CALL, Execution(**settings))
+
+
+async def batched(pay):
+    return (await execute_tool_calls(ToolRegistry(pay.tool), [CALL]))[0]
+
+
+MODES = {
+    "alone": one,
+    "classified as passing": lambda pay: one(pay, classify=again),
+    "in a batch": batched,
+    "through a cache": lambda pay: one(pay, cache=ResultCache()),
+    "approved": lambda pay: one(pay, approve=lambda request: True),
+    "edited": lambda pay: one(pay, approve=lambda request: Edit({"x": 1})),
+    "always": lambda pay: one(pay, approve=lambda request: Always()),
+    "reviewed": lambda pay: one(pay, approve_result=lambda request: Reject("no")),
+    "in a loop": looped,
+    "in a loop with everything": lambda pay: looped(
+        pay,
+        cache=ResultCache(),
+        approve=lambda request: Always(),
+        approve_result=lambda request: True,
+        classify=again,
+        limits=RunLimits(seconds=9),
+        abort=asyncio.Event(),
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("end", BAD_ENDS)
+async def test_a_write_that_ends_badly_is_not_run_again_and_may_have_happened(mode, end):
+    pay = Pay(end)
+    result = await MODES[mode](pay)
+    assert not end.endswith("thread") or pay.begun.wait(10)
+    pay.release.set()
+    assert (pay.acted, result.status, result.attempts) == (1, "unknown_effect", 1)
+    assert MAY in result.output
+
+
+@pytest.mark.parametrize("end", ["a connection", "named network", "takes too long"])
+async def test_the_same_failures_of_an_idempotent_tool_are_tried_again(end):
+    pay = Pay(end, effect="idempotent", retry=2)
+    assert (await one(pay)).attempts == pay.acted == 3
+
+
+@pytest.mark.parametrize("retry", [1, Retry(3), Retry(1, 0.0)])
+async def test_a_write_that_asks_for_retries_is_refused_and_would_not_get_them(retry):
+    with pytest.raises(ValueError, match="a write is never tried again"):
+        Pay("a connection", retry=retry)
+    pay = Pay("a connection")
+    object.__setattr__(pay.tool, "retry", retry)
+    assert ((await one(pay)).status, pay.acted) == ("unknown_effect", 1)
+
+
+async def test_a_write_whose_result_somebody_rejects_is_not_run_again():
+    pay = Pay("well")
+    result = await looped(pay, approve_result=lambda request: Reject("no"))
+    assert (pay.acted, result.status, result.attempts) == (1, "result_rejected", 1)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "cancelled twice", "aborted", "timeout"])
+@pytest.mark.parametrize("end", ["takes too long", "takes too long in a thread"])
+async def test_a_write_that_runs_when_its_run_is_stopped_may_have_happened(how, end):
+    pay, store, abort = Pay(end), MemoryStore({"s": ()}), asyncio.Event()
+    object.__setattr__(pay.tool, "timeout", None)
+    made = deps([pay.tool], reply(CALL), store=store)
+    limits = RunLimits(seconds=0.1) if how == "timeout" else None
+    running = asyncio.create_task(run_tool_loop(made, "s", "Go.", options(abort=abort, limits=limits)))
+    while not pay.acted:  # noqa: ASYNC110 -- a thread cannot set an event of the loop
+        await asyncio.sleep(0)
+    if how == "aborted":
+        abort.set()
+    for _ in range(["", "cancelled", "cancelled twice"].index(how) if how.startswith("cancelled") else 0):
+        running.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait({running})
+    assert running.cancelled() if how.startswith("cancelled") else running.result().status == how
+    resumed = await run_tool_loop(made, "s", None, options(), resume=True)
+    pay.release.set()
+    history = await made.context_engine.history("s")
+    (told,) = history.by_role("tool")
+    assert (pay.acted, MAY in told.text, history.check_history(), resumed.status) == (
+        1,
+        True,
+        [],
+        "completed",
+    )
+
+
+class Tools:
+    """Tools that note when each acted: how many records the journal had by then."""
+
+    def __init__(self, store, effects):
+        self.acted_at, self.acted, self.store = {}, Counter(), store
+        self.tools = [self.tool(f"t{place}", *each) for place, each in enumerate(effects)]
+
+    def tool(self, name, effect, exclusive, fails, steps):
+        async def run(arguments):
+            self.acted[name] += 1
+            self.acted_at[name] = (await self.store.info("s")).records
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if fails:
+                raise ValueError("no")
+
+        return Tool(name, "", None, run, effect=effect, exclusive=exclusive)
+
+
+batches = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "idempotent", "write", "write"]),
+        st.sampled_from([False, False, True]),
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+async def die_everywhere(effects, parallel):
+    """Run one batch; then, for each moment at which the process might have died, let another one go on."""
+    store = MemoryStore({"s": ()})
+    first = Tools(store, effects)
+    calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(effects))]
+    knobs = options(max_parallel_tools=parallel)
+    await run_tool_loop(deps(first.tools, reply(*calls), store=store), "s", "Go.", knobs)
+    records = [record for _, record in await store.read("s")]
+    assert len([each for each in records if isinstance(each, CallStartedRecord)]) == len(calls)
+    for length in range(2, len(records) + 1):  # from the message with the calls on
+        await go_on_from(records[:length], first, effects, calls)
+
+
+async def go_on_from(records, first, effects, calls):
+    store = MemoryStore({"s": records})
+    second = Tools(store, effects)
+    made = deps(second.tools, store=store)
+    result = await run_tool_loop(made, "s", None, options(), resume=True)
+    history = await made.context_engine.history("s")
+    assert (result.status, history.check_history()) == ("completed", [])
+    answers = {each.tool_call_id: each.text for each in history.by_role("tool")}
+    answered = {each.message.tool_call_id for each in records if isinstance(each, MessageRecord)}
+    begun = {each.call_id for each in records if isinstance(each, CallStartedRecord)}
+    for call, (effect, *_) in zip(calls, effects, strict=True):
+        acted = first.acted_at[call.name] <= len(records)
+        if call.id in answered:
+            assert second.acted[call.name] == 0
+        elif effect == "write" and call.id in begun:
+            assert (second.acted[call.name], MAY in answers[call.id]) == (0, True)
+        else:  # never begun, or no harm in a second time
+            assert second.acted[call.name] == 1
+            assert not (acted and effect == "write")
+
+
+@settings(max_examples=40)
+@given(batches, st.integers(1, 3))
+def test_wherever_a_process_dies_the_next_one_runs_no_write_that_was_begun(effects, parallel):
+    asyncio.run(die_everywhere(effects, parallel))
+    gc.collect(1)
+
+
+async def test_a_write_that_runs_when_another_process_resumes_is_not_run_again():
+    store, pay, begun, go_on = MemoryStore({"s": ()}), Pay("well"), asyncio.Event(), asyncio.Event()
+
+    async def execute(arguments):
+        pay.acted += 1
+        begun.set()
+        await go_on.wait()
+
+    tool = Tool("pay", "", None, execute)
+    first = asyncio.create_task(run_tool_loop(deps([tool], reply(CALL), store=store), "s", "Go.", options()))
+    await begun.wait()
+    second = await run_tool_loop(deps([tool], store=store), "s", None, options(), resume=True)
+    go_on.set()
+    await first
+    assert (pay.acted, second.history[0].result.status) == (1, "unknown_effect")
