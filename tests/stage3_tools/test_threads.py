@@ -143,3 +143,26 @@ def test_a_fork_has_threads_of_its_own_and_a_program_ends_without_a_word():
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "child\nparent\n", "")
+
+
+async def test_what_ends_while_the_loop_is_busy_is_handed_out_to_everybody():
+    ended = threading.Barrier(21)
+
+    def work(number):
+        ended.wait(5)
+        return number
+
+    waiting = [asyncio.ensure_future(run_in_thread(work, number)) for number in range(20)]
+    await asyncio.sleep(0)
+    ended.wait(5)  # the loop stands still meanwhile
+    assert await asyncio.gather(*waiting) == [*range(20)]
+
+
+def test_a_loop_that_is_gone_is_not_kept():
+    async def main():
+        await run_in_thread(len, ())
+        return weakref.ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(main())
+    gc.collect()
+    assert loop() is None
