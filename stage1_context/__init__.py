@@ -15,6 +15,7 @@ Reading order:
     calibration          learn from what servers report
     selection            a window and a conversation together
     concurrency          locks, and writes that are not cut
+    claims               what nobody else has written of a call
     open_calls           calls that have no result yet
     transcript           one conversation as a loop sees it
     engine               ContextEngine: sessions, stores and windows together

@@ -12,6 +12,7 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
+from stage1_context.claims import ClaimRecord, claim
 from stage1_context.concurrency import Locks, to_its_end
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
@@ -105,13 +106,17 @@ class Transcript:
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
         return await self._write(*map(MessageRecord, messages))
 
-    async def note(self, *records: ProgressRecord, expected: int | None = None) -> int:
-        """Add what happened to calls: begun, ended, waiting for consent. No message is shown for it.
+    async def note(self, *records: ProgressRecord) -> int:
+        """Add what happened to calls: begun, ended, waiting for consent. No message is shown for it."""
+        return await self._write(*records)
+
+    async def claim(self, *records: ClaimRecord, seen: int, skip: bool = False) -> int:
+        """Add that calls begin, or their results, unless somebody else has done so behind the first `seen` records.
 
         Raises:
-            SessionConflict: There are more than expected; nothing was added.
+            SessionConflict: Somebody has, and `skip` does not say to leave such calls out; nothing was added.
         """
-        return await self._write(*records, expected=expected)
+        return await claim(self._store, self._session_id, self._write, records, seen, skip)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
         writing = self._store.append(self._session_id, *records, expected=expected)
@@ -220,12 +225,6 @@ class Transcript:
         kinds = [each.kind for each in get_args(ProgressRecord)]
         notes = await self._store.read(self._session_id, newest[0].index, kinds=kinds)
         return open_calls([each.message for each in newest], [note for _, note in notes], length)
-
-    async def newest(self) -> Message | None:
-        """The message that was added last and is shown, or None."""
-        async with self._reading:
-            tail = await self._read_on(include_summary=True)
-            return tail.rest[-1].message if tail.rest else None
 
     async def _newest_exchange(self) -> Sequence[Counted]:
         rest = (await self._read_on(include_summary=True)).rest

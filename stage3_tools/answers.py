@@ -5,13 +5,12 @@ middle. Where a call waits for consent nothing is run; that it waits is written 
 for calls that an earlier run left open, by `resume`.
 """
 
-import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stage0_gateway import ToolCall
-from stage1_context import ApprovalPendingRecord, CallStartedRecord, SessionConflict
+from stage1_context import ApprovalPendingRecord, MessageRecord, SessionConflict
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
 from stage3_tools.execution import WaitingCall
@@ -33,6 +32,11 @@ class Answers:
     waiting: tuple[ToolCall, ...] = ()
 
 
+def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
+    """Whether any of these calls was run, or its answer known from before; a refused one does not count."""
+    return any(each.result.attempts or each.result.cached for each in records)
+
+
 async def answer_calls(
     run: Run,
     registry: ToolRegistry,
@@ -40,7 +44,6 @@ async def answer_calls(
     decision: DecisionMade | None = None,
     *,
     known: Mapping[str, ToolResult] | None = None,
-    seen: int | None = None,
 ) -> Answers:
     """Run the calls and add their results to the history.
 
@@ -50,11 +53,9 @@ async def answer_calls(
         calls: Calls of the newest message, each with an id of its own.
         decision: To be told first; None where it was told in another run.
         known: Results that are there already, by call id.
-        seen: How many records the journal had when the calls were found open, where another process may have
-            found them, too: only one of the two begins.
 
     Raises:
-        SessionConflict: Somebody else has begun to answer them.
+        SessionConflict: Somebody else answers them.
         Exception: What a listener or an approver raises. Every call has its result then, too.
     """
     book, most = _Book(run, calls), run.options.max_parallel_tools
@@ -65,25 +66,15 @@ async def answer_calls(
         await batch.prepare(book.begin)
         if waiting := batch.waiting:
             return await book.wait(waiting)
-        conflict = None if seen is None else await _claim(run, calls[0], seen)
-        if conflict is None:
-            await batch.run(book.enter)
+        await batch.run(book.enter)
     except BaseException as stopped:
-        left = (await batch.stop())[len(book.records) :]
-        await book.close(left, tell=isinstance(stopped, asyncio.CancelledError))
+        done, results = len(book.records), await batch.stop()
+        left = [*range(done, len(calls))]
+        if isinstance(stopped, SessionConflict):  # what was not begun here is somebody else's to answer
+            left = [place for place in left if batch.has_begun(place)]
+        await book.close({place: results[place] for place in left})
         raise
-    if conflict is not None:
-        raise conflict
     return Answers(tuple(book.records))
-
-
-async def _claim(run: Run, call: ToolCall, seen: int) -> SessionConflict | None:
-    """Be the one who goes on with open calls; returns the conflict where somebody else is."""
-    try:
-        await run.transcript.note(CallStartedRecord(call.id, call.name), expected=seen)
-    except SessionConflict as conflict:
-        return conflict
-    return None
 
 
 class _Book:
@@ -102,8 +93,9 @@ class _Book:
 
     async def enter(self, result: ToolResult) -> None:
         """The next call has its result."""
-        await self._append(result)
-        self._run.emit(ToolAnswered(turn=self._run.turns, result=result))
+        place = len(self.records)
+        await self._write(result)
+        self._run.emit(self._record(place, result))
 
     async def wait(self, waiting: Sequence[WaitingCall]) -> Answers:
         """These calls wait for consent."""
@@ -115,21 +107,27 @@ class _Book:
             self._run.emit(ApprovalPending(turn=self._run.turns, call=call))
         return Answers(waiting=calls)
 
-    async def close(self, left: Sequence[ToolResult], *, tell: bool) -> None:
-        """The rest of the calls have their results; written to the end, whoever cancels once more."""
-        await self._append(*left)
-        if tell:
-            for result in left:
-                self._run.emit_safely(ToolAnswered(turn=self._run.turns, result=result))
+    async def close(self, left: Mapping[int, ToolResult]) -> None:
+        """Calls that were cut off have their results, too: written at once, to the end, whoever cancels once more."""
+        await self._write(*left.values(), skip=True)
+        for place, result in left.items():
+            told = place < len(self._started)
+            answered = self._record(place, result)
+            if told:
+                self._run.emit_safely(answered)
+        self._run.tool_rounds += ran_tools(self.records)
 
-    async def _append(self, *results: ToolResult) -> None:
-        most, now = self._run.options.max_result_chars, time.time()
-        await self._run.transcript.append(*(each.as_message(most) for each in results))
-        for result in results:
-            place = len(self.records)
-            call, started = self._calls[place], self._started[place] if place < len(self._started) else now
-            record = ToolCallRecord(
-                call.id, call.name, call.arguments, result, self._run.tool_rounds + 1, started, now
-            )
-            self.records.append(record)
-            self._run.records.append(record)
+    async def _write(self, *results: ToolResult, skip: bool = False) -> None:
+        messages = [each.as_message(self._run.options.max_result_chars) for each in results]
+        records = map(MessageRecord, messages)
+        self._run.seen = await self._run.transcript.claim(*records, seen=self._run.seen, skip=skip)
+
+    def _record(self, place: int, result: ToolResult) -> ToolAnswered:
+        call, now = self._calls[place], time.time()
+        started = self._started[place] if place < len(self._started) else now
+        record = ToolCallRecord(
+            call.id, call.name, call.arguments, result, self._run.tool_rounds + 1, started, now
+        )
+        self.records.append(record)
+        self._run.records.append(record)
+        return ToolAnswered(turn=self._run.turns, result=result)

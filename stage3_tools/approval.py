@@ -13,19 +13,20 @@ Calls are asked about in call order, after their arguments were checked, and not
 calls have been decided. Knows no run; used by the executor.
 """
 
-import copy
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from stage3_tools.arguments import Arguments, check_arguments
+from stage3_tools.arguments import Arguments, parse_arguments
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
 from stage3_tools.outcome import failed
 from stage3_tools.result import ToolResult
-from stage3_tools.tool import Effect
+from stage3_tools.tool import Effect, Tool
+
+_MISFIT = "A person changed the arguments, and they do not fit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Always:
 class Edit:
     """Yes, with other arguments."""
 
-    arguments: Mapping[str, Any] = field(repr=False)
+    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall | Waitin
     request = _request(ready, execution)
     if execution.approve is None:
         return WaitingCall(ready) if request.needs_approval else ready
-    match await _verdict(execution.approve, request, execution.always):
+    match await _verdict(execution.approve, request, ready.tool, execution.always):
         case Reject(reason):
             raise ToolError("rejected", reason or "A person rejected this call.")
         case Edit(arguments):
@@ -114,28 +115,37 @@ async def reviewed(ready: ReadyCall, result: ToolResult, execution: Execution) -
     """
     assert execution.approve_result is not None  # it was asked for
     request = replace(_request(ready, execution), result=result)
-    match await _verdict(execution.approve_result, request, execution.always_results):
+    always = execution.always_results
+    match await _verdict(execution.approve_result, request, ready.tool, always):
         case Reject(reason):
             error = ToolError("result_rejected", reason or "A person rejected the result of this call.")
             refused = failed(ready.call, error, duration=result.duration, attempts=result.attempts)
-            return replace(refused, repairs=result.repairs)
+            return replace(refused, repairs=result.repairs, note=result.note)
         case Edit() | Later() as verdict:
             raise TypeError(f"A result can be approved or rejected; {type(verdict).__name__}() is for calls.")
     return result
 
 
 def _request(ready: ReadyCall, execution: Execution) -> ApprovalRequest:
-    tool, given = ready.tool, copy.deepcopy(ready.arguments.given)
-    needs = tool.needs_approval
+    call, tool, arguments = ready.call, ready.tool, ready.arguments
+    return ApprovalRequest(
+        call.id, tool.name, arguments.given, tool.effect, _insists(tool, arguments), execution.session_id
+    )
+
+
+def _insists(tool: Tool, arguments: Arguments) -> bool:
+    if not callable(tool.needs_approval):
+        return tool.needs_approval
     try:
-        insists = bool(needs(copy.deepcopy(given))) if callable(needs) else needs
+        return bool(tool.needs_approval(arguments.given))
     except Exception:  # whoever cannot say whether to ask is asked about
-        insists = True
-    return ApprovalRequest(ready.call.id, tool.name, given, tool.effect, insists, execution.session_id)
+        return True
 
 
-async def _verdict(approver: Approver, request: ApprovalRequest, always: set[str]) -> Verdict:
-    if request.tool in always:
+async def _verdict(
+    approver: Approver, request: ApprovalRequest, tool: Tool, always: dict[str, Tool]
+) -> Verdict:
+    if always.get(tool.name) is tool:  # and no other one that has got its name
         return Approve()
     answer = approver(request)
     verdict = await answer if inspect.isawaitable(answer) else answer
@@ -147,17 +157,20 @@ async def _verdict(approver: Approver, request: ApprovalRequest, always: set[str
             "Approve(), Always(), Edit(arguments), Reject(reason), Later(), True or False."
         )
     if isinstance(verdict, Always):
-        always.add(request.tool)
+        always[tool.name] = tool
     return verdict
 
 
 def _edited(ready: ReadyCall, arguments: Mapping[str, Any]) -> ReadyCall:
+    """The call as if the model had written these arguments."""
     try:
-        value = check_arguments(ready.tool, arguments)
+        if not all(isinstance(name, str) for name in arguments):  # JSON would make text of other names
+            raise TypeError("The names of arguments must be text.")
+        text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)
+        given = parse_arguments(ready.tool, text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolError("validation", f"{_MISFIT} {error}") from None
     except ToolError as error:
-        said = f"A person changed the arguments, and they do not fit. {error.message}"
-        raise ToolError("validation", said, details=error.details) from None
-    given = copy.deepcopy(dict(arguments))
-    text = json.dumps(given, ensure_ascii=False)
+        raise ToolError("validation", f"{_MISFIT} {error.message}", details=error.details) from None
     note = f"\nNote: a person changed the arguments of this call to {text}."
-    return replace(ready, arguments=Arguments(given, value, text=text), note=ready.note + note)
+    return replace(ready, arguments=given, note=ready.note + note)

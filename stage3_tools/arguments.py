@@ -7,11 +7,12 @@ mend all of them at once. Knows no registry.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from stage2_output import Issue, OutputError, Repair, extract_json, issue_lines
 from stage3_tools.errors import ToolError
+from stage3_tools.kinds import words_of
 from stage3_tools.tool import Tool
 
 
@@ -20,16 +21,20 @@ class Arguments:
     """The arguments of one call, checked.
 
     Attributes:
-        given: As JSON has them.
-        value: What `tool.execute` is given: the same, or what the tool's `parse` made of it.
-        repairs: What had to be mended to read them.
+        value: What `tool.execute` is given: a dict, or what the tool's `parse` made of it. It is the tool's own to
+            change.
         text: What they were read from.
+        repairs: What had to be mended to read them.
     """
 
-    given: dict[str, Any]
     value: Any
+    text: str
     repairs: tuple[Repair, ...] = ()
-    text: str = field(default="", repr=False, compare=False)
+
+    @property
+    def given(self) -> Any:
+        """As JSON has them, read anew: whoever gets them may change them."""
+        return extract_json(self.text).value
 
 
 def parse_arguments(tool: Tool, text: str) -> Arguments:
@@ -48,8 +53,7 @@ def parse_arguments(tool: Tool, text: str) -> Arguments:
         raise _refusal(tool, "The arguments must be one JSON object and nothing else.", ())
     if not found.complete:
         raise _refusal(tool, "The arguments are not complete: something that was opened is never closed.", ())
-    value = check_arguments(tool, found.value)  # which refuses what is no object
-    return Arguments(found.value, value, found.repairs, text)
+    return Arguments(check_arguments(tool, found.value), text, found.repairs)
 
 
 def check_arguments(tool: Tool, arguments: Any) -> Any:
@@ -70,16 +74,16 @@ def check_arguments(tool: Tool, arguments: Any) -> Any:
         return checked
     try:
         return tool.parse(checked)
-    except ToolError:
+    except (ToolError, KeyboardInterrupt):
         raise
-    except Exception as error:  # a parser refuses by raising, and which type it raises is its own choice
+    except BaseException as error:  # a parser refuses by raising, and which type it raises is its own choice
         issues = _issues(error)
-        said = f"\n{issue_lines(issues)}" if issues else f" {error}"
+        said = f"\n{issue_lines(issues)}" if issues else f" {words_of(error)}"
         refusal = _refusal(tool, f"The arguments of {tool.name} do not fit:{said}", issues)
         raise refusal from (None if issues else error)
 
 
-def _issues(error: Exception) -> tuple[Issue, ...]:
+def _issues(error: BaseException) -> tuple[Issue, ...]:
     """What a pydantic model found wrong; its own text would repeat the values."""
     from pydantic import ValidationError  # where something is wrong, which is seldom
 

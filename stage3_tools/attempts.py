@@ -7,6 +7,7 @@ How often and how long is said by the tool, the error, or the kind of failure, i
 jitter are the `stamina` library's. Knows one tool at a time; used by the executor.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -39,7 +40,7 @@ async def with_retries(
         return await attempt(1)  # nearly always all there is; the library below has its price
     except ToolError as error:
         policy = policy_of(tool, error)
-        if not policy.max_retries:
+        if not policy.max_retries or _is_stopped():
             raise
         first = error
     return await _again(tool, first, policy, attempt, on_retry)
@@ -69,7 +70,7 @@ async def _again(
     def wait_for(error: Exception) -> bool | float:
         nonlocal failed
         failed += 1
-        if not isinstance(error, ToolError) or failed > policy_of(tool, error).max_retries:
+        if not isinstance(error, ToolError) or failed > policy_of(tool, error).max_retries or _is_stopped():
             return False
         on_retry(error, failed)
         return True if error.retry_delay is None else error.retry_delay
@@ -81,6 +82,12 @@ async def _again(
                 raise first
             return await attempt(retry.num)
     raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _is_stopped() -> bool:
+    """Whether somebody wants this task to end; a tool may have made a failure of its own of that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 @cache

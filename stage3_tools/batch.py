@@ -12,7 +12,7 @@ in the middle. Knows no history and no events: `turn.py` writes down what comes 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
@@ -145,6 +145,10 @@ class Batch:
         await _to_their_end(tasks)
         return [place.result or self._cut_off(place) for place in self._places]
 
+    def has_begun(self, place: int) -> bool:
+        """Whether the tool of the call at this place was begun here."""
+        return self._places[place].begun
+
     def _groups(self) -> Iterator[list[_Place]]:
         """Calls that may run together, in call order; an exclusive one is alone."""
         group: list[_Place] = []
@@ -177,11 +181,12 @@ class Batch:
     def _cut_off(self, place: _Place) -> ToolResult:
         """The result of a call that nobody waited for to the end."""
         task, tool = place.task, place.ready.tool if place.ready and place.begun else None
-        if task is None or not task.done() or task.cancelled() or task.exception():
-            return interrupted(place.call, tool)
-        if self._execution.approve_result is not None and task.result().status == "completed":
-            return interrupted(place.call, tool, _UNSEEN)
-        return task.result()
+        result = interrupted(place.call, tool)
+        if task is not None and task.done() and not task.cancelled() and not task.exception():
+            result = task.result()
+            if self._execution.approve_result is not None and result.status == "completed":
+                result = interrupted(place.call, tool, _UNSEEN)
+        return replace(result, note=place.ready.note if place.ready else result.note)
 
 
 async def execute_tool_calls(

@@ -1,8 +1,9 @@
 """`ResultCache`: what read tools said before, so that the same question need not be asked twice.
 
 Only successes of tools with the effect "read" are kept, by tool and canonical JSON of the arguments. Any call of
-another tool may change what a read would say: it clears the cache when it begins and when it ends. Knows no run:
-whoever wants one gives it to the options, for one session, or one for many.
+another tool may change what a read would say: it clears the cache when it begins and when it ends. (A plain function
+whose time was over may still change something later; that is not seen.) Knows no run: whoever wants a cache gives it
+to the options, for one session, or one for many.
 """
 
 from collections import OrderedDict
@@ -41,9 +42,10 @@ class ResultCache:
         self._max_entries = max_entries
         self._entries: OrderedDict[Key, tuple[Tool, ToolOutput]] = OrderedDict()
 
-    def key(self, session_id: str | None, tool: Tool, arguments: dict[str, Any]) -> Key:
-        """Under what a result is kept."""
-        return (None if self._shared else session_id, tool.name, canonical(arguments))
+    def key(self, session: str | None, tool: Tool, arguments: dict[str, Any]) -> Key:
+        """Under what a result is kept; a tool that knows its session has one answer for each."""
+        shared = self._shared and not tool.wants_context
+        return (None if shared else session, tool.name, canonical(arguments))
 
     def get(self, key: Key, tool: Tool) -> ToolOutput | None:
         """What this very tool said, or None; another one may have got its name."""
@@ -82,7 +84,8 @@ async def through_cache(
             return await run()
         finally:
             cache.clear()
-    key, version = cache.key(execution.session_id, tool, ready.arguments.given), cache.version
+    session = execution.origin or execution.session_id
+    key, version = cache.key(session, tool, ready.arguments.given), cache.version
     if kept := cache.get(key, tool):
         return completed(ready, kept.output, kept.details, cached=True)
     result = await run()

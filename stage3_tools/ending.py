@@ -65,8 +65,9 @@ def ending_of(turn: Turn, tally: Tally, max_parse_retries: int) -> Ending | None
             )
 
 
-def awaiting(waiting: tuple[ToolCall, ...]) -> Ending:
-    """The ending of a run in which calls wait for consent."""
+def awaiting(waiting: tuple[ToolCall, ...], *, question: bool = False) -> Ending:
+    """The ending of a run in which calls wait for consent, and perhaps a question could not be asked because of it."""
     names = ", ".join(call.name for call in waiting)
     reason = f"Waiting for approval: {names}. Nothing of this turn was run; resume when somebody can say."
+    reason += " The question was not asked." if question else ""
     return Ending("awaiting_approval", None, reason, waiting)

@@ -91,17 +91,27 @@ class ToolError(Exception):
 
     def with_details(self, **more: Any) -> "ToolError":
         """The same error with more details; those it has already stand. A tool may raise one value many times."""
-        same = ToolError(
+        same = self._again({**more, **self.details})
+        same.__cause__ = self.__cause__ or self
+        return same
+
+    def _again(self, details: Mapping[str, Any]) -> "ToolError":
+        return ToolError(
             self.kind,
             self.message,
             retryable=self.retryable,
             retry_delay=self.retry_delay,
             max_retries=self.max_retries,
             hint=self.hint,
-            details={**more, **self.details},
+            details=details,
         )
-        same.__cause__ = self.__cause__ or self
-        return same
+
+    def __reduce__(self) -> tuple[Any, ...]:  # an exception is usually made again from its text alone
+        return _made_again, (vars(self),)
+
+
+def _made_again(settings: dict[str, Any]) -> ToolError:
+    return ToolError(**settings)
 
 
 class RegistrationError(ValueError):

@@ -8,9 +8,11 @@ For every turn, in this order:
                               tool_call … ─▶ approval_pending … ─▶ turn_end nothing was run yet
     turn_start ─▶ decision ─▶ turn_end                                      the model answered
     turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be used
+    turn_start ─▶ turn_end                                                  the provider ended it: refused, paused
 
-and `loop_end` once, at the very end, unless the run raises. A run that is stopped in the middle still tells the
-`tool_result` of each call it told. Output is for the model, details are for people. The values know nothing of who
+and `loop_end` once, at the very end, unless the run raises. Calls that a run is resumed with come first, without
+`turn_start` and `turn_end`, as turn 0. A run that is stopped in the middle still tells the `tool_result` of each call
+it told. Output is for the model, details are for people. The values know nothing of who
 listens.
 """
 

@@ -29,7 +29,7 @@ class Execution:
             key at random for each call.
         approve: Asked before a call is run; None asks nobody.
         approve_result: Asked before a result is given away.
-        always: Tools that are approved without asking; an `Always` adds to it. So does `always_results`.
+        always: Tools that are approved without asking, by name; an `Always` adds to it. So does `always_results`.
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what exceptions mean, before the rules of `kinds` do.
         error_text: What the model is told of an exception.
@@ -44,8 +44,8 @@ class Execution:
     origin: str | None = None
     approve: "Approver | None" = None
     approve_result: "Approver | None" = None
-    always: set[str] = field(default_factory=set)
-    always_results: set[str] = field(default_factory=set)
+    always: dict[str, Tool] = field(default_factory=dict)
+    always_results: dict[str, Tool] = field(default_factory=dict)
     cache: "ResultCache | None" = None
     classify: Classify | None = None
     error_text: ErrorText = "message"

@@ -22,7 +22,7 @@ from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
 from stage3_tools.kinds import alone, error_of
-from stage3_tools.outcome import completed, failed, noted, status_after
+from stage3_tools.outcome import completed, failed, status_after
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
@@ -71,17 +71,16 @@ async def prepare(
         return await approved(ready, execution)
     except ToolError as refusal:
         result = failed(call, _complete(refusal, registry, tool), duration=time.perf_counter() - started)
-        return noted(result, note)
+        return replace(result, note=note)
 
 
 async def run_ready(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
     """Run the tool, or take what it said before; what it raises becomes the result."""
     if execution.cache is None:
-        return noted(await _run(ready, registry, execution), ready.note)
+        return await _run(ready, registry, execution)
     from stage3_tools.cache import through_cache  # most runs have none
 
-    result = await through_cache(ready, execution, lambda: _run(ready, registry, execution))
-    return noted(result, ready.note)
+    return await through_cache(ready, execution, lambda: _run(ready, registry, execution))
 
 
 def nobody_to_ask(waiting: WaitingCall, registry: ToolRegistry) -> ToolResult:
@@ -110,7 +109,7 @@ async def _run(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -
         status = status_after(ready.tool, error, named=tries.named)
         error, spent = _complete(error, registry, ready.tool), time.perf_counter() - started
         result = failed(ready.call, error, status, duration=spent, attempts=tries.count)
-        return replace(result, repairs=ready.arguments.repairs)
+        return replace(result, repairs=ready.arguments.repairs, note=ready.note)
     spent = time.perf_counter() - started
     return completed(ready, text, output.details, attempts=tries.count, duration=spent)
 
@@ -143,7 +142,9 @@ class _Tries:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise  # somebody wants this task to end
             raise ToolError("interrupted", f"{self._ready.call.name} cancelled itself.") from None
-        except (Exception, SystemExit) as exception:  # who calls sys.exit ends the tool, not the program
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as exception:  # who calls sys.exit ends the tool, not the program
             raise self._classified(exception) from exception
 
     def _classified(self, exception: BaseException) -> ToolError:
@@ -163,7 +164,8 @@ class _Tries:
 def _context(ready: ReadyCall, execution: Execution) -> ToolContext:
     call, origin, on_progress = ready.call, execution.origin, execution.on_progress
     tell = None if on_progress is None else (lambda value: on_progress(call, value))
-    key = uuid4().hex if origin is None else _fingerprint(origin, call.id)
+    # The arguments, too, for somebody may have changed them.
+    key = uuid4().hex if origin is None else _fingerprint(origin, call.id, ready.arguments.text)
     return ToolContext(ready.tool.name, call.id, execution.session_id, key, tell)
 
 

@@ -82,15 +82,17 @@ def _error_of_group(group: BaseExceptionGroup[Any], text: ErrorText) -> ToolErro
     return error
 
 
-def _said(exception: BaseException, text: ErrorText) -> str:
-    name = type(exception).__name__
-    if text == "type":
-        return name
+def words_of(exception: BaseException) -> str:
+    """What an exception says, not too much of it; "" if it cannot."""
     try:
-        words = str(exception)
+        return str(exception)[:MOST_WORDS]
     except Exception:  # an exception whose text cannot be had must not become a second failure
-        return name
-    return f"{name}: {words}"[:MOST_WORDS] if words else name
+        return ""
+
+
+def _said(exception: BaseException, text: ErrorText) -> str:
+    name, words = type(exception).__name__, words_of(exception)
+    return name if text == "type" or not words else f"{name}: {words}"[:MOST_WORDS]
 
 
 def _kind_of(exception: BaseException) -> ToolErrorKind:

@@ -62,6 +62,7 @@ async def run_tool_loop(
     run = Run(deps, transcript, options or ToolLoopOptions(), question)
     ending = await _stoppable(run, session_id, resume)
     await obey()  # who was cancelled while the reply was written sees it here, and nobody later
+    run.over = True
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     return ToolLoopResult(
         reply=ending.reply,
@@ -110,9 +111,10 @@ async def _stoppable(run: Run, session_id: str, resume: bool) -> Ending:
 
 async def _started(run: Run, session_id: str, resume: bool) -> Ending:
     async with _alone(run.transcript, session_id):
+        question = run.question
         ending = await _answer_or_close(run, resume)
-        if run.question is not None and ending is None:
-            await run.transcript.append(run.question)
+        if question is not None and ending is None:
+            await run.transcript.append(question)
         return ending or await _answer_within_limits(run)
 
 
@@ -156,7 +158,8 @@ async def _answer_within_limits(run: Run) -> Ending:
         status, reason = "limit", f"In {MOST_FRUITLESS} turns in a row every call was refused."
     last = await _until_answered(run, ToolRegistry())
     if last is None or not last.reply:
-        return Ending(status, None, f"{reason} The model gave no reply without tools either.")
+        why = last.reason if last is not None and last.status != "completed" else None
+        return Ending(status, None, f"{reason} {why or 'The model gave no reply without tools either.'}")
     return Ending(status, last.reply, reason)
 
 

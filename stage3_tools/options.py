@@ -6,7 +6,7 @@ The first names the pieces of the stages below, the second the knobs. Both are v
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -15,11 +15,13 @@ from stage0_gateway import ChatResponse
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools.batch import MAX_PARALLEL
+from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import LoopEvent
 from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
+from stage3_tools.tool import Tool
 
 if TYPE_CHECKING:
     from stage3_tools.approval import Approver
@@ -28,6 +30,21 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 100_000
 """Of one result that a model is shown, unless something else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """The tools of a session whose calls, and whose results, nobody is asked about any more, by name.
+
+    Attributes:
+        origin: Which session; a new one may have got the name of another.
+        calls: Tools whose calls are approved.
+        results: Tools whose results are.
+    """
+
+    origin: str
+    calls: dict[str, Tool] = field(default_factory=dict)
+    results: dict[str, Tool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,8 +69,8 @@ class ToolLoopDeps:
         return PromptDialect(self.output_controller)
 
     @cached_property
-    def always(self) -> "WeakKeyDictionary[Transcript, tuple[set[str], set[str]]]":
-        """For each session, the tools whose calls, and whose results, nobody is asked about any more."""
+    def always(self) -> "WeakKeyDictionary[Transcript, Consent]":
+        """What nobody is asked about any more, in each session."""
         return WeakKeyDictionary()
 
 
@@ -80,7 +97,7 @@ class ToolLoopOptions:
         on_event: Called with each `LoopEvent`, in the order drawn in `events`. What it raises ends the run.
 
     Raises:
-        ValueError: A limit is negative.
+        ValueError: A number makes no sense, or `on_event` is async.
     """
 
     max_tool_rounds: int = 10
@@ -105,3 +122,5 @@ class ToolLoopOptions:
             value = getattr(self, name)
             if value is not None and value < lowest:
                 raise ValueError(f"{name} is {value}; {lowest} is the least.")
+        if self.on_event is not None and is_async(self.on_event):
+            raise ValueError("on_event is an async function, which nobody would await; give a plain one.")

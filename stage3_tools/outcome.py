@@ -4,10 +4,9 @@ A write that did not end well may have happened, and its result says so, unless 
 failed: the tool itself with a `ToolError`, or a `Classify`. Pure: values in, values out; used by executor and batch.
 """
 
-from dataclasses import replace
 from typing import Any
 
-from stage0_gateway import TextPart, ToolCall
+from stage0_gateway import ToolCall
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import ReadyCall
 from stage3_tools.result import Output, ResultStatus, ToolResult
@@ -42,9 +41,16 @@ def completed(
         duration: Seconds it took.
         cached: Whether the output is one of before.
     """
-    call, repairs = ready.call, ready.arguments.repairs
     return ToolResult(
-        call.id, call.name, output, details, False, None, duration, attempts, cached, repairs=repairs
+        ready.call.id,
+        ready.call.name,
+        output,
+        details,
+        duration=duration,
+        attempts=attempts,
+        cached=cached,
+        repairs=ready.arguments.repairs,
+        note=ready.note,
     )
 
 
@@ -96,12 +102,4 @@ def status_after(tool: Tool, error: ToolError, *, named: bool) -> ResultStatus:
     """
     if tool.effect == "write" and (error.kind in _CUT_OFF or not named):
         return "unknown_effect"
-    return "error"
-
-
-def noted(result: ToolResult, note: str) -> ToolResult:
-    """The result with something more to tell the model."""
-    if not note:
-        return result
-    output = result.output
-    return replace(result, output=output + note if isinstance(output, str) else (*output, TextPart(note)))
+    return "rejected" if error.kind == "rejected" else "error"

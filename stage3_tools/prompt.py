@@ -68,10 +68,11 @@ class PromptDialect:
 
     def describe(self, registry: ToolRegistry) -> str:
         """The tool part of the system prompt."""
+        now = registry.version  # before the description: another thread may add a tool meanwhile
         version, text = self._described.get(registry, (None, ""))
-        if version != registry.version:
+        if version != now:
             text = build_tool_system_prompt(registry)
-            self._described[registry] = (registry.version, text)
+            self._described[registry] = (now, text)
         return text
 
     def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:

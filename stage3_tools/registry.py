@@ -91,8 +91,9 @@ class ToolRegistry(ToolLookup):
         """Have a plain function told of every change from now on, after it.
 
         Args:
-            listener: May change the registry itself; that is told next. What it raises is raised by whoever
-                made the change, which stands, when the other listeners have been told.
+            listener: May change the registry itself; that is told next. It must not wait for another thread that
+                does. What it raises is raised by whoever made the change, which stands, when the other listeners
+                have been told.
 
         Returns:
             A function that ends it.

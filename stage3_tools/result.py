@@ -51,6 +51,7 @@ class ToolResult:
         status: "completed", "error", "rejected", "result_rejected", "interrupted" (it may be repeated), or
             "unknown_effect" (it was cut off and may have happened).
         repairs: What had to be mended in the arguments to read them; a tool is not run on that unnoticed.
+        note: What the model is told besides the output, such as that it repeats itself.
     """
 
     call_id: str
@@ -64,6 +65,7 @@ class ToolResult:
     cached: bool = False
     status: ResultStatus = "completed"
     repairs: tuple[Repair, ...] = ()
+    note: str = ""
 
     def as_message(self, max_chars: int | None = None) -> Message:
         """The tool message that answers the call.
@@ -72,6 +74,8 @@ class ToolResult:
             max_chars: The most characters of text that the model is shown; None shows all.
         """
         output = self.output if max_chars is None else shortened(self.output, max_chars)
+        if self.note:
+            output = output + self.note if isinstance(output, str) else (*output, TextPart(self.note))
         return Message.tool(output, self.call_id, is_error=self.is_error, name=self.name)
 
 

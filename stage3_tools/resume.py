@@ -7,17 +7,18 @@ have happened. Used by the loop.
 """
 
 from stage0_gateway import Message, ToolCall
-from stage3_tools.answers import answer_calls
+from stage1_context import MessageHistory
+from stage3_tools.answers import answer_calls, ran_tools
 from stage3_tools.ending import Ending, awaiting
 from stage3_tools.errors import ToolError
 from stage3_tools.outcome import failed, interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolResult
 from stage3_tools.run import Run
-from stage3_tools.turn import FEEDBACK, ran_tools
+from stage3_tools.turn import FEEDBACK
 
 _DIED = "The program ended before this call had a result."
-_NOT_APPROVED = "This call waited for approval, and the conversation went on without. It was not run."
+_NOT_APPROVED = "The conversation went on without the approval that was waited for. This call was not run."
 
 
 async def go_on(run: Run) -> Ending | None:
@@ -29,17 +30,19 @@ async def go_on(run: Run) -> Ending | None:
     registry = run.deps.tool_registry
     opened = await run.transcript.open_calls()
     if opened is not None:
+        run.seen = opened.records
         known = {call.id: lost for call in opened.calls if (lost := _lost(call, opened.started, registry))}
-        answers = await answer_calls(run, registry, opened.calls, known=known, seen=opened.records)
+        answers = await answer_calls(run, registry, opened.calls, known=known)
         if answers.waiting:
-            return awaiting(answers.waiting)
+            return awaiting(answers.waiting, question=run.question is not None)
         run.tool_rounds += ran_tools(answers.records)
     if run.question is not None:
         return None
-    newest = await run.transcript.newest()
-    if newest is not None and newest.role == "assistant":
-        return Ending("completed", newest.text, "There was nothing left to do.")
-    run.question = await _last_question(run)
+    history = await run.transcript.history()
+    newest = history.recent(1)
+    if newest and newest[0].role == "assistant":
+        return Ending("completed", newest[0].text, "There was nothing left to do.")
+    run.question = _last_question(history)
     return None
 
 
@@ -62,7 +65,7 @@ def _lost(call: ToolCall, started: frozenset[str], registry: ToolRegistry) -> To
     return interrupted(call, tool, _DIED) if tool.effect == "write" else None
 
 
-async def _last_question(run: Run) -> Message | None:
+def _last_question(history: MessageHistory) -> Message | None:
     """What is being answered: the window keeps it in sight."""
-    asked = (await run.transcript.history()).by_role("user")
+    asked = history.by_role("user")
     return next((each for each in reversed(asked) if not each.text.startswith(FEEDBACK)), None)

@@ -13,7 +13,7 @@ from stage3_tools.dialect import Dialect, RequestParts
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution import Execution
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord
 
@@ -35,6 +35,9 @@ class Run:
     repeats: Repeats = field(default_factory=Repeats)
     shown: tuple[Message, ...] = ()
     last_content: str | None = None
+    seen: int = 0
+    """How many records of the journal are known: none of them begins or answers an open call of this run."""
+    over: bool = False
     _execution: Execution | None = None
     _untold: Exception | None = None
 
@@ -82,14 +85,17 @@ class Run:
         """How the calls of this run are executed."""
         if self._execution is None:
             info, options = await self.transcript.info(), self.options
-            always, always_results = self.deps.always.setdefault(self.transcript, (set(), set()))
+            origin = f"{info.id}\0{info.created.isoformat()}"
+            consent = self.deps.always.get(self.transcript)
+            if consent is None or consent.origin != origin:
+                consent = self.deps.always[self.transcript] = Consent(origin)
             self._execution = Execution(
                 session_id=info.id,
-                origin=f"{info.id}\0{info.created.isoformat()}",
+                origin=origin,
                 approve=options.approve,
                 approve_result=options.approve_result,
-                always=always,
-                always_results=always_results,
+                always=consent.calls,
+                always_results=consent.results,
                 cache=options.cache,
                 classify=options.classify,
                 error_text=options.error_text,
@@ -102,9 +108,11 @@ class Run:
         return self._execution
 
     async def _note_start(self, call: ToolCall) -> None:
-        await self.transcript.note(CallStartedRecord(call.id, call.name))
+        self.seen = await self.transcript.claim(CallStartedRecord(call.id, call.name), seen=self.seen)
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
+        if self.over:
+            return  # a tool that did not end when it was told to
         self.emit_safely(ToolProgressed(turn=self.turns, call=call, value=value))
 
     def _retried(self, call: ToolCall, error: ToolError, attempt: int) -> None:

@@ -24,10 +24,11 @@ async def unless_stopped(body: Awaitable[T], abort: asyncio.Event | None, second
     try:
         async with asyncio.timeout(seconds) as clock, _watching(abort, clock):
             others = _cancellations()
-            result = await body
-            if clock.expired():
-                await _too_late(others)
-            return result
+            try:
+                return await body
+            finally:
+                if clock.expired():
+                    await _too_late(others)
     except TimeoutError:
         if not clock.expired():
             raise  # the body's own

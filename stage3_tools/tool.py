@@ -41,7 +41,8 @@ class Tool:
         parse: Turns arguments that fit the schema into what `execute` is given; a ValueError refuses them.
         effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that did not
             end well is reported as "may have happened".
-        timeout: Seconds one try may take; None is 30.
+        timeout: Seconds one try may take; None is 30. A plain function that takes longer is no longer waited for,
+            but goes on, also beside its next try.
         retry: How often to try again after a failure that may pass; a number is the most retries. None leaves
             it to the kind of failure (`errors.RETRIES`). A write is never tried again.
         needs_approval: It is not run without somebody's consent; a function of the arguments says when.
@@ -76,6 +77,9 @@ class Tool:
             raise self._wrong(f"timeout is {self.timeout!r}; it must be above 0 seconds.")
         if self.parse is not None and not callable(self.parse):
             raise self._wrong(f"parse is {type(self.parse).__name__}, not a function.")
+        for name in ("parse", "needs_approval"):
+            if callable(given := getattr(self, name)) and is_async(given):
+                raise self._wrong(f"{name} is an async function, which nobody would await; give a plain one.")
         if not isinstance(self.metadata, Mapping):
             raise self._wrong(f"metadata is {type(self.metadata).__name__}, not a mapping.")
         if self.retry is not None:

@@ -8,12 +8,11 @@ Whatever happens, each call that was appended gets exactly one result: also when
 the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, ToolCall
-from stage3_tools.answers import Answers, answer_calls
+from stage3_tools.answers import Answers, answer_calls, ran_tools
 from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
 from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded, TurnStarted
 from stage3_tools.registry import ToolRegistry
@@ -54,11 +53,6 @@ class Turn:
     def ran_tools(self) -> bool:
         """Whether at least one tool was run, or its answer known; calls that were refused do not count."""
         return ran_tools(self.records)
-
-
-def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
-    """Whether any of these calls was run, or its answer known from an earlier run."""
-    return any(each.result.attempts or each.result.cached for each in records)
 
 
 async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
@@ -117,7 +111,7 @@ async def _carry_out(
     match reading:
         case Calls(message, repairs):
             message = await _with_ids(run, message)
-            await run.transcript.append(message)
+            run.seen = await run.transcript.append(message)
             decision = DecisionMade(turn=run.turns, text=text, calls=message.tool_calls, repairs=repairs)
             return await answer_calls(run, registry, message.tool_calls, decision)
         case FinalReply(message) if not message.text.strip():

@@ -76,14 +76,6 @@ async def test_notes_are_not_messages():
     assert (await transcript.history()).check_history() == []
 
 
-async def test_the_newest_message_is_the_one_that_is_shown_last():
-    transcript = Transcript.of([])
-    assert await transcript.newest() is None
-    await transcript.append(Message.user("hi"), ASKS)
-    await transcript.note(CallStartedRecord("a", "f"))
-    assert await transcript.newest() == ASKS
-
-
 async def test_of_a_session_that_is_not_there_nothing_is_known():
     with pytest.raises(SessionNotFound):
         await ContextEngine().transcript("nobody").open_calls()

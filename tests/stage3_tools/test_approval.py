@@ -96,7 +96,9 @@ async def test_an_edit_is_run_instead_and_the_model_is_told():
     files = Files()
     result = await result_of(files, saying(Edit({"path": "b.txt"})))
     assert files.deleted == ["b.txt"]
-    assert result.output == ('gone\nNote: a person changed the arguments of this call to {"path": "b.txt"}.')
+    assert result.output == "gone"
+    assert result.note == '\nNote: a person changed the arguments of this call to {"path": "b.txt"}.'
+    assert result.as_message(2).text.endswith(result.note)  # however much of the output is left out
 
 
 @pytest.mark.parametrize("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"], ids=repr)
@@ -270,3 +272,47 @@ async def test_an_edited_call_is_tried_again_with_the_edited_arguments():
         ToolRegistry(tool), CALL, Execution(approve=lambda request: Edit({"path": "b.txt"}))
     )
     assert seen == ["b.txt", "b.txt"]
+
+
+async def test_always_is_for_this_very_tool_and_not_for_another_that_gets_its_name():
+    first, second, approve = Files(), Files(), saying(Always(), False)
+    registry, execution = ToolRegistry(first.tool), Execution(approve=approve)
+    await execute_tool_call(registry, CALL, execution)
+    registry.unregister("delete")
+    registry.register(second.tool)
+    assert (await execute_tool_call(registry, CALL, execution)).status == "rejected"
+    assert second.deleted == []
+
+
+async def test_always_ends_with_its_session(conversation):
+    files, approve = Files(), saying(Always(), False)
+    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await talk.ask(approve=approve)
+    await talk.engine.delete_session("s")
+    await talk.engine.create_session("s")
+    await talk.ask(approve=approve)
+    assert files.deleted == ["a.txt"]
+
+
+@pytest.mark.parametrize("edit", [{1: 2}, {"path": {1, 2}}, {"path": float("nan")}], ids=repr)
+async def test_an_edit_that_json_has_no_form_for_is_not_run(edit):
+    anything = Tool("delete", "", None, lambda arguments: files.deleted.append(arguments))
+    files = Files()
+    execution = Execution(approve=lambda request: Edit(edit))
+    result = await execute_tool_call(ToolRegistry(anything), CALL, execution)
+    assert (files.deleted, result.error.kind) == ([], "validation")
+
+
+async def test_whoever_reviews_a_result_sees_the_arguments_as_they_were():
+    def grow(arguments):
+        arguments["to"].append("x")
+
+    tool, approve = Tool("delete", "", PARAMETERS, grow), saying(True)
+    call = ToolCall("c1", "delete", '{"path": "a", "to": []}')
+    await execute_tool_call(ToolRegistry(tool), call, Execution(approve_result=approve))
+    assert approve.asked[0].arguments == {"path": "a", "to": []}
+
+
+async def test_that_arguments_were_changed_is_also_told_with_a_rejected_result():
+    result = await result_of(Files(), saying(Edit({"path": "b.txt"})), approve_result=saying(Reject("No.")))
+    assert (result.status, "b.txt" in result.as_message().text) == ("result_rejected", True)

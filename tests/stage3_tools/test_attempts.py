@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 import stamina
 
@@ -135,3 +137,21 @@ async def test_an_error_says_how_long_to_wait(waits):
     asks = ToolError("network", "x", retryable=True, retry_delay=0.002)
     await Attempts(asks, asks).under(tool_of())
     assert waits == [0.002, 0.002]
+
+
+async def test_a_tool_that_makes_a_failure_of_its_cancellation_is_not_tried_again():
+    numbers = []
+
+    async def stubborn(number):
+        numbers.append(number)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise NETWORK from None
+
+    running = asyncio.create_task(with_retries(tool_of(), stubborn, lambda error, number: None))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(ToolError):
+        await running
+    assert numbers == [1]

@@ -126,7 +126,7 @@ async def test_a_note_for_one_call_is_not_kept_for_the_next():
     execution = Execution("s", cache=ResultCache(), screen=lambda call: next(notes))
     registry = ToolRegistry(counting())
     results = [await execute_tool_call(registry, ToolCall("c", "look", "{}"), execution) for _ in range(2)]
-    assert [each.output for each in results] == ['{"run":1} (first)', '{"run":1}']
+    assert [each.as_message().text for each in results] == ['{"run":1} (first)', '{"run":1}']
 
 
 async def test_a_tool_that_changes_what_it_was_given_does_not_confuse_the_cache():

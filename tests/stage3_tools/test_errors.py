@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pytest
 
 from stage3_tools import RegistrationError, Retry, ToolError
@@ -62,9 +65,18 @@ def test_a_registration_error_is_a_value_error():
 
 @pytest.mark.parametrize("seconds", [-1, float("nan")])
 def test_a_time_to_wait_that_is_none_is_refused(seconds):
-    with pytest.raises(ValueError, match="retry_delay is .*; it is a number of seconds, or None"):
+    with pytest.raises(ValueError, match=r"retry_delay is .*; it is a number of seconds, or None"):
         ToolError("network", "x", retry_delay=seconds)
 
 
 def test_an_exception_will_do_as_the_message():
     assert ToolError("execution", ValueError("no such city")).for_model == "Error (execution): no such city"
+
+
+def test_an_error_survives_the_way_to_another_process():
+    own = ToolError(
+        "network", "x", retryable=True, retry_delay=2.0, max_retries=1, hint="h", details={"a": 1}
+    )
+    again = pickle.loads(pickle.dumps(own))
+    assert vars(again) == vars(own)
+    assert copy.copy(own).for_model == own.for_model

@@ -248,11 +248,11 @@ async def test_what_is_screened_out_is_not_looked_up_and_a_note_goes_along_with_
 
     execution, registry = Execution(screen=screen), ToolRegistry(tool_that("ok"))
     results = [await execute_tool_call(registry, replace(CALL, name=name), execution) for name in "fgh"]
-    assert results[0].output == "ok (noted)"
+    assert results[0].as_message().text == "ok (noted)"
     assert (results[1].output, results[1].status) == ("Error (interrupted): Too late.", "interrupted")
-    assert results[2].output.endswith("Available tools: f. (noted)")
+    assert results[2].as_message().text.endswith("Available tools: f. (noted)")
     parts = await execute_tool_call(ToolRegistry(tool_that(TextPart("ok"))), CALL, execution)
-    assert parts.output == (TextPart("ok"), TextPart(" (noted)"))
+    assert parts.as_message().content == (TextPart("ok"), TextPart(" (noted)"))
 
 
 # ---- what a tool may know of its call ---------------------------------------------------------------------
@@ -319,3 +319,33 @@ async def test_a_plain_function_whose_time_is_over_is_told_that_nobody_waits_any
     result = await result_of(Tool("f", "", None, slow, effect="read", timeout=0.01, retry=0))
     assert result.error.kind == "timeout"
     assert stopped.wait(5)
+
+
+class Panic(BaseException):
+    """As libraries of other languages raise it."""
+
+
+@pytest.mark.parametrize(
+    "raised", [Panic("x"), SystemExit(3), BaseExceptionGroup("g", [Panic("x"), Panic("y")])], ids=repr
+)
+async def test_whatever_a_tool_raises_is_a_result(raised):
+    result = await result_of(tool_that(raised, "read"))
+    assert (result.status, result.error.kind) == ("error", "execution")
+
+
+@pytest.mark.parametrize(
+    "raised", [Panic("x"), SystemExit(3), ValueError("y" * 9000)], ids=["panic", "exit", "long"]
+)
+async def test_whatever_a_parser_raises_is_a_refusal_of_reasonable_length(raised):
+    def parse(arguments):
+        raise raised
+
+    result = await result_of(Tool("f", "", None, print, parse=parse))
+    assert (result.error.kind, result.attempts) == ("validation", 0)
+    assert len(result.output) < 2100
+
+
+async def test_a_tool_that_rejects_a_call_itself_says_the_same_as_a_person():
+    result = await result_of(tool_that(ToolError("rejected", "Not on Sundays.")))
+    assert (result.status, result.attempts) == ("rejected", 1)
+    assert result.output == '{"status": "rejected", "message": "Not on Sundays."}'

@@ -47,7 +47,7 @@ def without_time(event):
 
 
 def outputs(result):
-    return [record.result.output for record in result.history]
+    return [record.result.as_message().text for record in result.history]
 
 
 def with_tools(seen):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stage0_gateway import ChatResponse, Message
+from stage0_gateway import ChatResponse, Message, ToolCall
 from stage3_tools import RunLimits, Tool
 
 ASKS = '{"tool": "f", "arguments": {}}'
@@ -149,3 +149,35 @@ async def test_a_reply_that_came_in_time_counts_though_the_abort_came_with_it(co
     result = await conversation(chat=chat).ask(abort=abort)
     assert result.status in ("completed", "aborted")
     assert (result.reply == "done") == (result.status == "completed")
+
+
+async def test_the_rounds_of_a_stopped_run_are_counted_and_a_tool_that_goes_on_is_not_heard(conversation):
+    held, abort, contexts = Held(), asyncio.Event(), []
+
+    async def work(arguments, context):
+        contexts.append(context)
+        await held.wait()
+
+    talk = conversation([ASKS], Tool("f", "", None, work))
+    result = await stopped_when(held, talk, abort)
+    contexts[0].progress("still here")
+    assert (result.tool_rounds, talk.events[-1].name) == (1, "loop_end")
+
+
+async def test_a_call_that_was_never_told_has_no_result_told(conversation, native):
+    abort = asyncio.Event()
+    calls = [ToolCall("a", "f"), ToolCall("b", "f")]
+
+    async def thinking(request):
+        abort.set()
+        await asyncio.Event().wait()
+
+    replies = iter([ChatResponse(Message.assistant("", calls), "tool_calls")])
+
+    async def answer(messages, **settings):
+        return next(replies)
+
+    talk = conversation((), Tool("f", "", None, lambda arguments: "ok"), chat=answer)
+    await talk.ask(abort=abort, approve=thinking, dialect=native)
+    assert [event.name for event in talk.events][2:] == ["tool_call", "tool_result", "loop_end"]
+    assert await talk.problems() == []

@@ -6,6 +6,7 @@ import pytest
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools import ToolLoopDeps, ToolLoopOptions, ToolRegistry
+from stage3_tools.options import Consent
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,15 @@ def test_an_unknown_option_is_an_error_and_not_ignored():
 async def test_what_is_always_approved_is_forgotten_with_its_session():
     deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
     transcript = Transcript.of([])
-    deps.always[transcript] = ({"f"}, set())
+    deps.always[transcript] = Consent("s")
     gone = weakref.ref(transcript)
     del transcript
     gc.collect()
     assert (gone(), len(deps.always)) == (None, 0)
+
+
+def test_an_async_listener_that_nobody_would_await_is_refused():
+    async def listen(event): ...
+
+    with pytest.raises(ValueError, match="on_event is an async function"):
+        ToolLoopOptions(on_event=listen)

@@ -1,11 +1,11 @@
 import pytest
 
-from stage0_gateway import TextPart, ToolCall
+from stage0_gateway import ToolCall
 from stage2_output import Repair
 from stage3_tools import Tool, ToolError, ToolResult
 from stage3_tools.arguments import Arguments
 from stage3_tools.execution import ReadyCall
-from stage3_tools.outcome import MAY_HAVE_HAPPENED, completed, failed, interrupted, noted, status_after
+from stage3_tools.outcome import MAY_HAVE_HAPPENED, completed, failed, interrupted, status_after
 
 CALL = ToolCall("c1", "f", "{}")
 
@@ -89,14 +89,7 @@ def test_a_write_that_failed_may_have_happened_unless_somebody_says_how(effect, 
 
 def test_a_completed_call_carries_what_had_to_be_mended():
     repairs = (Repair("trailing_comma", 3),)
-    ready = ReadyCall(CALL, tool_of("read"), Arguments({}, {}, repairs))
+    ready = ReadyCall(CALL, tool_of("read"), Arguments({}, "{}", repairs))
     assert completed(ready, "ok", {"n": 1}, attempts=1, duration=2.0, cached=True) == ToolResult(
         "c1", "f", "ok", {"n": 1}, duration=2.0, attempts=1, cached=True, repairs=repairs
     )
-
-
-def test_a_note_stands_behind_what_the_tool_said():
-    text, parts = ToolResult("c1", "f", "ok"), ToolResult("c1", "f", (TextPart("ok"),))
-    assert noted(text, "").output == "ok"
-    assert noted(text, " Mind.").output == "ok Mind."
-    assert noted(parts, " Mind.").output == (TextPart("ok"), TextPart(" Mind."))

@@ -64,4 +64,5 @@ async def test_the_note_stands_behind_a_result_of_parts_too():
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(look))
         result = await run_tool_loop(deps, await context.create_session(), "Look three times.")
     note = TextPart("\nNote: this is call 3 in a row with the same arguments.")
-    assert [record.result.output for record in result.history] == [(picture,), (picture,), (picture, note)]
+    told = [record.result.as_message().content for record in result.history]
+    assert told == [(picture,), (picture,), (picture, note)]

@@ -1,11 +1,12 @@
 """Runs that are gone on with: after somebody could say, and after a process died."""
 
+import asyncio
 import shutil
 
 import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
-from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, SqliteStore
+from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, SessionConflict, SqliteStore
 from stage2_output import OutputController
 from stage3_tools import (
     Approve,
@@ -137,7 +138,8 @@ async def test_whoever_asks_something_else_lets_it_go_and_the_model_is_told(worl
     await waiting(world)
     result = await world.run("Fine.", question="Never mind.")
     assert (result.reply, world.did) == ("Fine.", [])
-    said = "Error (interrupted): This call waited for approval, and the conversation went on without. It was not run."
+    why = "The conversation went on without the approval that was waited for. This call was not run."
+    said = f"Error (interrupted): {why}"
     assert await world.results() == [("a", said), ("b", said)]
     assert await world.problems() == []
 
@@ -235,3 +237,49 @@ async def test_without_a_question_a_run_can_only_be_resumed(world):
         ValueError, match=r"There is no question\. To go on with what there is, say resume=True"
     ):
         await world.run()
+
+
+async def test_the_question_is_not_asked_again_when_a_run_is_resumed(world):
+    await waiting(world)
+    await world.run("Sent.", resume=True, approve=lambda request: True)
+    assert [each.text for each in await world.history() if each.role == "user"] == ["Write to Ann."]
+
+
+async def test_a_question_that_could_not_be_asked_is_said_to_be_left(world):
+    await waiting(world)
+    result = await world.run(question="And say hello.", resume=True)
+    assert result.status_reason.endswith("The question was not asked.")
+    assert [each.text for each in await world.history() if each.role == "user"] == ["Write to Ann."]
+
+
+async def test_of_two_who_go_on_with_the_same_calls_each_tool_is_run_by_one(world):
+    """One process is still at it when another takes it for dead."""
+    await world.left_by_a_dead_process(Message.assistant("", [ToolCall("a", "put"), ToolCall("b", "put")]))
+    asked = asyncio.Event()
+
+    async def slow(request):
+        asked.set()
+        await done.wait()
+        return True
+
+    done = asyncio.Event()
+    first = asyncio.create_task(world.run(resume=True, approve=slow))
+    await asked.wait()
+    second = await world.run("So.", resume=True, approve=lambda request: True)
+    done.set()
+    with pytest.raises(SessionConflict, match="Somebody else goes on with these calls"):
+        await first
+    assert (second.reply, sorted(world.did)) == ("So.", ["put", "put"])
+    assert await world.problems() == []
+
+
+async def test_whoever_writes_something_else_meanwhile_is_no_rival(world):
+    await waiting(world)
+    engine = ContextEngine(store=world.store)
+
+    async def approve(request):
+        await engine.variables.put("s", "a note")
+        return True
+
+    assert (await world.run("Sent.", resume=True, approve=approve)).reply == "Sent."
+    assert sorted(world.did) == ["look", "send"]

@@ -311,3 +311,11 @@ def test_a_generator_is_refused_with_what_to_do_instead(execute):
     assert str(caught.value) == (
         "f: it yields. A tool returns one value: return a list, and report on the way with context.progress(…)."
     )
+
+
+@pytest.mark.parametrize("name", ["parse", "needs_approval"])
+def test_an_async_function_that_nobody_would_await_is_refused(name):
+    async def later(arguments): ...
+
+    with pytest.raises(RegistrationError, match=f"f: {name} is an async function"):
+        Tool("f", "", None, print, **{name: later})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatResponse, Message, ToolCall
-from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, MessageRecord
+from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, MessageRecord, SessionConflict
 from stage2_output import OutputController
 from stage3_tools import Execution, ResultCache, Retry, RunLimits, Tool, ToolError, ToolRegistry
 from stage3_tools.approval import Always, Edit, Reject
@@ -279,5 +279,7 @@ async def test_a_write_that_runs_when_another_process_resumes_is_not_run_again()
     await begun.wait()
     second = await run_tool_loop(deps([tool], store=store), "s", None, options(), resume=True)
     go_on.set()
-    await first
+    with pytest.raises(SessionConflict):
+        await first
     assert (pay.acted, second.history[0].result.status) == (1, "unknown_effect")
+    assert (await ContextEngine(store=store).history("s")).check_history() == []
