@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING
 
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
+from stage1_context.claims import Claims
 from stage1_context.engine import ContextEngine
 from stage1_context.errors import (
     ContextError,
@@ -92,6 +93,7 @@ __all__ = [
     "Calibration",
     "CallFinishedRecord",
     "CallStartedRecord",
+    "Claims",
     "ClearingRecord",
     "Compaction",
     "ContextEngine",

@@ -4,7 +4,8 @@ Two processes may go on with the same session, such as one that is still at it a
 comes second is told, and neither runs the tool again nor adds a second result. Used by `transcript`.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -35,33 +36,48 @@ def calls_of(record: Record) -> set[str]:
     return set()
 
 
-async def claim(
-    store: SessionStore, session_id: str, write: Write, records: Iterable[ClaimRecord], seen: int, skip: bool
-) -> int:
-    """Add records, unless somebody else has written about their calls; returns how many there are then.
+class Claims:
+    """What one run writes about the calls of a message.
 
     Args:
         store: Where the journal is.
         session_id: Which journal.
         write: Adds records, if there are as many as expected.
-        records: All or none of them are added.
-        seen: How many records the writer knows.
-        skip: Leave out what is about calls that somebody else has taken.
-
-    Raises:
-        SessionConflict: Somebody else has taken one of the calls; nothing was added.
+        seen: How many records there were when the calls were nobody's yet.
     """
-    left = list(records)
-    while left:
-        with suppress(SessionConflict):  # there is something new: look whether it is about these calls
-            return await write(*left, expected=seen)
-        news = await store.read(session_id, seen)
-        taken = set().union(*(calls_of(record) for _, record in news))
-        seen += len(news)
-        free = [each for each in left if not calls_of(each) & taken]
-        if len(free) < len(left) and not skip:
+
+    def __init__(self, store: SessionStore, session_id: str, write: Write, seen: int) -> None:
+        self._store, self._session_id, self._write = store, session_id, write
+        self._seen = seen
+        self._taken = set[str]()
+        self._one_at_a_time = asyncio.Lock()  # so that whatever is new was written by somebody else
+
+    async def add(self, *records: ClaimRecord, skip: bool = False) -> None:
+        """Add that calls begin, or their results: all, or none where somebody else has taken one of the calls.
+
+        Args:
+            records: What to add.
+            skip: Leave out what is about calls that are taken, instead.
+
+        Raises:
+            SessionConflict: A call is taken; nothing was added.
+        """
+        async with self._one_at_a_time:
+            while left := self._free(records, skip):
+                with suppress(SessionConflict):
+                    self._seen = await self._write(*left, expected=self._seen)
+                    return
+                await self._look()
+
+    async def _look(self) -> None:
+        news = await self._store.read(self._session_id, self._seen)
+        self._taken.update(*(calls_of(record) for _, record in news))
+        self._seen += len(news)
+
+    def _free(self, records: Sequence[ClaimRecord], skip: bool) -> list[ClaimRecord]:
+        free = [each for each in records if not calls_of(each) & self._taken]
+        if len(free) < len(records) and not skip:
             raise SessionConflict(
                 "Somebody else goes on with these calls: they were begun or answered elsewhere."
             )
-        left = free
-    return seen
+        return free

@@ -12,7 +12,7 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.claims import ClaimRecord, claim
+from stage1_context.claims import Claims
 from stage1_context.concurrency import Locks, to_its_end
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
@@ -110,13 +110,9 @@ class Transcript:
         """Add what happened to calls: begun, ended, waiting for consent. No message is shown for it."""
         return await self._write(*records)
 
-    async def claim(self, *records: ClaimRecord, seen: int, skip: bool = False) -> int:
-        """Add that calls begin, or their results, unless somebody else has done so behind the first `seen` records.
-
-        Raises:
-            SessionConflict: Somebody has, and `skip` does not say to leave such calls out; nothing was added.
-        """
-        return await claim(self._store, self._session_id, self._write, records, seen, skip)
+    def claims(self, seen: int) -> Claims:
+        """For whoever runs calls that were nobody's when the journal had so many records: as the only one."""
+        return Claims(self._store, self._session_id, self._write, seen)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
         writing = self._store.append(self._session_id, *records, expected=expected)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stage0_gateway import ToolCall
-from stage1_context import ApprovalPendingRecord, MessageRecord, SessionConflict
+from stage1_context import ApprovalPendingRecord, Claims, MessageRecord, SessionConflict
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
 from stage3_tools.execution import WaitingCall
@@ -41,8 +41,9 @@ async def answer_calls(
     run: Run,
     registry: ToolRegistry,
     calls: Sequence[ToolCall],
-    decision: DecisionMade | None = None,
     *,
+    seen: int,
+    decision: DecisionMade | None = None,
     known: Mapping[str, ToolResult] | None = None,
 ) -> Answers:
     """Run the calls and add their results to the history.
@@ -51,6 +52,7 @@ async def answer_calls(
         run: The run they belong to.
         registry: The tools.
         calls: Calls of the newest message, each with an id of its own.
+        seen: How many records the journal had when nobody had begun them yet.
         decision: To be told first; None where it was told in another run.
         known: Results that are there already, by call id.
 
@@ -58,7 +60,8 @@ async def answer_calls(
         SessionConflict: Somebody else answers them.
         Exception: What a listener or an approver raises. Every call has its result then, too.
     """
-    book, most = _Book(run, calls), run.options.max_parallel_tools
+    claims = run.claims = run.transcript.claims(seen)
+    book, most = _Book(run, calls, claims), run.options.max_parallel_tools
     batch = Batch(registry, calls, await run.execution(), max_parallel=most, known=known)
     try:
         if decision is not None:
@@ -80,8 +83,9 @@ async def answer_calls(
 class _Book:
     """Where it is written what became of each call."""
 
-    def __init__(self, run: Run, calls: Sequence[ToolCall]) -> None:
+    def __init__(self, run: Run, calls: Sequence[ToolCall], claims: Claims) -> None:
         self.records: list[ToolCallRecord] = []
+        self._claims = claims
         self._run = run
         self._calls = calls
         self._started: list[float] = []
@@ -119,8 +123,7 @@ class _Book:
 
     async def _write(self, *results: ToolResult, skip: bool = False) -> None:
         messages = [each.as_message(self._run.options.max_result_chars) for each in results]
-        records = map(MessageRecord, messages)
-        self._run.seen = await self._run.transcript.claim(*records, seen=self._run.seen, skip=skip)
+        await self._claims.add(*map(MessageRecord, messages), skip=skip)
 
     def _record(self, place: int, result: ToolResult) -> ToolAnswered:
         call, now = self._calls[place], time.time()

@@ -30,9 +30,8 @@ async def go_on(run: Run) -> Ending | None:
     registry = run.deps.tool_registry
     opened = await run.transcript.open_calls()
     if opened is not None:
-        run.seen = opened.records
         known = {call.id: lost for call in opened.calls if (lost := _lost(call, opened.started, registry))}
-        answers = await answer_calls(run, registry, opened.calls, known=known)
+        answers = await answer_calls(run, registry, opened.calls, seen=opened.records, known=known)
         if answers.waiting:
             return awaiting(answers.waiting, question=run.question is not None)
         run.tool_rounds += ran_tools(answers.records)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
-from stage1_context import CallStartedRecord, Transcript
+from stage1_context import CallStartedRecord, Claims, Transcript
 from stage3_tools.dialect import Dialect, RequestParts
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
@@ -35,8 +35,8 @@ class Run:
     repeats: Repeats = field(default_factory=Repeats)
     shown: tuple[Message, ...] = ()
     last_content: str | None = None
-    seen: int = 0
-    """How many records of the journal are known: none of them begins or answers an open call of this run."""
+    claims: Claims | None = None
+    """What is written about the calls that are being run."""
     over: bool = False
     _execution: Execution | None = None
     _untold: Exception | None = None
@@ -108,7 +108,8 @@ class Run:
         return self._execution
 
     async def _note_start(self, call: ToolCall) -> None:
-        self.seen = await self.transcript.claim(CallStartedRecord(call.id, call.name), seen=self.seen)
+        if self.claims is not None:
+            await self.claims.add(CallStartedRecord(call.id, call.name))
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
         if self.over:

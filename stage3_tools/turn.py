@@ -111,9 +111,9 @@ async def _carry_out(
     match reading:
         case Calls(message, repairs):
             message = await _with_ids(run, message)
-            run.seen = await run.transcript.append(message)
+            seen = await run.transcript.append(message)
             decision = DecisionMade(turn=run.turns, text=text, calls=message.tool_calls, repairs=repairs)
-            return await answer_calls(run, registry, message.tool_calls, decision)
+            return await answer_calls(run, registry, message.tool_calls, seen=seen, decision=decision)
         case FinalReply(message) if not message.text.strip():
             await run.transcript.append(Message.user(FEEDBACK + _EMPTY))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))

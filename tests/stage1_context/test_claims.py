@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from stage0_gateway import Message, ToolCall
@@ -6,6 +8,7 @@ from stage1_context import (
     MessageRecord,
     RepairRecord,
     SessionConflict,
+    SqliteStore,
     Transcript,
     VariableRecord,
 )
@@ -41,32 +44,51 @@ def test_what_a_record_says_of_calls(record, calls):
 
 
 async def test_what_nobody_else_has_written_is_added(transcript):
-    seen = await transcript.claim(A, seen=2)
-    assert await transcript.claim(B, result_of("a"), seen=seen) == 5
+    claims = transcript.claims(2)
+    await claims.add(A)
+    await claims.add(B, result_of("a"))
+    assert (await transcript.info()).records == 5
 
 
 @pytest.mark.parametrize("rival", [A, result_of("a"), RepairRecord(((1, Message.tool("stopped", "a")),))])
 @pytest.mark.parametrize("claimed", [A, result_of("a")], ids=["begin", "answer"])
 async def test_whoever_comes_second_is_told_and_adds_nothing(transcript, rival, claimed):
-    store = transcript._store
-    await store.append("", rival)
-    with pytest.raises(SessionConflict, match="Somebody else goes on with these calls"):
-        await transcript.claim(claimed, seen=2)
-    assert (await store.info("")).records == 3
+    claims = transcript.claims(2)
+    await transcript._store.append("", rival)
+    for _ in range(2):
+        with pytest.raises(SessionConflict, match="Somebody else goes on with these calls"):
+            await claims.add(claimed, B)
+    assert (await transcript.info()).records == 3
 
 
-async def test_what_is_about_something_else_is_no_rival(transcript):
+async def test_what_is_about_something_else_is_no_rival_and_not_forgotten(transcript):
+    claims = transcript.claims(2)
     await transcript._store.append("", B, VariableRecord(1), MessageRecord(Message.user("hi")))
-    assert await transcript.claim(A, seen=2) == 6
+    await claims.add(A)
+    with pytest.raises(SessionConflict):
+        await claims.add(B)
+    assert (await transcript.info()).records == 6
 
 
 async def test_what_others_have_taken_may_be_left_out(transcript):
+    claims = transcript.claims(2)
     await transcript._store.append("", result_of("a", "theirs"))
-    assert await transcript.claim(result_of("a"), result_of("b"), seen=2, skip=True) == 4
-    assert [each.text for each in await transcript.history()][2:] == ["theirs", "ok"]
-    assert await transcript.claim(result_of("a"), seen=2, skip=True) == 4
+    await claims.add(result_of("a"), result_of("b"), skip=True)
+    await claims.add(result_of("a"), skip=True)
+    assert [each.text for each in list(await transcript.history())[2:]] == ["theirs", "ok"]
 
 
-async def test_what_the_writer_knows_does_not_count(transcript):
-    seen = await transcript.claim(A, seen=2)
-    assert await transcript.claim(A, seen=seen) == 4
+async def test_what_was_written_before_does_not_count(transcript):
+    await transcript._store.append("", A)
+    await transcript.claims(3).add(A)
+    assert (await transcript.info()).records == 4
+
+
+async def test_what_one_run_writes_at_once_is_no_rival_of_itself(tmp_path):
+    store = SqliteStore(tmp_path / "sessions.db")
+    await store.create("s")
+    claims, ids = Transcript(store, "s").claims(0), [f"c{number}" for number in range(20)]
+    await asyncio.gather(*(claims.add(CallStartedRecord(each, "f")) for each in ids))
+    await asyncio.gather(*(claims.add(result_of(each)) for each in ids))
+    assert (await store.info("s")).records == 40
+    await store.aclose()

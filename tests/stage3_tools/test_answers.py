@@ -34,7 +34,7 @@ class Answering:
         self.run = Run(deps, transcript, given, turns=1)
 
     async def __call__(self, **rest):
-        return await answer_calls(self.run, self.registry, self.calls, **rest)
+        return await answer_calls(self.run, self.registry, self.calls, seen=2, **rest)
 
     @property
     def told(self):
