@@ -64,6 +64,10 @@ async def run_tool_loop(
     await obey()  # who was cancelled while the reply was written sees it here, and nobody later
     run.over = True
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
+    return _result(run, ending, time.perf_counter() - started)
+
+
+def _result(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
     return ToolLoopResult(
         reply=ending.reply,
         status=ending.status,
@@ -74,7 +78,7 @@ async def run_tool_loop(
         cost=run.cost,
         history=tuple(run.records),
         messages=run.shown,
-        stats=LoopStats(run.turns, len(run.records), time.perf_counter() - started),
+        stats=LoopStats(run.turns, len(run.records), seconds),
         pending_approvals=ending.waiting,
     )
 
