@@ -99,7 +99,9 @@ class Surroundings:
         return False
 
 
-_LABEL = re.compile(r"[ \t]*+([\w+#.-]++)[^\n{\[]*+\n")
+_LABEL = re.compile(
+    r"[ \t]*+([\w+#.-]++)[^\n{\[]{0,200}+\n"
+)  # a label is short: many fences may stand in one line
 _FOR_JSON = ("json", "json5", "jsonc", "jsonl", "ndjson")
 _CLOSING = re.compile(r"</(?:think(?:ing)?|thoughts?|reasoning)>", re.IGNORECASE)
 
