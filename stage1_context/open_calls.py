@@ -20,7 +20,7 @@ class OpenCalls:
         calls: The calls without a result, in order.
         started: Ids of those that were begun; such a one may have done its work.
         pending: Ids of those that wait for consent and were not begun.
-        records: How many records the journal had then; whoever goes on with the calls writes behind no more.
+        records: How many records the journal had then: whoever goes on with the calls claims them from there.
     """
 
     message: Message

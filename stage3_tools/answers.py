@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stage0_gateway import ToolCall
-from stage1_context import ApprovalPendingRecord, Claims, MessageRecord, SessionConflict
+from stage1_context import ApprovalPendingRecord, Claims, MessageRecord
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
 from stage3_tools.execution import WaitingCall
@@ -57,7 +57,8 @@ async def answer_calls(
         known: Results that are there already, by call id.
 
     Raises:
-        SessionConflict: Somebody else answers them.
+        SessionConflict: Somebody else answers them: what was begun here has its result, unless theirs was first;
+            the rest is theirs.
         Exception: What a listener or an approver raises. Every call has its result then, too.
     """
     claims = run.claims = run.transcript.claims(seen)
@@ -70,10 +71,10 @@ async def answer_calls(
         if waiting := batch.waiting:
             return await book.wait(waiting)
         await batch.run(book.enter)
-    except BaseException as stopped:
+    except BaseException:
         done, results = len(book.records), await batch.stop()
         left = [*range(done, len(calls))]
-        if isinstance(stopped, SessionConflict):  # what was not begun here is somebody else's to answer
+        if claims.lost:  # what was not begun here is somebody else's to answer
             left = [place for place in left if batch.has_begun(place)]
         await book.close({place: results[place] for place in left})
         raise

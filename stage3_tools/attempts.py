@@ -3,8 +3,9 @@
     read, idempotent   the first try at once; then, after a failure that may pass, with growing waits
     write              once, whatever happens
 
-How often and how long is said by the tool, the error, or the kind of failure, in this order. Waiting, backoff and
-jitter are the `stamina` library's. Knows one tool at a time; used by the executor.
+Whether it may pass the error says; how often to try: the tool, the error, its kind, in this order; how long to wait
+before: the error, the tool, its kind. Waiting, backoff and jitter are the `stamina` library's. Knows one tool at a
+time; used by the executor.
 """
 
 import asyncio

@@ -7,7 +7,7 @@
     results    a ─▶ b ─▶ c ─▶ d        whatever finished first
 
 One failing call costs its siblings nothing, and each call has exactly one result, also when everything is stopped
-in the middle. Knows no history and no events: `turn.py` writes down what comes out here.
+in the middle. Knows no history and no events: `answers.py` writes down what comes out here.
 """
 
 import asyncio
@@ -129,9 +129,10 @@ class Batch:
         if place.ending is not None:
             raise place.ending
         if place.task.cancelled():  # not by us, who would not wait here any more
-            place.result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
+            result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
         else:
-            place.result = await review(place.ready, place.task.result(), self._execution)
+            result = await review(place.ready, place.task.result(), self._execution)
+        place.result = replace(result, note=place.ready.note)
         return place.result
 
     async def stop(self) -> list[ToolResult]:

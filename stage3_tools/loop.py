@@ -50,7 +50,7 @@ async def run_tool_loop(
     Raises:
         GatewayError: The model could not be asked. The history is sound and the question stands in it.
         SessionNotFound: There is no such session.
-        SessionConflict: Somebody else keeps writing to the session; the question was not added.
+        SessionConflict: Somebody else goes on with the session; what was written until then is in the history.
         WindowTooSmall: The question, or a call with its result, does not fit into the window.
         ValueError: The question is no user message.
         RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.

@@ -88,7 +88,7 @@ class ToolLoopOptions:
         approve: Asked about each call before anything of its turn is run; see `approval`. None asks nobody, and a
             tool that needs approval ends the run with the status "awaiting_approval".
         approve_result: Asked about each result before the model sees it.
-        abort: Stops the run when it is set, with the status "aborted".
+        abort: Stops the run when it is set, with the status "aborted". An event belongs to one event loop.
         limits: The most the run may use.
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.

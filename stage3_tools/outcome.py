@@ -9,10 +9,8 @@ from typing import Any
 from stage0_gateway import ToolCall
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import ReadyCall
-from stage3_tools.result import Output, ResultStatus, ToolResult
+from stage3_tools.result import MAY_HAVE_HAPPENED, Output, ResultStatus, ToolResult
 from stage3_tools.tool import Tool
-
-MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you ask for it again."
 
 _CUT_OFF = ("timeout", "network", "interrupted", "unknown")
 _OWN_STATUS: dict[str, ResultStatus] = {
@@ -102,4 +100,4 @@ def status_after(tool: Tool, error: ToolError, *, named: bool) -> ResultStatus:
     """
     if tool.effect == "write" and (error.kind in _CUT_OFF or not named):
         return "unknown_effect"
-    return "rejected" if error.kind == "rejected" else "error"
+    return _OWN_STATUS.get(error.kind, "error") if error.kind != "interrupted" else "error"

@@ -18,6 +18,8 @@ from stage3_tools.errors import ToolError
 ResultStatus = Literal["completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"]
 Output = str | tuple[Part, ...]
 
+MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you ask for it again."
+
 _PARTS = frozenset(get_args(Part))
 
 
@@ -74,6 +76,8 @@ class ToolResult:
             max_chars: The most characters of text that the model is shown; None shows all.
         """
         output = self.output if max_chars is None else shortened(self.output, max_chars)
+        if output is not self.output and self.status == "unknown_effect" and isinstance(output, str):
+            output += f"\n{MAY_HAVE_HAPPENED}"  # it stood at the end, which was cut off
         if self.note:
             output = output + self.note if isinstance(output, str) else (*output, TextPart(self.note))
         return Message.tool(output, self.call_id, is_error=self.is_error, name=self.name)

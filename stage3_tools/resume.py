@@ -7,7 +7,7 @@ have happened. Used by the loop.
 """
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import MessageHistory
+from stage1_context import MessageHistory, MessageRecord
 from stage3_tools.answers import answer_calls, ran_tools
 from stage3_tools.ending import Ending, awaiting
 from stage3_tools.errors import ToolError
@@ -50,7 +50,8 @@ async def let_go(run: Run) -> None:
     opened = await run.transcript.open_calls()
     if opened is not None and opened.pending and not opened.started:
         error = ToolError("interrupted", _NOT_APPROVED)
-        await run.transcript.append(*(failed(call, error).as_message() for call in opened.calls))
+        results = (failed(call, error).as_message() for call in opened.calls)
+        await run.transcript.claims(opened.records).add(*map(MessageRecord, results))
     await run.transcript.close_open_calls()
 
 

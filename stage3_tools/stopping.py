@@ -61,8 +61,16 @@ async def _watching(abort: asyncio.Event | None, clock: asyncio.Timeout) -> Asyn
         with suppress(RuntimeError):  # the time is over already
             clock.reschedule(asyncio.get_running_loop().time())
 
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            with suppress(RuntimeError):
+                clock.reschedule(asyncio.get_running_loop().time())
+
     watching = asyncio.create_task(watch())
+    watching.add_done_callback(ended)
     try:
         yield
     finally:
+        if watching.done() and not watching.cancelled():
+            watching.result()  # raises where the event belongs to another event loop
         watching.cancel()

@@ -5,10 +5,12 @@ import pytest
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
     CallStartedRecord,
+    MemoryStore,
     MessageRecord,
     RepairRecord,
     SessionConflict,
     SqliteStore,
+    StoreFailed,
     Transcript,
     VariableRecord,
 )
@@ -92,3 +94,60 @@ async def test_what_one_run_writes_at_once_is_no_rival_of_itself(tmp_path):
     await asyncio.gather(*(claims.add(result_of(each)) for each in ids))
     assert (await store.info("s")).records == 40
     await store.aclose()
+
+
+async def test_whoever_has_met_a_rival_begins_nothing_more(transcript):
+    claims = transcript.claims(2)
+    await transcript._store.append("", A)
+    with pytest.raises(SessionConflict):
+        await claims.add(A)
+    with pytest.raises(SessionConflict):
+        await claims.add(B)
+    await claims.add(result_of("b"), skip=True)  # what was begun before is still answered
+    assert (claims.lost, (await transcript.info()).records) == (True, 4)
+
+
+class Breaking(MemoryStore):
+    """Writes what it is given, and then the line breaks, once."""
+
+    broken = False
+
+    async def append(self, session_id, *records, expected=None):
+        count = await super().append(session_id, *records, expected=expected)
+        if not self.broken:
+            self.broken = True
+            raise StoreFailed("the line broke")
+        return count
+
+
+async def test_what_was_written_though_the_store_failed_is_no_rival():
+    store = Breaking({"s": ()})
+    claims = Transcript(store, "s").claims(0)
+    with pytest.raises(StoreFailed):
+        await claims.add(A)
+    await claims.add(result_of("a"))
+    assert (await store.info("s")).records == 2
+
+
+class Slow(MemoryStore):
+    """Takes a moment for everything."""
+
+    async def append(self, session_id, *records, expected=None):
+        await asyncio.sleep(0)
+        return await super().append(session_id, *records, expected=expected)
+
+    async def read(self, *args, **rest):
+        await asyncio.sleep(0)
+        return await super().read(*args, **rest)
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_what_was_begun_to_be_added_is_added_however_often_somebody_cancels(steps):
+    store = Slow({"s": (VariableRecord(1),)})
+    adding = asyncio.create_task(Transcript(store, "s").claims(0).add(A))
+    await asyncio.sleep(0)
+    for _ in range(steps):
+        adding.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait({adding})
+    assert (await store.info("s")).records == 2

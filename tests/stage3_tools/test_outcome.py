@@ -93,3 +93,9 @@ def test_a_completed_call_carries_what_had_to_be_mended():
     assert completed(ready, "ok", {"n": 1}, attempts=1, duration=2.0, cached=True) == ToolResult(
         "c1", "f", "ok", {"n": 1}, duration=2.0, attempts=1, cached=True, repairs=repairs
     )
+
+
+def test_that_something_may_have_happened_is_told_however_much_of_the_text_is_left_out():
+    result = failed(CALL, ToolError("network", "x" * 500), "unknown_effect")
+    assert result.as_message(30).text.endswith(MAY_HAVE_HAPPENED)
+    assert result.as_message().text.count(MAY_HAVE_HAPPENED) == 1

@@ -6,7 +6,13 @@ import shutil
 import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
-from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, SessionConflict, SqliteStore
+from stage1_context import (
+    CallStartedRecord,
+    ContextEngine,
+    MemoryStore,
+    SessionConflict,
+    SqliteStore,
+)
 from stage2_output import OutputController
 from stage3_tools import (
     Approve,
@@ -283,3 +289,20 @@ async def test_whoever_writes_something_else_meanwhile_is_no_rival(world):
 
     assert (await world.run("Sent.", resume=True, approve=approve)).reply == "Sent."
     assert sorted(world.did) == ["look", "send"]
+
+
+class Racing(MemoryStore):
+    """Another process begins a call in the moment before its refusal is written."""
+
+    async def append(self, session_id, *records, expected=None):
+        if any("This call was not run" in str(record) for record in records):
+            await super().append(session_id, CallStartedRecord("b", "send"))
+        return await super().append(session_id, *records, expected=expected)
+
+
+async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(native):
+    world = World(Racing(), native)
+    await waiting(world)
+    with pytest.raises(SessionConflict):
+        await world.run(question="Never mind.")
+    assert await world.results() == []

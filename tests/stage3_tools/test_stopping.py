@@ -71,3 +71,19 @@ async def test_whoever_cancels_the_task_sees_it_cancelled():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_an_event_of_another_event_loop_is_told_and_not_waited_for_in_vain():
+    abort = asyncio.Event()
+
+    async def main():
+        return await unless_stopped(forever(), abort, 60)
+
+    async def use_it_here():
+        asyncio.get_running_loop().call_soon(abort.set)
+        await abort.wait()
+        abort.clear()
+
+    asyncio.run(use_it_here())
+    with pytest.raises(RuntimeError, match="different event loop"):
+        asyncio.run(main())
