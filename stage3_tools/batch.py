@@ -130,9 +130,9 @@ class Batch:
             raise place.ending
         if place.task.cancelled():  # not by us, who would not wait here any more
             result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
+            place.result = replace(result, note=place.ready.note)
         else:
-            result = await review(place.ready, place.task.result(), self._execution)
-        place.result = replace(result, note=place.ready.note)
+            place.result = await review(place.ready, place.task.result(), self._execution)
         return place.result
 
     async def stop(self) -> list[ToolResult]:
