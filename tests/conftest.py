@@ -13,7 +13,7 @@ import stamina
 from hypothesis import settings
 
 # Machines differ in speed; a slow example is no failure, and the same examples are drawn everywhere.
-settings.register_profile("default", deadline=None, derandomize=True)
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("default")
 
 DATA = Path(os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[1] / "../shared/data").resolve()

@@ -54,7 +54,7 @@ def base():
 
 
 @pytest.mark.parametrize("model", MODELS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(text=texts, called=st.lists(st.tuples(names, arguments), max_size=3))
 def test_any_words_and_calls_come_back_as_they_went(base, model, text, called):
     calls = [ToolCall(f"call_{n}", name, json.dumps(value)) for n, (name, value) in enumerate(called)]

@@ -279,7 +279,7 @@ TEXT = st.text() | st.lists(st.sampled_from(SHREDS), max_size=30).map("".join)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(TEXT)
 def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right(text):
     found, broken = find_json(text)

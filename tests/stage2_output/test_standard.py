@@ -122,7 +122,7 @@ VALUES = st.recursive(
 SPELLINGS = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(VALUES, SPELLINGS)
 def test_the_lenient_reader_reads_valid_json_as_the_strict_one_does(value, spelling):
     text = json.dumps([value, value], **spelling)

@@ -33,7 +33,7 @@ MOST_CHARACTERS = 300
 
 @pytest.fixture(scope="module")
 def decisions(recorded):
-    """Decisions to call real tools: 200 short ones, with all that are not ASCII among them, and 6 long ones."""
+    """Decisions to call real tools: 100 short ones, with all that are not ASCII among them, and 6 long ones."""
     rows, _ = recorded("tools.jsonl")
     calls = [row["valid_calls"][0] for row in rows if row["valid_calls"]]
     meant = [{"tool": call["name"], "arguments": call["arguments"]} for call in calls]
@@ -41,8 +41,8 @@ def decisions(recorded):
     foreign = [each for each in short if not json.dumps(each, ensure_ascii=False).isascii()]
     plain = [each for each in short if each not in foreign]
     long = [each for each in meant if each not in short]
-    chosen = foreign + spread(plain, 200 - len(foreign)) + spread(long, 6)
-    assert (len(chosen), bool(foreign)) == (206, True)
+    chosen = foreign + spread(plain, 100 - len(foreign)) + spread(long, 6)
+    assert (len(chosen), bool(foreign)) == (106, True)
     return chosen
 
 
@@ -127,7 +127,7 @@ def test_no_cut_of_a_decision_fits_the_schema_of_decisions(decisions):
 @pytest.mark.parametrize("before", FRAMES.values(), ids=FRAMES)
 def test_nor_does_a_cut_behind_whatever_models_write_before_it(decisions, before):
     controller = OutputController()
-    for decision, text in spelled(decisions[:2] + decisions[12:200:50] + decisions[-1:]):
+    for decision, text in spelled(decisions[:2] + decisions[12:100:25] + decisions[-1:]):
         for end in range(1, len(text)):
             cut = before + text[:end]
             found = read(cut)

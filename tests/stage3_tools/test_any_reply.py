@@ -101,7 +101,7 @@ def watched():
     return Watched()
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(texts=replies, rounds=st.integers(0, 3))
 async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, texts, rounds):
     watched.begin()
@@ -113,7 +113,7 @@ async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, 
     watched.check(result, history, ENDINGS)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(
     given_replies=st.lists(st.tuples(replies.map(lambda texts: texts[0]), reasons), min_size=1, max_size=4),
     rounds=st.integers(0, 3),

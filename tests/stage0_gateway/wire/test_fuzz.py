@@ -16,7 +16,7 @@ from stage0_gateway.wire import anthropic, gemini, openai
 from stage0_gateway.wire.reading import read_end, read_event
 
 WIRES = (openai, anthropic, gemini)
-many = settings(max_examples=300)
+many = settings(max_examples=150)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
 
 
