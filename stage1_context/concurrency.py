@@ -1,6 +1,6 @@
 """What a conversation needs of asyncio: locks that survive their event loop, writes that a cancellation does not cut.
 
-Knows nothing of messages; used by `transcript`.
+Knows nothing of messages; used by `transcript` and `claims`.
 """
 
 import asyncio

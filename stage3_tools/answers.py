@@ -7,10 +7,10 @@ for calls that an earlier run left open, by `resume`.
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
-from stage1_context import ApprovalPendingRecord, Claims, MessageRecord
+from stage1_context import ApprovalPendingRecord, CallStartedRecord, Claims, MessageRecord
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
 from stage3_tools.execution import WaitingCall
@@ -61,9 +61,10 @@ async def answer_calls(
             the rest is theirs.
         Exception: What a listener or an approver raises. Every call has its result then, too.
     """
-    claims = run.claims = run.transcript.claims(seen)
-    book, most = _Book(run, calls, claims), run.options.max_parallel_tools
-    batch = Batch(registry, calls, await run.execution(), max_parallel=most, known=known)
+    claims, most = run.transcript.claims(seen), run.options.max_parallel_tools
+    book = _Book(run, calls, claims)
+    execution = replace(await run.execution(), on_start=book.start)
+    batch = Batch(registry, calls, execution, max_parallel=most, known=known)
     try:
         if decision is not None:
             run.emit(decision)
@@ -95,6 +96,10 @@ class _Book:
         """A call is about to be looked up."""
         self._started.append(time.time())
         self._run.emit(ToolCalled(turn=self._run.turns, call=call))
+
+    async def start(self, call: ToolCall) -> None:
+        """A tool is about to run."""
+        await self._claims.add(CallStartedRecord(call.id, call.name))
 
     async def enter(self, result: ToolResult) -> None:
         """The next call has its result."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
-from stage1_context import CallStartedRecord, Claims, Transcript
+from stage1_context import Transcript
 from stage3_tools.dialect import Dialect, RequestParts
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
@@ -35,9 +35,8 @@ class Run:
     repeats: Repeats = field(default_factory=Repeats)
     shown: tuple[Message, ...] = ()
     last_content: str | None = None
-    claims: Claims | None = None
-    """What is written about the calls that are being run."""
     over: bool = False
+    """Whether nobody listens any more: a tool may go on that did not end when it was told to."""
     _execution: Execution | None = None
     _untold: Exception | None = None
 
@@ -100,21 +99,15 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                on_start=self._note_start,
                 stopped=None if options.abort is None else options.abort.is_set,
                 on_progress=self._progressed,
                 on_retry=self._retried,
             )
         return self._execution
 
-    async def _note_start(self, call: ToolCall) -> None:
-        if self.claims is not None:
-            await self.claims.add(CallStartedRecord(call.id, call.name))
-
     def _progressed(self, call: ToolCall, value: Any) -> None:
-        if self.over:
-            return  # a tool that did not end when it was told to
-        self.emit_safely(ToolProgressed(turn=self.turns, call=call, value=value))
+        if not self.over:
+            self.emit_safely(ToolProgressed(turn=self.turns, call=call, value=value))
 
     def _retried(self, call: ToolCall, error: ToolError, attempt: int) -> None:
         self.emit_safely(ToolRetried(turn=self.turns, call=call, error=error, attempt=attempt))
