@@ -52,7 +52,7 @@ async def run_tool_loop(
         SessionNotFound: There is no such session.
         SessionConflict: Somebody else goes on with the session; what was written until then is in the history.
         WindowTooSmall: The question, or a call with its result, does not fit into the window.
-        ValueError: The question is no user message, or there is nothing to resume.
+        ValueError: The question is no user message.
         RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.
         Exception: What a listener or an approver raises; every call has its result then, too.
     """

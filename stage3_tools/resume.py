@@ -25,7 +25,6 @@ async def go_on(run: Run) -> Ending | None:
     """Answer the open calls; returns an ending if they wait again, or if there is nothing left to do.
 
     Raises:
-        ValueError: The session holds no message.
         Exception: What a listener or an approver raises.
     """
     registry = run.deps.tool_registry
@@ -39,11 +38,9 @@ async def go_on(run: Run) -> Ending | None:
     if run.question is not None:
         return None
     history = await run.transcript.history()
-    if not len(history):
-        raise ValueError("There is nothing to go on with: nobody has asked anything in this session yet.")
-    [newest] = history.recent(1)
-    if newest.role == "assistant":
-        return Ending("completed", newest.text, "There was nothing left to do.")
+    newest = history.recent(1)
+    if newest and newest[0].role == "assistant":
+        return Ending("completed", newest[0].text, "There was nothing left to do.")
     run.question = _last_question(history)
     return None
 

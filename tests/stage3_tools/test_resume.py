@@ -306,9 +306,3 @@ async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(
     with pytest.raises(SessionConflict):
         await world.run(question="Never mind.")
     assert await world.results() == []
-
-
-async def test_where_nobody_has_asked_anything_there_is_nothing_to_go_on_with(world):
-    await ContextEngine(store=world.store).create_session("s")
-    with pytest.raises(ValueError, match="There is nothing to go on with"):
-        await world.run(resume=True)
