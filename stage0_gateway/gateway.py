@@ -186,7 +186,7 @@ class Gateway:
         targets = self._targets if model is None else [self._other(model), *self._targets[1:]]
         request = ChatRequest(
             targets[0].model,
-            tuple(as_message(message) for message in messages),
+            tuple([each if isinstance(each, Message) else as_message(each) for each in messages]),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
             **options,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from stage0_gateway.fields import a_list, a_mapping
+from stage0_gateway.once import Remembering
 from stage0_gateway.parts import (
     Part,
     TextPart,
@@ -26,8 +27,10 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Remembering):
     """One message of a conversation.
+
+    It remembers what was made of it (see `once`), so what it holds must not be changed, however deep inside.
 
     Attributes:
         role: Who speaks.

@@ -1,16 +1,21 @@
 """A request as it is sent to one model: its URL, and its body in that model's wire format.
 
-A frozen value, made once and sent as often as it takes. Knows no HTTP; used by `sending.py`, `incoming.py`
-and the gateway.
+A frozen value, made once and sent as often as it takes. What was sent of a conversation before is not written
+as JSON again. Knows no HTTP; used by `sending.py`, `incoming.py` and the gateway.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from stage0_gateway.messages import Message
 from stage0_gateway.models import Target
+from stage0_gateway.once import each_turn, sent_before
 from stage0_gateway.request import ChatRequest
+from stage0_gateway.wire import WireFormat
 from stage0_gateway.wire.names import own_names
 
 
@@ -44,7 +49,7 @@ def outgoing(target: Target, request: ChatRequest, *, stream: bool) -> Outgoing:
     Raises:
         ValueError: It holds what JSON cannot.
     """
-    body = to_json(target.encode(request, stream=stream))
+    body = _body(target, request, stream=stream)
     url = target.stream_url if stream else target.url
     return Outgoing(target, request, body, url, own_names(request.tools))
 
@@ -56,8 +61,60 @@ def to_json(body: dict[str, Any]) -> bytes:
         ValueError: It holds what JSON cannot.
     """
     try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return _AS_IT_IS.encode(body).encode()
     except (TypeError, RecursionError) as error:
         raise ValueError(f"The request holds what JSON cannot: {error}.") from error
     except UnicodeEncodeError:  # half a surrogate pair: legal in Python text, not in UTF-8
         return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+
+
+_AS_IT_IS = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+# ---- what was sent before is not written again ----------------------------------------------------------
+
+
+def _body(target: Target, request: ChatRequest, *, stream: bool) -> bytes:
+    """What `to_json` makes of the encoded request, with less work where most of it was sent before."""
+    with suppress(TypeError, ValueError, RecursionError):
+        if (turns := _turns(target.wire, request)) is not None:
+            apart = tuple([message for message in request.messages if message.role == "system"])
+            around = target.encode(replace(request, messages=apart), stream=stream)
+            return _put_together(around, target.wire.SPOKEN, turns)
+    return to_json(target.encode(request, stream=stream))  # with its error, if that is why
+
+
+def _turns(wire: WireFormat, request: ChatRequest) -> list[bytes] | None:
+    """The conversation as JSON, turn by turn; None where it is not to be written so."""
+    if wire.SPOKEN in (request.provider_options or {}) or not sent_before(request.messages, wire.NAME):
+        return None  # it is the caller's own, or may be sent only once
+    turns = each_turn(request.messages, wire.NAME, partial(_turn, wire))
+    written = list(filter(None, turns))  # of some turns, nothing is sent
+    return None if len(written) < len(turns) and None in turns else written
+
+
+def _turn(wire: WireFormat, turn: tuple[Message, ...]) -> bytes | None:
+    """What is sent of one turn; None where that depends on others, or cannot be written as it is."""
+    answered = {message.tool_call_id for message in turn if message.role == "tool"}
+    if answered <= {call.id for message in turn for call in message.tool_calls}:
+        try:
+            return _inside(wire.spoken(turn))
+        except (TypeError, ValueError, RecursionError):
+            return None
+    return None
+
+
+def _put_together(around: dict[str, Any], field: str, turns: list[bytes]) -> bytes:
+    """A body with the turns in one of its fields."""
+    fields = list(around.items())
+    place = list(around).index(field)
+    before, after = _inside(dict(fields[:place])), _inside(dict(fields[place + 1 :]))
+    begin, *rest = turns or [b""]
+    texts = [b'{%b"%b":[%b' % (before and before + b",", field.encode(), begin), *rest]
+    texts[-1] += b"]%b}" % (after and b"," + after)
+    return b",".join(texts)
+
+
+def _inside(value: dict[str, Any] | list[dict[str, Any]]) -> bytes:
+    """An object or a list as JSON, without its brackets."""
+    return _AS_IT_IS.encode(value)[1:-1].encode()

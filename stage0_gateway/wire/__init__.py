@@ -5,11 +5,12 @@ values go in, values come out, and nothing here opens a connection, waits or rea
 picks the module by the model's prefix.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from stage0_gateway.draft import Draft
 from stage0_gateway.errors import GatewayError
+from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
 
@@ -45,9 +46,11 @@ class WireFormat(Protocol):
 
     Attributes:
         NAME: The name under which provider data are kept.
+        SPOKEN: The field of a body in which the conversation stands.
     """
 
     NAME: str
+    SPOKEN: str
 
     def path(self, model: str, *, stream: bool = False) -> str:
         """The path behind the base URL to which a request for this model is posted."""
@@ -57,6 +60,13 @@ class WireFormat(Protocol):
 
     def encode(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         """The JSON body that asks for this."""
+
+    def spoken(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """What stands in the field `SPOKEN` for these messages.
+
+        That of two turns is that of the one and then that of the other, where results stand in the turn of
+        their calls. A turn is one who speaks (user or assistant), and all messages of others that follow.
+        """
 
     def reader(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> ReplyReader:
         """Something that reads one reply.

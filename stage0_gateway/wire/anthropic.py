@@ -8,7 +8,7 @@ messages stand apart from the conversation, results are the user's, and what onl
 
 import json
 from base64 import b64decode
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -33,6 +33,7 @@ from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, pl
 from stage0_gateway.wire.reading import read_whole
 from stage0_gateway.wire.refusal import refused
 
+SPOKEN = "messages"
 VERSION = "2023-06-01"
 MOST_TOKENS = 4096
 """Sent where the caller left it open, because this format wants a number; every model can write as many."""
@@ -58,8 +59,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens or MOST_TOKENS}
     if system := _system(request.messages):
         body["system"] = system
-    spoken = [message for message in request.messages if not _is_apart(message)]
-    body["messages"] = [plain for plain in _messages(spoken) if plain["content"]]
+    body[SPOKEN] = spoken(request.messages)
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
     if (choice := request.tool_choice) is not None:
@@ -91,6 +91,12 @@ def _is_apart(message: Message) -> bool:
     return message.role == "system" and not any(
         isinstance(part, ProviderPart) and part.wire == NAME for part in parts
     )
+
+
+def spoken(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation as this format has it, without the system prompt."""
+    here = [message for message in messages if not _is_apart(message)]
+    return [plain for plain in _messages(here) if plain["content"]]
 
 
 def _messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

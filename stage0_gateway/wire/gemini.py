@@ -6,7 +6,7 @@ is `serve/gemini.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +32,7 @@ from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, pl
 from stage0_gateway.wire.reading import read_whole
 from stage0_gateway.wire.refusal import refused
 
+SPOKEN = "contents"
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
@@ -52,8 +53,7 @@ def headers(api_key: str | None) -> dict[str, str]:
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """The JSON body of a generateContent request; what the caller left open is left out."""
     system = [part for message in request.messages if message.role == "system" for part in _parts(message)]
-    spoken = [message for message in request.messages if message.role != "system"]
-    body: dict[str, Any] = {"contents": [content for content in _contents(spoken) if content["parts"]]}
+    body: dict[str, Any] = {SPOKEN: spoken(request.messages)}
     if system:
         body["systemInstruction"] = {"parts": system}
     if request.tools:
@@ -77,6 +77,12 @@ def _generation(request: ChatRequest) -> dict[str, Any]:
         "responseJsonSchema": schema,
     }
     return {name: value for name, value in wishes.items() if value is not None}
+
+
+def spoken(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation as this format has it, without the system prompt."""
+    here = [message for message in messages if message.role != "system"]
+    return [content for content in _contents(here) if content["parts"]]
 
 
 def _contents(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

@@ -5,7 +5,7 @@ direction is `serve/openai.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -30,6 +30,8 @@ from stage0_gateway.wire.openai_reply import THINKING, OpenAIReader
 from stage0_gateway.wire.reading import read_whole
 from stage0_gateway.wire.refusal import refused
 
+SPOKEN = "messages"
+
 
 def path(model: str, *, stream: bool = False) -> str:
     """The same path for every model; the body names it."""
@@ -48,7 +50,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """The JSON body of a chat completion request; what the caller left open is left out."""
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": list(_messages(request.messages)),
+        SPOKEN: spoken(request.messages),
     }
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
@@ -66,6 +68,11 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     }
     body.update((name, value) for name, value in settings.items() if value not in (None, []))
     return laid_over(body, request.provider_options)
+
+
+def spoken(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The conversation as this format has it."""
+    return list(_messages(messages))
 
 
 def _messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

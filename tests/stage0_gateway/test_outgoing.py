@@ -1,8 +1,23 @@
+import copy
 import json
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from stage0_gateway import ChatRequest, Message, ToolSpec
+from stage0_gateway import (
+    ChatRequest,
+    DocumentPart,
+    ImagePart,
+    JsonPart,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolSpec,
+)
 from stage0_gateway.models import resolve
 from stage0_gateway.outgoing import outgoing, to_json
 
@@ -62,3 +77,153 @@ def test_a_request_shows_neither_the_query_nor_the_body():
     shown = repr(outgoing(target, ChatRequest("m", (Message.user("hi"),)), stream=True))
     assert "sk-secret" not in shown
     assert "body" not in shown
+
+
+# ---- what is remembered of a conversation ---------------------------------------------------------------
+
+TARGETS = [resolve(model) for model in ("openai:m", "anthropic:m", "gemini:m", "mistral:m")]
+OWN = {
+    "openai": {"field": "thinking", "extra_content": {"g": 1}},
+    "anthropic": {"signature": "s", "cache_control": {"type": "ephemeral"}},
+    "gemini": {"thoughtSignature": "s", "functionCall": {"id": "own"}, "at": 0},
+}
+ODD = ["", " ", "text", "ü上🙂", '"\\\n', "half \ud83d", float("nan"), {1}, [1, None, {"a": True}], "e30="]
+
+texts = st.sampled_from([each for each in ODD if isinstance(each, str)])
+BAD = {wire: {"number": float("inf")} for wire in OWN}
+data = st.sampled_from([None, None, OWN, OWN, BAD])
+contents = texts | st.lists(
+    st.builds(TextPart, texts, provider_data=data)
+    | st.builds(JsonPart, st.sampled_from(ODD))
+    | st.builds(ThinkingPart, texts, data)
+    | st.builds(ImagePart, texts, url=st.none() | texts, provider_data=data)
+    | st.builds(DocumentPart, texts, st.sampled_from(["application/pdf", "text/plain"]), provider_data=data)
+    | st.builds(ProviderPart, st.sampled_from(["openai", "anthropic", "gemini"]), st.just({"type": "own"})),
+    max_size=2,
+)
+ids = st.sampled_from("abc")
+calls = st.lists(
+    st.builds(ToolCall, ids, st.sampled_from(["f", "a.b"]), st.sampled_from(['{"x": 1}', "no"]), data),
+    max_size=2,
+)
+messages = st.one_of(
+    st.builds(Message.system, contents),
+    st.builds(Message.user, contents),
+    st.builds(Message.assistant, contents, calls),
+    st.builds(Message.assistant, texts, calls),
+    st.builds(Message.tool, contents, ids, is_error=st.booleans(), name=st.none() | st.just("f")),
+    st.builds(Message.tool, texts, ids),
+)
+options = st.sampled_from(
+    [
+        {},
+        {"n": 2, "a": {"b": 1}},
+        {"messages": [], "contents": []},
+        {"system": "s"},
+        {1: 2},
+        {"a": float("nan")},
+    ]
+)
+
+
+def sent(target, request, stream):
+    """The body, or why there is none."""
+    try:
+        return outgoing(target, request, stream=stream).body
+    except (ValueError, TypeError) as error:
+        return repr(error)
+
+
+def in_one_go(target, request, stream):
+    """The same without anything remembered."""
+    try:
+        return to_json(target.encode(copy.deepcopy(request), stream=stream))
+    except (ValueError, TypeError) as error:
+        return repr(error)
+
+
+@given(
+    st.lists(messages, min_size=1, max_size=8),
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 7), max_size=10), st.booleans(), options), min_size=1, max_size=5
+    ),
+)
+def test_whatever_was_sent_before_the_bytes_are_the_same(pool, requests):
+    for numbers, stream, more in requests:
+        said = tuple(pool[number % len(pool)] for number in numbers)
+        request = ChatRequest("m", said, max_tokens=5, provider_options=more)
+        for target in TARGETS * 2:
+            assert sent(target, request, stream) == in_one_go(target, request, stream)
+
+
+@given(st.lists(messages, min_size=2, max_size=12))
+def test_a_conversation_that_grows_or_loses_its_beginning_is_sent_as_it_is(said):
+    spans = [(0, end) for end in range(1, len(said) + 1)] + [(begin, len(said)) for begin in range(len(said))]
+    for target in TARGETS:
+        for begin, end in spans:
+            request = ChatRequest("m", tuple(said[begin:end]))
+            assert sent(target, request, False) == in_one_go(target, request, False)
+
+
+def loop(turns):
+    """A conversation of calls and their results."""
+    said = [Message.system("s"), Message.user("u")]
+    for number in range(turns):
+        call = ToolCall(f"c{number}", "f", json.dumps({"n": number}))
+        said += [Message.assistant("", [call]), Message.tool(f"r{number}", call.id)]
+    return said
+
+
+each_target = pytest.mark.parametrize("target", TARGETS[:3], ids=lambda target: target.name)
+
+
+@each_target
+def test_a_changed_copy_of_a_message_is_sent_changed(target):
+    said = loop(3)
+    for _ in range(2):
+        sent(target, ChatRequest("m", tuple(said)), False)
+    said[3] = replace(said[3], content="another result", is_error=True)
+    request = ChatRequest("m", tuple(said))
+    assert b"another result" in sent(target, request, False)
+    assert sent(target, request, False) == in_one_go(target, request, False)
+
+
+@each_target
+def test_what_was_sent_is_not_written_again(target):
+    wire, read = target.wire, []
+
+    class Wire:
+        """The same format, which tells what it is asked to write."""
+
+        def __getattr__(self, name):
+            return getattr(wire, name)
+
+        def spoken(self, messages):
+            read.extend(messages)
+            return wire.spoken(messages)
+
+    said = loop(10)
+    for end in (-6, -4):
+        sent(target, ChatRequest("m", tuple(said[:end])), False)
+    sent(replace(target, wire=Wire()), ChatRequest("m", tuple(said[:-2])), False)
+    assert read == said[-4:-2]
+
+
+@each_target
+def test_who_changes_an_encoded_body_changes_nothing_that_is_sent(target):
+    request = ChatRequest("m", tuple(loop(2)))
+    sent(target, request, False)
+    before = sent(target, request, False)
+    body = target.encode(request)
+    for message in body[target.wire.SPOKEN]:
+        message.clear()
+    assert sent(target, request, False) == before == in_one_go(target, request, False)
+
+
+@each_target
+def test_a_result_that_stands_apart_from_its_call_finds_it(target):
+    said = loop(2)
+    said.insert(3, Message.user("in between"))
+    request = ChatRequest("m", tuple(said))
+    for _ in range(3):
+        assert sent(target, request, False) == in_one_go(target, request, False)
