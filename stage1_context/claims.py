@@ -15,11 +15,17 @@ from typing import Protocol
 
 from stage1_context.concurrency import to_its_end
 from stage1_context.errors import SessionConflict
-from stage1_context.journal import CallStartedRecord, MessageRecord, Record, RepairRecord
+from stage1_context.journal import (
+    CallFinishedRecord,
+    CallStartedRecord,
+    MessageRecord,
+    Record,
+    RepairRecord,
+)
 from stage1_context.store import MemoryStore, SessionStore
 
-ClaimRecord = CallStartedRecord | MessageRecord
-"""That a call begins, or its result."""
+ClaimRecord = CallStartedRecord | CallFinishedRecord | MessageRecord
+"""That a call begins, what came of it, or its result."""
 
 
 class Append(Protocol):
@@ -32,7 +38,7 @@ class Append(Protocol):
 def calls_of(record: Record) -> set[str]:
     """The calls that a record begins, answers or closes."""
     match record:
-        case CallStartedRecord(call_id):
+        case CallStartedRecord(call_id) | CallFinishedRecord(call_id):
             return {call_id}
         case MessageRecord(message) if message.tool_call_id:
             return {message.tool_call_id}

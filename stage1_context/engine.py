@@ -4,7 +4,7 @@ It puts the stage together: a store keeps the journals, a counter counts, a wind
 HTTP or tools. What is needed only sometimes (compaction, variables, export) is reached from here, lazily.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
@@ -200,6 +200,10 @@ class ContextEngine:
         if len(self._used_last) > KEPT_OPEN:
             del self._used_last[next(iter(self._used_last))]
         return transcript
+
+    def transcript_of(self, messages: Iterable[Message]) -> Transcript:
+        """These messages as a loop sees them, with this engine's window; they belong to no session."""
+        return Transcript.of(messages, self._window, self._counter)
 
     # ---- the summary, variables --------------------------------------------------------------------------
 

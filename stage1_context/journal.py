@@ -38,11 +38,18 @@ class CallStartedRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallFinishedRecord:
-    """A tool has ended; `status` says how."""
+    """A tool has ended, and the message that answers it waits for those of the calls before it.
+
+    Attributes:
+        call_id: The call.
+        status: How it ended.
+        message: The answer, which is shown when its turn comes; None where it is not known.
+    """
 
     kind: ClassVar[Literal["call_finished"]] = "call_finished"
     call_id: str
     status: str
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +147,15 @@ def record_to_dict(record: Record) -> dict[str, Any]:
     match record:
         case MessageRecord(message):
             return {"kind": record.kind, **message.to_dict()}
+        case CallFinishedRecord(call_id, status, message) if message is not None:
+            plain = _checked(CallFinishedRecord, {"call_id": call_id, "status": status})
+            return {"kind": record.kind, **plain, "message": message.to_dict()}
         case RepairRecord(inserted, hidden):
             shown = [[index, message.to_dict()] for index, message in inserted]
             return {"kind": record.kind, "inserted": shown, "hidden": list(hidden)}
     given = {each.name: getattr(record, each.name) for each in fields(record)}
+    if isinstance(record, CallFinishedRecord):
+        del given["message"]
     return {"kind": record.kind, **_checked(type(record), given)}  # what is wrong could not be read again
 
 
@@ -161,6 +173,8 @@ def record_from_dict(plain: Mapping[str, Any]) -> Record:
     given = {name: value for name, value in plain.items() if name != "kind"}
     if kind == RepairRecord.kind:
         return _repair(**_checked(RepairRecord, given))
+    if kind == CallFinishedRecord.kind and given.get("message") is not None:
+        given["message"] = Message.from_dict(given["message"])
     if not isinstance(kind, str) or kind not in _BY_KIND:
         raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
     return _BY_KIND[kind](**_checked(_BY_KIND[kind], given))

@@ -4,11 +4,11 @@ What a run needs to know that goes on where another one stopped: after somebody 
 used by `transcript`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stage0_gateway import Message, ToolCall
-from stage1_context.journal import ApprovalPendingRecord, CallStartedRecord, Record
+from stage1_context.journal import ApprovalPendingRecord, CallFinishedRecord, CallStartedRecord, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class OpenCalls:
         calls: The calls without a result, in order.
         started: Ids of those that were begun; such a one may have done its work.
         pending: Ids of those that wait for consent and were not begun.
+        finished: What came of those that have ended, by id: only their place in the history was not there yet.
         records: How many records the journal had then: whoever goes on with the calls claims them from there.
     """
 
@@ -27,6 +28,7 @@ class OpenCalls:
     calls: tuple[ToolCall, ...]
     started: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
+    finished: Mapping[str, CallFinishedRecord] = field(default_factory=dict, hash=False)
     records: int = field(default=0, compare=False)
 
 
@@ -43,11 +45,13 @@ def open_calls(exchange: Sequence[Message], notes: Iterable[Record], records: in
     if not calls:
         return None
     ids = {call.id for call in calls}
-    started, pending = set[str](), set[str]()
+    started, pending, finished = set[str](), set[str](), dict[str, CallFinishedRecord]()
     for note in notes:
         if isinstance(note, CallStartedRecord):
             started.add(note.call_id)
         elif isinstance(note, ApprovalPendingRecord):
             pending.add(note.call_id)
+        elif isinstance(note, CallFinishedRecord) and note.call_id in ids and note.message is not None:
+            finished[note.call_id] = note
     waiting = pending & ids - started
-    return OpenCalls(exchange[0], calls, frozenset(started & ids), frozenset(waiting), records)
+    return OpenCalls(exchange[0], calls, frozenset(started & ids), frozenset(waiting), finished, records)

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
+from stage1_context.history import MessageHistory
 from stage1_context.journal import Record, record_to_json
+from stage1_context.view import history_of, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,11 @@ class MemoryStore:
         """Records and their indices."""
         found = enumerate(self._journal(session_id)[start:end], start)
         return [(index, record) for index, record in found if kinds is None or record.kind in kinds]
+
+    def history(self, session_id: str) -> MessageHistory:
+        """All messages of a session; they are in memory, so nothing need be waited for."""
+        entries = [*enumerate(self._journal(session_id))]
+        return history_of(entries, view_of(entries))
 
     async def info(self, session_id: str) -> SessionInfo:
         """How many records a journal holds, and since when it is there."""

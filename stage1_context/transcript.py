@@ -39,6 +39,10 @@ class Transcript:
         counter: Counts tokens; None counts approximately.
         calibration: What was learnt about the counter; None begins anew.
 
+    Attributes:
+        store: Where the journal is.
+        session_id: Which journal.
+
     It may be used in one event loop after the other, such as those of two calls of `asyncio.run`.
     """
 
@@ -50,8 +54,8 @@ class Transcript:
         counter: TokenCounter | None = None,
         calibration: Calibration | None = None,
     ) -> None:
-        self._store = store
-        self._session_id = session_id
+        self.store = store
+        self.session_id = session_id
         self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._calibration = Calibration() if calibration is None else calibration
         self._selector = Selector(
@@ -112,12 +116,12 @@ class Transcript:
 
     def claims(self, seen: int) -> Claims:
         """For whoever runs calls that were nobody's when the journal had so many records: as the only one."""
-        return Claims(self._store, self._session_id, self._write, seen)
+        return Claims(self.store, self.session_id, self._write, seen)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
-        writing = self._store.append(self._session_id, *records, expected=expected)
+        writing = self.store.append(self.session_id, *records, expected=expected)
         # What is kept in memory is written at once, so there is nothing to be cancelled.
-        return await (writing if type(self._store) is MemoryStore else to_its_end(writing))
+        return await (writing if type(self.store) is MemoryStore else to_its_end(writing))
 
     async def for_request(
         self,
@@ -206,11 +210,11 @@ class Transcript:
         if until is None:
             async with self._reading:
                 until = (await self._read_on(include_summary=True)).view.until if text else 0
-        await self._store.append(self._session_id, SummaryRecord(text, until), expected=expected)
+        await self.store.append(self.session_id, SummaryRecord(text, until), expected=expected)
 
     async def clear_results(self, *, until: int, longer_than: int) -> None:
         """Show tool results before the record at this index no longer, if they have more characters."""
-        await self._store.append(self._session_id, ClearingRecord(until, longer_than))
+        await self.store.append(self.session_id, ClearingRecord(until, longer_than))
 
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""
@@ -219,7 +223,7 @@ class Transcript:
         if not newest or not newest[0].message.tool_calls:
             return None
         kinds = [each.kind for each in get_args(ProgressRecord)]
-        notes = await self._store.read(self._session_id, newest[0].index, kinds=kinds)
+        notes = await self.store.read(self.session_id, newest[0].index, kinds=kinds)
         return open_calls([each.message for each in newest], [note for _, note in notes], length)
 
     async def _newest_exchange(self) -> Sequence[Counted]:
@@ -256,7 +260,7 @@ class Transcript:
             SessionConflict: Somebody writes to the session just now, so nothing was repaired.
         """
         length = (await self.info()).records
-        entries = await self._store.read(self._session_id, 0, length, kinds=SHOWN)
+        entries = await self.store.read(self.session_id, 0, length, kinds=SHOWN)
         view = view_of(entries)
         if problems := history_of(entries, view).check_history():
             await self._repair(messages_of(entries, view), length)
@@ -266,15 +270,15 @@ class Transcript:
         from stage1_context.repair import repairs
 
         if record := repairs(entries):
-            await self._store.append(self._session_id, record, expected=length)
+            await self.store.append(self.session_id, record, expected=length)
 
     async def info(self) -> SessionInfo:
         """How many records the journal holds, and since when it is there."""
-        return await self._store.info(self._session_id)
+        return await self.store.info(self.session_id)
 
     async def history(self) -> MessageHistory:
         """All messages, whatever a window shows of them."""
-        entries = await self._store.read(self._session_id, kinds=SHOWN)
+        entries = await self.store.read(self.session_id, kinds=SHOWN)
         return history_of(entries, view_of(entries))
 
     async def unused_call_id(self, wanted: str = "") -> str:
@@ -288,6 +292,6 @@ class Transcript:
         if include_summary or not self._tail.view.until:
             return self._tail
         if self._unfolded is None:
-            self._unfolded = Tail(self._store, self._session_id, self._counter, folded=False)
+            self._unfolded = Tail(self.store, self.session_id, self._counter, folded=False)
         await self._unfolded.read_on()
         return self._unfolded

@@ -56,7 +56,7 @@ async def test_what_nobody_else_has_written_is_added(transcript):
 @pytest.mark.parametrize("claimed", [A, result_of("a")], ids=["begin", "answer"])
 async def test_whoever_comes_second_is_told_and_adds_nothing(transcript, rival, claimed):
     claims = transcript.claims(2)
-    await transcript._store.append("", rival)
+    await transcript.store.append("", rival)
     for _ in range(2):
         with pytest.raises(SessionConflict, match="Somebody else goes on with these calls"):
             await claims.add(claimed, B)
@@ -65,7 +65,7 @@ async def test_whoever_comes_second_is_told_and_adds_nothing(transcript, rival, 
 
 async def test_what_is_about_something_else_is_no_rival_and_not_forgotten(transcript):
     claims = transcript.claims(2)
-    await transcript._store.append("", B, VariableRecord(1), MessageRecord(Message.user("hi")))
+    await transcript.store.append("", B, VariableRecord(1), MessageRecord(Message.user("hi")))
     await claims.add(A)
     with pytest.raises(SessionConflict):
         await claims.add(B)
@@ -74,14 +74,14 @@ async def test_what_is_about_something_else_is_no_rival_and_not_forgotten(transc
 
 async def test_what_others_have_taken_may_be_left_out(transcript):
     claims = transcript.claims(2)
-    await transcript._store.append("", result_of("a", "theirs"))
+    await transcript.store.append("", result_of("a", "theirs"))
     await claims.add(result_of("a"), result_of("b"), skip=True)
     await claims.add(result_of("a"), skip=True)
     assert [each.text for each in list(await transcript.history())[2:]] == ["theirs", "ok"]
 
 
 async def test_what_was_written_before_does_not_count(transcript):
-    await transcript._store.append("", A)
+    await transcript.store.append("", A)
     await transcript.claims(3).add(A)
     assert (await transcript.info()).records == 4
 
@@ -98,7 +98,7 @@ async def test_what_one_run_writes_at_once_is_no_rival_of_itself(tmp_path):
 
 async def test_whoever_has_met_a_rival_begins_nothing_more(transcript):
     claims = transcript.claims(2)
-    await transcript._store.append("", A)
+    await transcript.store.append("", A)
     with pytest.raises(SessionConflict):
         await claims.add(A)
     with pytest.raises(SessionConflict):
