@@ -28,22 +28,32 @@ Reading order:
     repeats        the same call again and again
     decision       the decision a model writes as JSON text
     dialect        the seam: describe, render, read
+    forgery        a line that imitates ours
     prompt         PromptDialect: tools by text
     options        what a run works with, and how it is to go
     run            a run in progress, and its counts
     answers        the calls of a message, and each result written down
+    asking         one request: windowed, rendered, sent
     turn           run_turn: one model call and the tools it asks for
     ending         when a run is over
     loop_result    what became of a question
-    loop           run_tool_loop: turn after turn, until there is a reply
+    loop           run_turns, the one loop; run_tool_loop: one question, one result
 
 Sometimes:
-    registry_view  some tools of a registry
+    native         NativeDialect: the provider's own tool calls
+    registry_view  some tools of a registry, or one more
+    long_values    long results as variables
     approval       somebody is asked first
     cache          what read tools said before
     limits         time, tokens and money of a run
     stopping       stop a run from outside
     resume         calls that an earlier run left open
+    runner_params  what a runner is to do, and edits of it
+    stepping       a run that stops whenever the model has replied
+    runner         ToolRunner: step by step
+    flow           a chain of calls as one text
+    chain_options  how a chain is to go
+    chain          execute_tool_chain: from a reply with calls on
 """
 
 from importlib import import_module
@@ -53,10 +63,15 @@ from stage3_tools.answers import Answers, answer_calls
 from stage3_tools.batch import execute_tool_calls
 from stage3_tools.changes import RegistryChange
 from stage3_tools.context import ToolContext
-from stage3_tools.decision import TOOL_DECISION_SCHEMA, ToolDecision, parse_tool_decision
+from stage3_tools.decision import (
+    TOOL_DECISION_SCHEMA,
+    ToolDecision,
+    parse_tool_decision,
+    parse_tool_decisions,
+)
 from stage3_tools.decorator import tool
 from stage3_tools.dialect import Calls, Dialect, FinalReply, Reading, RequestParts, Unusable
-from stage3_tools.ending import LoopStatus
+from stage3_tools.ending import Ending, LoopStatus
 from stage3_tools.errors import RegistrationError, Retry, ToolError, ToolErrorKind
 from stage3_tools.events import (
     ApprovalPending,
@@ -64,6 +79,7 @@ from stage3_tools.events import (
     FeedbackGiven,
     LoopEnded,
     LoopEvent,
+    ReplyStreamed,
     ToolAnswered,
     ToolCalled,
     ToolProgressed,
@@ -74,21 +90,27 @@ from stage3_tools.events import (
 from stage3_tools.execution import Execution
 from stage3_tools.executor import execute_tool_call
 from stage3_tools.kinds import Classify, ErrorText
-from stage3_tools.loop import run_tool_loop
+from stage3_tools.loop import run_tool_loop, run_turns
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import BeforeSend, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
 from stage3_tools.run import Run
 from stage3_tools.tool import Effect, Tool
-from stage3_tools.turn import Turn, run_turn
+from stage3_tools.turn import OpenTurn, Turn, begin_turn, run_turn
 
 if TYPE_CHECKING:  # what is needed only sometimes
     from stage3_tools.approval import Always, ApprovalRequest, Approve, Approver, Edit, Later, Reject, Verdict
     from stage3_tools.cache import ResultCache
+    from stage3_tools.chain import ChainMessages, ChainStats, ChainStatus, ToolChainResult, execute_tool_chain
+    from stage3_tools.chain_options import ToolChainOptions
+    from stage3_tools.flow import MessageFlowFormatter
     from stage3_tools.limits import RunLimits
+    from stage3_tools.native import NativeDialect
     from stage3_tools.registry_view import RegistryView
+    from stage3_tools.runner import ToolRunner
+    from stage3_tools.runner_params import RunnerParams
 
 __all__ = [
     "Always",
@@ -97,12 +119,17 @@ __all__ = [
     "ApprovalRequest",
     "Approve",
     "Approver",
+    "BeforeSend",
     "Calls",
+    "ChainMessages",
+    "ChainStats",
+    "ChainStatus",
     "Classify",
     "DecisionMade",
     "Dialect",
     "Edit",
     "Effect",
+    "Ending",
     "ErrorText",
     "Execution",
     "FeedbackGiven",
@@ -112,22 +139,29 @@ __all__ = [
     "LoopEvent",
     "LoopStats",
     "LoopStatus",
+    "MessageFlowFormatter",
+    "NativeDialect",
+    "OpenTurn",
     "PromptDialect",
     "Reading",
     "RegistrationError",
     "RegistryChange",
     "RegistryView",
     "Reject",
+    "ReplyStreamed",
     "RequestParts",
     "ResultCache",
     "Retry",
     "Run",
     "RunLimits",
+    "RunnerParams",
     "TOOL_DECISION_SCHEMA",
     "Tool",
     "ToolAnswered",
     "ToolCallRecord",
     "ToolCalled",
+    "ToolChainOptions",
+    "ToolChainResult",
     "ToolContext",
     "ToolDecision",
     "ToolError",
@@ -140,18 +174,23 @@ __all__ = [
     "ToolRegistry",
     "ToolResult",
     "ToolRetried",
+    "ToolRunner",
     "Turn",
     "TurnEnded",
     "TurnStarted",
     "Unusable",
     "Verdict",
     "answer_calls",
+    "begin_turn",
     "build_tool_system_prompt",
     "execute_tool_call",
     "execute_tool_calls",
+    "execute_tool_chain",
     "parse_tool_decision",
+    "parse_tool_decisions",
     "run_tool_loop",
     "run_turn",
+    "run_turns",
     "tool",
 ]
 
@@ -160,13 +199,23 @@ _SOMETIMES = {
     "ApprovalRequest": "approval",
     "Approve": "approval",
     "Approver": "approval",
+    "ChainMessages": "chain",
+    "ChainStats": "chain",
+    "ChainStatus": "chain",
     "Edit": "approval",
     "Later": "approval",
+    "MessageFlowFormatter": "flow",
+    "NativeDialect": "native",
     "RegistryView": "registry_view",
     "Reject": "approval",
     "ResultCache": "cache",
     "RunLimits": "limits",
+    "RunnerParams": "runner_params",
+    "ToolChainOptions": "chain_options",
+    "ToolChainResult": "chain",
+    "ToolRunner": "runner",
     "Verdict": "approval",
+    "execute_tool_chain": "chain",
 }
 """Names that are loaded when somebody asks for them, and the files they are in."""
 

@@ -9,8 +9,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stage0_gateway import ToolCall
-from stage1_context import ApprovalPendingRecord, CallStartedRecord, Claims, MessageRecord
+from stage0_gateway import Message, ToolCall
+from stage1_context import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    Claims,
+    MessageRecord,
+)
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
 from stage3_tools.execution import WaitingCall
@@ -45,6 +51,7 @@ async def answer_calls(
     seen: int,
     decision: DecisionMade | None = None,
     known: Mapping[str, ToolResult] | None = None,
+    written: Mapping[str, Message] | None = None,
 ) -> Answers:
     """Run the calls and add their results to the history.
 
@@ -55,6 +62,7 @@ async def answer_calls(
         seen: How many records the journal had when nobody had begun them yet.
         decision: To be told first; None where it was told in another run.
         known: Results that are there already, by call id.
+        written: The messages that were made of some of them.
 
     Raises:
         SessionConflict: Somebody else answers them: what was begun here has its result, unless theirs was first;
@@ -63,13 +71,17 @@ async def answer_calls(
     """
     claims, most = run.transcript.claims(seen), run.options.max_parallel_tools
     book = _Book(run, calls, claims)
-    execution = replace(await run.execution(), on_start=book.start)
+    for call_id, message in (written or {}).items():
+        book.remember((known or {})[call_id], message)
+    execution = replace(await run.execution(), on_start=book.start, on_finish=book.finish)
     batch = Batch(registry, calls, execution, max_parallel=most, known=known)
     try:
         if decision is not None:
             run.emit(decision)
         await batch.prepare(book.begin)
-        if waiting := batch.waiting:
+        if not run.waits:
+            batch.refuse_waiting()
+        elif waiting := batch.waiting:
             return await book.wait(waiting)
         await batch.run(book.enter)
     except BaseException:
@@ -91,6 +103,11 @@ class _Book:
         self._run = run
         self._calls = calls
         self._started: list[float] = []
+        self._answers: dict[str, tuple[ToolResult, tuple[Message, str | None]]] = {}
+
+    def remember(self, result: ToolResult, message: Message) -> None:
+        """The message that answers a call was made in an earlier run."""
+        self._answers[result.call_id] = (result, (message, None))
 
     def begin(self, call: ToolCall) -> None:
         """A call is about to be looked up."""
@@ -117,6 +134,12 @@ class _Book:
             self._run.emit(ApprovalPending(turn=self._run.turns, call=call))
         return Answers(waiting=calls)
 
+    async def finish(self, result: ToolResult) -> None:
+        """A call has ended; where those before it have not, what came of it is written down to survive a crash."""
+        if result.call_id != self._calls[len(self.records)].id and self._run.options.approve_result is None:
+            message, _ = await self._answer(result)
+            await self._claims.add(CallFinishedRecord(result.call_id, result.status, message))
+
     async def close(self, left: Mapping[int, ToolResult]) -> None:
         """Calls that were cut off have their results, too: written at once, to the end, whoever cancels once more."""
         await self._write(*left.values(), skip=True)
@@ -128,14 +151,31 @@ class _Book:
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _write(self, *results: ToolResult, skip: bool = False) -> None:
-        messages = [each.as_message(self._run.options.max_result_chars) for each in results]
+        messages = [(await self._answer(each))[0] for each in results]
         await self._claims.add(*map(MessageRecord, messages), skip=skip)
+
+    async def _answer(self, result: ToolResult) -> tuple[Message, str | None]:
+        """The message that answers a call, made once."""
+        kept = self._answers.get(result.call_id)
+        if kept is None or kept[0] != result:
+            kept = self._answers[result.call_id] = (result, await self._run.answer(result))
+        return kept[1]
 
     def _record(self, place: int, result: ToolResult) -> ToolAnswered:
         call, now = self._calls[place], time.time()
         started = self._started[place] if place < len(self._started) else now
+        message, variable = self._answers[call.id][1]
         record = ToolCallRecord(
-            call.id, call.name, call.arguments, result, self._run.tool_rounds + 1, started, now
+            call.id,
+            call.name,
+            call.arguments,
+            result,
+            round=self._run.tool_rounds + 1,
+            started=started,
+            ended=now,
+            message=message,
+            variable=variable,
+            usage=self._run.asked_with,
         )
         self.records.append(record)
         self._run.records.append(record)

@@ -37,8 +37,9 @@ class _Place:
     call: ToolCall
     ready: ReadyCall | None = None
     waiting: WaitingCall | None = None
+    outcome: ToolResult | None = None  # before anybody was asked about it
     result: ToolResult | None = None
-    task: asyncio.Task[ToolResult] | None = None
+    task: asyncio.Task[None] | None = None
     begun: bool = False
     ending: KeyboardInterrupt | None = None
 
@@ -128,11 +129,13 @@ class Batch:
         await asyncio.wait({place.task})  # to await the task itself would cancel it a second time
         if place.ending is not None:
             raise place.ending
-        if place.task.cancelled():  # not by us, who would not wait here any more
+        if not place.task.cancelled():
+            place.task.result()  # raises what noting its outcome raised
+        if place.outcome is None:  # cancelled, and not by us, who would not wait here any more
             result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
             place.result = replace(result, note=place.ready.note)
         else:
-            place.result = await review(place.ready, place.task.result(), self._execution)
+            place.result = await review(place.ready, place.outcome, self._execution)
         return place.result
 
     async def stop(self) -> list[ToolResult]:
@@ -165,28 +168,29 @@ class Batch:
         if group:
             yield group
 
-    async def _run(self, place: _Place, ready: ReadyCall) -> ToolResult:
+    async def _run(self, place: _Place, ready: ReadyCall) -> None:
         async with self._slots:
             if self._execution.on_start is not None:
                 await self._execution.on_start(ready.call)
                 await obey()
             if self._execution.stopped is not None and self._execution.stopped():
-                return interrupted(place.call, None)
+                place.outcome = interrupted(place.call, None)
+                return
             place.begun = True
             try:
-                return await run_ready(ready, self._registry, self._execution)
+                place.outcome = await run_ready(ready, self._registry, self._execution)
             except KeyboardInterrupt as ending:  # out of a task it would tear the event loop down
                 place.ending = ending
-                return interrupted(place.call, ready.tool)
+                place.outcome = interrupted(place.call, ready.tool)
+            if self._execution.on_finish is not None:
+                await self._execution.on_finish(place.outcome)
 
     def _cut_off(self, place: _Place) -> ToolResult:
         """The result of a call that nobody waited for to the end."""
-        task, tool = place.task, place.ready.tool if place.ready and place.begun else None
-        result = interrupted(place.call, tool)
-        if task is not None and task.done() and not task.cancelled() and not task.exception():
-            result = task.result()
-            if self._execution.approve_result is not None and result.status == "completed":
-                result = interrupted(place.call, tool, _UNSEEN)
+        tool = place.ready.tool if place.ready and place.begun else None
+        result = place.outcome or interrupted(place.call, tool)
+        if self._execution.approve_result is not None and result.status == "completed":
+            result = interrupted(place.call, tool, _UNSEEN)
         return replace(result, note=place.ready.note if place.ready else result.note)
 
 
@@ -230,7 +234,7 @@ async def obey() -> None:
         await asyncio.sleep(0)
 
 
-async def _to_their_end(tasks: Sequence[asyncio.Task[ToolResult]]) -> None:
+async def _to_their_end(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Wait for cancelled tasks, whoever else wants to cancel; what does not end in time is left alone."""
     loop = asyncio.get_running_loop()
     cancelled, until = False, loop.time() + GRACE
@@ -246,7 +250,7 @@ async def _to_their_end(tasks: Sequence[asyncio.Task[ToolResult]]) -> None:
         me.uncancel()  # it was counted already when it was asked for
 
 
-def _look_at(task: asyncio.Task[ToolResult]) -> None:
+def _look_at(task: asyncio.Task[None]) -> None:
     """An exception that nobody looks at would be reported as lost; this one came after the end."""
     if not task.cancelled():
         task.exception()

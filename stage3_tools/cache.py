@@ -13,7 +13,7 @@ from typing import Any
 from stage3_tools.arguments import canonical
 from stage3_tools.execution import Execution, ReadyCall
 from stage3_tools.outcome import completed
-from stage3_tools.result import ToolOutput, ToolResult
+from stage3_tools.result import ToolResult
 from stage3_tools.tool import Tool
 
 Key = tuple[str | None, str, str]
@@ -40,14 +40,14 @@ class ResultCache:
         self.version = 0
         self._shared = shared
         self._max_entries = max_entries
-        self._entries: OrderedDict[Key, tuple[Tool, ToolOutput]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[Tool, ToolResult]] = OrderedDict()
 
     def key(self, session: str | None, tool: Tool, arguments: dict[str, Any]) -> Key:
         """Under what a result is kept; a tool that knows its session has one answer for each."""
         shared = self._shared and not tool.wants_context
         return (None if shared else session, tool.name, canonical(arguments))
 
-    def get(self, key: Key, tool: Tool) -> ToolOutput | None:
+    def get(self, key: Key, tool: Tool) -> ToolResult | None:
         """What this very tool said, or None; another one may have got its name."""
         kept = self._entries.get(key)
         if kept is None or kept[0] is not tool:
@@ -55,10 +55,10 @@ class ResultCache:
         self._entries.move_to_end(key)
         return kept[1]
 
-    def put(self, key: Key, tool: Tool, output: ToolOutput, version: int) -> None:
+    def put(self, key: Key, tool: Tool, result: ToolResult, version: int) -> None:
         """Keep a success, unless the cache was cleared since `version`: it may be out of date."""
         if version == self.version:
-            self._entries[key] = (tool, output)
+            self._entries[key] = (tool, result)
             self._entries.move_to_end(key)
         if len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
@@ -87,8 +87,8 @@ async def through_cache(
     session = execution.origin or execution.session_id
     key, version = cache.key(session, tool, ready.arguments.given), cache.version
     if kept := cache.get(key, tool):
-        return completed(ready, kept.output, kept.details, cached=True)
+        return completed(ready, kept.output, kept.details, cached=True, is_json=kept.is_json)
     result = await run()
     if result.status == "completed":
-        cache.put(key, tool, ToolOutput(result.output, result.details), version)
+        cache.put(key, tool, result, version)
     return result

@@ -3,8 +3,9 @@
     {"tool": "get_weather", "arguments": {"city": "Shanghai"}}
     {"tool": null, "reply": "It is 22 degrees in Shanghai."}
 
-One reply, one decision. The text is stage 2's to read; a reply that is no decision is answered with
-feedback and never run. Used by the prompt dialect; knows no registry.
+One reply, one decision; or, for models that may ask for several tools at once, a JSON list of calls. The text is
+stage 2's to read; a reply that is no decision is answered with feedback and never run. Used by the prompt dialect;
+knows no registry.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,15 @@ TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "then": {"required": ["reply"], "properties": {"tool": {}, "arguments": {}, "reply": {"type": "string"}}},
 }
 """What a decision must be. Missing arguments mean none; the tool's own schema says whether that will do."""
+
+_CALL = {
+    "type": "object",
+    "properties": {**TOOL_DECISION_SCHEMA["properties"], "tool": {"type": "string"}},
+    "required": ["tool"],
+}
+_DECISIONS: Mapping[str, Any] = {
+    "anyOf": [TOOL_DECISION_SCHEMA, {"type": "array", "minItems": 1, "items": _CALL}]
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +67,42 @@ def parse_tool_decision(
     Returns:
         The decision, or the `ParseResult` that says what is wrong.
     """
-    result = controller.parse_and_validate(text, TOOL_DECISION_SCHEMA, truncated=finish_reason == "length")
+    result = _read(controller, text, TOOL_DECISION_SCHEMA, finish_reason)
+    return _decision(result, result.data) if result.success else result
+
+
+def parse_tool_decisions(
+    controller: OutputController, text: str, *, finish_reason: str | None = None
+) -> tuple[ToolDecision, ...] | ParseResult:
+    """Read a model's reply as a decision, or as a list of calls.
+
+    Args:
+        controller: Stage 2's reader.
+        text: The reply.
+        finish_reason: Why the model stopped; after "length" nothing in the reply is used.
+
+    Returns:
+        The decisions in the order they were written, or the `ParseResult` that says what is wrong.
+    """
+    result = _read(controller, text, _DECISIONS, finish_reason)
     if not result.success:
         return result
-    if result.extraction is not None and result.extraction.source == "thinking":
+    written = result.data if isinstance(result.data, list) else [result.data]
+    return tuple(_decision(result, each) for each in written)
+
+
+def _read(
+    controller: OutputController, text: str, schema: Mapping[str, Any], finish_reason: str | None
+) -> ParseResult:
+    result = controller.parse_and_validate(text, schema, truncated=finish_reason == "length")
+    if result.success and result.extraction is not None and result.extraction.source == "thinking":
         thought = Issue("", "There is JSON in your thoughts only, and thoughts are not acted on.", "json")
         return replace(result, success=False, data=None, errors=(thought,), extraction=None)
-    data, repairs = result.data, result.extraction.repairs if result.extraction else ()
+    return result
+
+
+def _decision(result: ParseResult, data: Mapping[str, Any]) -> ToolDecision:
+    repairs = result.extraction.repairs if result.extraction else ()
     if data["tool"] is None:
         return ToolDecision(None, reply=data["reply"], repairs=repairs)
     return ToolDecision(data["tool"], data.get("arguments") or {}, data.get("reply"), repairs)

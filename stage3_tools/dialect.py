@@ -57,6 +57,18 @@ class Unusable:
 Reading = Calls | FinalReply | Unusable
 
 
+def cut_off(response: ChatResponse, ask_for: str) -> str:
+    """What a model is told whose reply was cut, so that nothing in it is used; the same in every dialect.
+
+    Args:
+        response: The reply.
+        ask_for: What it should write, such as "one JSON object".
+    """
+    written = response.usage and response.usage.output_tokens
+    after = f" after {written} tokens" if written else ""
+    return f"Your reply was cut off{after}, so nothing in it was used. Answer again, shorter: {ask_for}."
+
+
 class Dialect(Protocol):
     """A way to talk with a model about tools."""
 

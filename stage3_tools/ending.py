@@ -1,6 +1,7 @@
 """When a run is over: a reply, or something that may not go on for ever.
 
-`ending_of` looks at one turn; `Tally` counts what happened before. Knows no loop: `loop.py` asks after every turn.
+`ending_of` looks at one turn; `Tally` counts what happened before. `Course` says which tools the next turn has: none
+any more, when a limit is reached. Knows no loop: `loop.py` asks after every turn.
 """
 
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from typing import Literal
 
 from stage0_gateway import ToolCall
 from stage3_tools.dialect import Calls, FinalReply, Unusable
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.run import Run
 from stage3_tools.turn import Stopped, Turn
 
 LoopStatus = Literal[
@@ -71,3 +74,69 @@ def awaiting(waiting: tuple[ToolCall, ...], *, question: bool = False) -> Ending
     reason = f"Waiting for approval: {names}. Nothing of this turn was run; resume when somebody can say."
     reason += " The question was not asked." if question else ""
     return Ending("awaiting_approval", None, reason, waiting)
+
+
+class Course:
+    """The course of a run: turns with tools; at a limit a last call without; an ending.
+
+    Args:
+        run: The run, which counts its tool rounds itself.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._tally = Tally()
+        self._last = self._limit()
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools of the next turn. After an empty reply to results, only a reply is left to be asked for."""
+        bare = self._last or (self._tally.empty and self._run.tool_rounds)
+        return ToolRegistry() if bare else self._run.deps.tool_registry
+
+    @property
+    def refusal(self) -> str:
+        """Why the calls of this turn are not to be run; "" where they are."""
+        return f"{self._last_request} This call was not run." if self.exhausted else ""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no further request may be made."""
+        most = self._run.max_turns
+        return most is not None and self._run.turns >= most
+
+    @property
+    def _last_request(self) -> str:
+        return f"The limit of {self._run.max_turns} requests was reached."
+
+    def after(self, turn: Turn) -> Ending | None:
+        """How the run ends after this turn; None where it goes on."""
+        ending = ending_of(turn, self._tally, self._run.options.max_parse_retries)
+        if ending is None and (spent := self._run.spent):
+            ending = Ending("limit", None, spent)
+        if ending is None and self.exhausted:
+            ending = Ending("limit", None, self._last_request)
+        if self._last is not None:
+            return ending and _without_tools(self._last, ending)
+        if ending is None and isinstance(turn.reading, Calls) and (limit := self._limit()):
+            self._last, self._tally = limit, Tally()
+        return ending
+
+    def _limit(self) -> Ending | None:
+        """Why no more tools are to be run, as the ending that has no reply yet."""
+        most = self._run.options.max_tool_rounds
+        if most is not None and self._run.tool_rounds >= most:
+            return Ending("max_rounds", None, f"The limit of {most} tool rounds was reached.")
+        if self._tally.fruitless >= MOST_FRUITLESS:
+            return Ending("limit", None, f"In {MOST_FRUITLESS} turns in a row every call was refused.")
+        return None
+
+
+def _without_tools(limit: Ending, last: Ending) -> Ending:
+    """The ending of a run whose last call was made without tools."""
+    if last.reply:
+        return Ending(limit.status, last.reply, limit.reason)
+    why = last.reason if last.status != "completed" else None
+    return Ending(
+        limit.status, None, f"{limit.reason} {why or 'The model gave no reply without tools either.'}"
+    )

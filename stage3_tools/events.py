@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stage0_gateway import Message, ToolCall, Usage
+from stage0_gateway import Message, MessageStream, ToolCall, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
 from stage3_tools.result import ToolResult
@@ -40,6 +40,14 @@ class TurnStarted(_Event):
 
     name: ClassVar[str] = "turn_start"
     messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyStreamed(_Event):
+    """The reply will arrive piece by piece: `stream.on("text", …)` hears of each. Its end is waited for here."""
+
+    name: ClassVar[str] = "reply_stream"
+    stream: MessageStream = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +135,7 @@ class LoopEnded(_Event):
 
 LoopEvent = (
     TurnStarted
+    | ReplyStreamed
     | DecisionMade
     | FeedbackGiven
     | ToolCalled

@@ -9,14 +9,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stage0_gateway import ToolCall
+from stage2_output import Repair
 from stage3_tools.arguments import Arguments
 from stage3_tools.errors import ToolError
 from stage3_tools.kinds import Classify, ErrorText
+from stage3_tools.result import ToolResult
 from stage3_tools.tool import Tool
 
 if TYPE_CHECKING:
     from stage3_tools.approval import Approver
     from stage3_tools.cache import ResultCache
+
+
+REFERENCE = "$VAR_REF{{"
+"""How a reference to a variable begins; a text without it needs no looking after."""
+
+Expand = Callable[[Tool, str], Awaitable[tuple[str, tuple[Repair, ...]]]]
+"""The text of a call's arguments with values instead of references, and what had to be mended to read it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,9 @@ class Execution:
         classify: Says what exceptions mean, before the rules of `kinds` do.
         error_text: What the model is told of an exception.
         screen: Looks at each call first; returns what to tell the model besides the result, or raises ToolError.
+        expand: Puts values in the place of references to variables; None leaves references alone.
         on_start: Awaited when a call is about to run.
+        on_finish: Awaited when it has a result, whatever the calls before it do.
         stopped: Whether nothing more is to begin.
         on_progress: Told what a tool reports; should not raise.
         on_retry: Told of a failure that is followed by another try, and which try it was.
@@ -50,7 +61,9 @@ class Execution:
     classify: Classify | None = None
     error_text: ErrorText = "message"
     screen: Callable[[ToolCall], str] | None = None
+    expand: Expand | None = None
     on_start: Callable[[ToolCall], Awaitable[None]] | None = None
+    on_finish: Callable[[ToolResult], Awaitable[None]] | None = None
     stopped: Callable[[], bool] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None

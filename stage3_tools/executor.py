@@ -16,11 +16,11 @@ from typing import Any
 from uuid import uuid4
 
 from stage0_gateway import ToolCall
-from stage3_tools.arguments import parse_arguments
+from stage3_tools.arguments import Arguments, canonical, parse_arguments
 from stage3_tools.attempts import with_retries
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import Execution, ReadyCall, WaitingCall
+from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
 from stage3_tools.kinds import alone, error_of
 from stage3_tools.outcome import completed, failed, status_after
 from stage3_tools.registry import ToolRegistry
@@ -63,7 +63,7 @@ async def prepare(
     try:
         note = execution.screen(call) if execution.screen else ""
         tool = registry.get(call.name)
-        ready = ReadyCall(call, tool, parse_arguments(tool, call.arguments), note)
+        ready = ReadyCall(call, tool, await _arguments(tool, call, execution), note)
         if execution.approve is None and not tool.needs_approval:
             return ready
         from stage3_tools.approval import approved  # most runs ask nobody
@@ -72,6 +72,14 @@ async def prepare(
     except ToolError as refusal:
         result = failed(call, _complete(refusal, registry, tool), duration=time.perf_counter() - started)
         return replace(result, note=note)
+
+
+async def _arguments(tool: Tool, call: ToolCall, execution: Execution) -> Arguments:
+    """The arguments, with the values of the variables they refer to."""
+    if execution.expand is None or REFERENCE not in call.arguments:
+        return parse_arguments(tool, call.arguments)
+    text, repairs = await execution.expand(tool, call.arguments)
+    return replace(parse_arguments(tool, text), repairs=repairs)
 
 
 async def run_ready(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
@@ -111,7 +119,8 @@ async def _run(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -
         result = failed(ready.call, error, status, duration=spent, attempts=tries.count)
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
     spent = time.perf_counter() - started
-    return completed(ready, text, output.details, attempts=tries.count, duration=spent)
+    is_json = isinstance(text, str) and not isinstance(output.output, str)
+    return completed(ready, text, output.details, attempts=tries.count, duration=spent, is_json=is_json)
 
 
 class _Tries:
@@ -164,8 +173,8 @@ class _Tries:
 def _context(ready: ReadyCall, execution: Execution) -> ToolContext:
     call, origin, on_progress = ready.call, execution.origin, execution.on_progress
     tell = None if on_progress is None else (lambda value: on_progress(call, value))
-    # The arguments, too, for somebody may have changed them.
-    key = uuid4().hex if origin is None else _fingerprint(origin, call.id, ready.arguments.text)
+    # The arguments, too, for somebody may have changed them; not their spelling, which a resumed run may not know.
+    key = uuid4().hex if origin is None else _fingerprint(origin, call.id, canonical(ready.arguments.given))
     return ToolContext(ready.tool.name, call.id, execution.session_id, key, tell)
 
 

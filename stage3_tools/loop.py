@@ -1,11 +1,11 @@
-"""`run_tool_loop`: one question, as many turns as it takes, one result. The one loop there is.
+"""`run_turns`: turn after turn, until there is a reply or a reason why there is none. The one loop there is.
 
-It decides when to go on and when to stop; a turn itself is `turn.py`. It ends always: with a reply, or with
-a status that says why there is none.
+`run_tool_loop` is its first face: one question, one result. `ToolRunner` shows it step by step, and
+`execute_tool_chain` begins in the middle of it. A turn itself is `turn.py`, when to stop is said by `ending.py`.
 """
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -13,14 +13,12 @@ from typing import Any
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
 from stage3_tools.batch import obey
-from stage3_tools.dialect import Calls
-from stage3_tools.ending import MOST_FRUITLESS, Ending, LoopStatus, Tally, ending_of
+from stage3_tools.ending import Course, Ending
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
-from stage3_tools.registry import ToolRegistry
 from stage3_tools.run import Run
-from stage3_tools.turn import run_turn
+from stage3_tools.turn import OpenTurn, begin_turn
 
 _running: ContextVar[frozenset[int]] = ContextVar("running", default=frozenset())
 """Which transcripts the code that is running here is part of a run on."""
@@ -60,14 +58,15 @@ async def run_tool_loop(
     question = _question(user_message, resume)
     transcript = deps.context_engine.transcript(session_id)
     run = Run(deps, transcript, options or ToolLoopOptions(), question)
-    ending = await _stoppable(run, session_id, resume)
+    ending = await stoppable(run, lambda: _started(run, session_id, resume))
     await obey()  # who was cancelled while the reply was written sees it here, and nobody later
     run.over = True
     run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
-    return _result(run, ending, time.perf_counter() - started)
+    return result_of(run, ending, time.perf_counter() - started)
 
 
-def _result(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
+def result_of(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
+    """What became of a run."""
     return ToolLoopResult(
         reply=ending.reply,
         status=ending.status,
@@ -94,17 +93,17 @@ def _question(user_message: str | Message | Mapping[str, Any] | None, resume: bo
     return question
 
 
-async def _stoppable(run: Run, session_id: str, resume: bool) -> Ending:
-    """The run, ended by its `abort` or its time limit if they come first."""
+async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
+    """The ending of the run's body; or it is ended by its `abort` or its time limit, if they come first."""
     abort, limits = run.options.abort, run.options.limits
     seconds = None if limits is None else limits.seconds
     if abort is None and seconds is None:
-        return await _started(run, session_id, resume)
+        return await body()
     if abort is not None and abort.is_set():
         return Ending("aborted", None, "The abort event was set before the run began; nothing was asked.")
     from stage3_tools.stopping import unless_stopped  # most runs are not watched
 
-    match await unless_stopped(_started(run, session_id, resume), abort, seconds):
+    match await unless_stopped(body(), abort, seconds):
         case "aborted":
             return Ending("aborted", None, "The run was stopped by its abort event.")
         case "timeout":
@@ -113,13 +112,50 @@ async def _stoppable(run: Run, session_id: str, resume: bool) -> Ending:
             return ending
 
 
+async def until_over(run: Run, first: OpenTurn | None = None) -> Ending:
+    """All turns of a run; see `run_turns`."""
+    async for step in run_turns(run, first):
+        last = step
+    assert isinstance(last, Ending)  # it comes last
+    return last
+
+
 async def _started(run: Run, session_id: str, resume: bool) -> Ending:
-    async with _alone(run.transcript, session_id):
-        question = run.question
-        ending = await _answer_or_close(run, resume)
-        if question is not None and ending is None:
-            await run.transcript.append(question)
-        return ending or await _answer_within_limits(run)
+    async with alone(run.transcript, session_id):
+        return await _begin(run, resume) or await until_over(run)
+
+
+async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[OpenTurn | Ending]:
+    """Turn after turn, until the run is over.
+
+    Args:
+        run: The run; its question stands in the history.
+        first: A turn whose request was made elsewhere.
+
+    Yields:
+        Each turn when the model has replied, before any tool of it is run; whoever gets it may finish it, and if
+        nobody does it is finished here when the next one is asked for. At last the ending.
+
+    Raises:
+        GatewayError: The model could not be asked. The history is sound.
+        Exception: What a listener or an approver raises; every call has its result then, too.
+    """
+    course, turn, ending = Course(run), first, None
+    while ending is None:
+        turn = turn or await begin_turn(run, course.registry)
+        yield turn
+        ending, turn = course.after(await turn.finish(course.refusal)), None
+        if run.between is not None and await run.between() and ending is not None and not course.exhausted:
+            ending, course = None, Course(run)
+    yield ending
+
+
+async def _begin(run: Run, resume: bool) -> Ending | None:
+    question = run.question
+    ending = await _answer_or_close(run, resume)
+    if question is not None and ending is None:
+        await run.transcript.append(question)
+    return ending
 
 
 async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
@@ -135,8 +171,12 @@ async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
 
 
 @asynccontextmanager
-async def _alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
-    """Two runs on one session come one after the other; one inside of the other would wait for ever."""
+async def alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
+    """Hold a conversation for oneself: runs on it come one after the other.
+
+    Raises:
+        RuntimeError: Whoever asks is part of a run on it, which would wait for ever.
+    """
     outer = _running.get()
     if id(transcript) in outer and transcript.busy:
         raise RuntimeError(f"The session {session_id!r} is running already, and waits for whoever asks here.")
@@ -146,37 +186,3 @@ async def _alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]
             yield
         finally:
             _running.set(outer)
-
-
-async def _answer_within_limits(run: Run) -> Ending:
-    limit = run.options.max_tool_rounds
-    ending = None
-    if limit:
-        ending = await _until_answered(run, run.deps.tool_registry)
-    if ending is not None:
-        return ending
-    # The limit is reached: one last call, with the tools taken away.
-    status: LoopStatus = "max_rounds"
-    reason = f"The limit of {limit} tool rounds was reached."
-    if run.tool_rounds < limit:
-        status, reason = "limit", f"In {MOST_FRUITLESS} turns in a row every call was refused."
-    last = await _until_answered(run, ToolRegistry())
-    if last is None or not last.reply:
-        why = last.reason if last is not None and last.status != "completed" else None
-        return Ending(status, None, f"{reason} {why or 'The model gave no reply without tools either.'}")
-    return Ending(status, last.reply, reason)
-
-
-async def _until_answered(run: Run, registry: ToolRegistry) -> Ending | None:
-    """Turn after turn, until there is an ending; None when no more tools are to be run."""
-    tally = Tally()
-    while True:
-        turn = await run_turn(run, registry)
-        ending = ending_of(turn, tally, run.options.max_parse_retries)
-        if ending is not None:
-            return ending
-        if reason := run.spent:
-            return Ending("limit", None, reason)
-        spent = run.tool_rounds >= run.options.max_tool_rounds or tally.fruitless >= MOST_FRUITLESS
-        if spent and isinstance(turn.reading, Calls):
-            return None

@@ -5,13 +5,13 @@ The first names the pieces of the stages below, the second the knobs. Both are v
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from stage0_gateway import ChatResponse
+from stage0_gateway import ChatResponse, Message, MessageStream
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools.batch import MAX_PARALLEL
@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 100_000
 """Of one result that a model is shown, unless something else is said."""
+
+PREVIEW = 200
+"""Characters of a long result that a model is shown."""
+
+LONG = 4_000
+"""Characters from which on a result or an argument is kept as a variable, unless something else is said."""
+
+Sent = Iterable[Message | Mapping[str, Any]] | None
+BeforeSend = Callable[[Sequence[Message]], Sent | Awaitable[Sent]]
+"""Sees the messages of a request before they are sent; returns others to send instead, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +66,15 @@ class ToolLoopDeps:
         context_engine: Keeps the sessions.
         output_controller: Reads decisions out of replies.
         tool_registry: The tools.
+        stream: Sends messages and returns the reply while it arrives; `Gateway.stream`. Where it is given it is used
+            instead of `chat`, and the event `reply_stream` has each reply to listen to.
     """
 
     chat: Callable[..., Awaitable[ChatResponse]]
     context_engine: ContextEngine
     output_controller: OutputController
     tool_registry: ToolRegistry
+    stream: Callable[..., MessageStream] | None = None
 
     @cached_property
     def prompt_dialect(self) -> PromptDialect:
@@ -79,11 +92,11 @@ class ToolLoopOptions:
     """How a run is to go.
 
     Attributes:
-        max_tool_rounds: The most turns that run tools; then one last call is made without tools.
+        max_tool_rounds: The most turns that run tools; then one last call is made without tools. None is no limit.
         max_parse_retries: How often in a row a reply that could not be used is answered with feedback.
         temperature: Passed on to the model.
         max_tokens: The most tokens of one reply; also kept free in the window.
-        dialect: How to talk about tools; None is a `PromptDialect`.
+        dialect: How to talk about tools: `PromptDialect()`, `NativeDialect()`, or one of your own. None is the first.
         max_parallel_tools: The most tools of one turn that run at once; 1 runs them one after the other.
         approve: Asked about each call before anything of its turn is run; see `approval`. None asks nobody, and a
             tool that needs approval ends the run with the status "awaiting_approval".
@@ -93,14 +106,19 @@ class ToolLoopOptions:
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.
         error_text: Whether the model is told an exception's type and message, or its type alone.
+        variables_over: A result, or an argument, with more characters than this is kept as a variable of the session:
+            the model sees how it begins and a reference, with which it can read on or pass it to a tool. None keeps
+            none, and leaves references in arguments alone.
         max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.
+        before_send: Given the messages of each request as they will be sent; may return others, for this request
+            only. Plain or async.
         on_event: Called with each `LoopEvent`, in the order drawn in `events`. What it raises ends the run.
 
     Raises:
         ValueError: A number makes no sense, or `on_event` is async.
     """
 
-    max_tool_rounds: int = 10
+    max_tool_rounds: int | None = 10
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
@@ -113,11 +131,14 @@ class ToolLoopOptions:
     cache: "ResultCache | None" = None
     classify: Classify | None = None
     error_text: ErrorText = "message"
+    variables_over: int | None = LONG
     max_result_chars: int | None = MOST_CHARACTERS
+    before_send: BeforeSend | None = None
     on_event: Callable[[LoopEvent], None] | None = None
 
     def __post_init__(self) -> None:
-        least = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1, "max_result_chars": 1}
+        least = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
+        least |= {"max_result_chars": 1, "variables_over": PREVIEW}
         for name, lowest in least.items():
             value = getattr(self, name)
             if value is not None and value < lowest:

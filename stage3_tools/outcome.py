@@ -28,6 +28,7 @@ def completed(
     attempts: int = 0,
     duration: float = 0.0,
     cached: bool = False,
+    is_json: bool = False,
 ) -> ToolResult:
     """The result of a call that led to one.
 
@@ -38,6 +39,7 @@ def completed(
         attempts: How often the tool was run.
         duration: Seconds it took.
         cached: Whether the output is one of before.
+        is_json: Whether it is the JSON of a value.
     """
     return ToolResult(
         ready.call.id,
@@ -49,6 +51,7 @@ def completed(
         cached=cached,
         repairs=ready.arguments.repairs,
         note=ready.note,
+        is_json=is_json,
     )
 
 

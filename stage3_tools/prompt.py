@@ -6,15 +6,15 @@ system message, the model answers with a decision, and results go back as user m
 """
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Sequence
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, Part, TextPart, ToolCall
-from stage2_output import OutputController, feedback
-from stage3_tools.decision import ToolDecision, parse_tool_decision
-from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable
+from stage2_output import OutputController, ParseResult, feedback
+from stage3_tools.decision import ToolDecision, parse_tool_decision, parse_tool_decisions
+from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable, cut_off
+from stage3_tools.forgery import escaped
 from stage3_tools.registry import ToolRegistry
 
 _WITH_TOOLS = """\
@@ -25,26 +25,30 @@ Call one tool at a time. Its result comes back in a message that begins with [To
 then call another tool or answer. Do not invent results.
 The tools, one per line, with a JSON Schema of their parameters:
 """
+_WITH_SEVERAL = """\
+You can use tools. Answer with exactly one JSON value and nothing else.
+To call a tool: {"tool": "<name>", "arguments": {<what its parameters ask for>}}
+To call several that do not need each other's results: a list of such objects; they run at once.
+To answer the user: {"tool": null, "reply": "<your answer>"}
+Results come back in call order, in messages that begin with [Tool result for <name>]; \
+then call further tools or answer. Do not invent results.
+The tools, one per line, with a JSON Schema of their parameters:
+"""
 _WITHOUT_TOOLS = """\
 No tools can be called. Answer the user now, with what you know and what the tool results say.
 Answer with exactly one JSON object and nothing else: {"tool": null, "reply": "<your answer>"}"""
 
+_RENDERED = "rendered by the prompt dialect"
+
 _NATIVE = "Do not use tool calls of your own. Write your decision as text: exactly one JSON object."
 
-# Where a line, after any kind of line break, imitates the beginning of a result.
-_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_INVISIBLE = r"\u200b-\u200f\u2060\ufeff"
-_FORGED = re.compile(
-    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}])*)\[(?=[\s{_INVISIBLE}]*tool\s+result)",
-    re.IGNORECASE,
-)
 
-
-def build_tool_system_prompt(registry: ToolRegistry) -> str:
+def build_tool_system_prompt(registry: ToolRegistry, *, multiple: bool = False) -> str:
     """What the model is told of the tools, and of how to ask for them.
 
     Args:
         registry: The tools; if it is empty, the model is told to answer without.
+        multiple: Whether it may ask for several at once.
     """
     if not len(registry):
         return _WITHOUT_TOOLS
@@ -52,7 +56,7 @@ def build_tool_system_prompt(registry: ToolRegistry) -> str:
     for tool in registry.list():
         shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters or {}}
         lines.append(json.dumps(shown, ensure_ascii=False))
-    return _WITH_TOOLS + "\n".join(lines)
+    return (_WITH_SEVERAL if multiple else _WITH_TOOLS) + "\n".join(lines)
 
 
 class PromptDialect:
@@ -60,10 +64,12 @@ class PromptDialect:
 
     Args:
         controller: Stage 2's reader; None makes one.
+        multiple: Whether the model may ask for several tools at once, with a JSON list of calls.
     """
 
-    def __init__(self, controller: OutputController | None = None) -> None:
+    def __init__(self, controller: OutputController | None = None, *, multiple: bool = False) -> None:
         self._controller = controller or OutputController()
+        self._multiple = multiple
         self._described: WeakKeyDictionary[ToolRegistry, tuple[int, str]] = WeakKeyDictionary()
 
     def describe(self, registry: ToolRegistry) -> str:
@@ -71,7 +77,7 @@ class PromptDialect:
         now = registry.version  # before the description: another thread may add a tool meanwhile
         version, text = self._described.get(registry, (None, ""))
         if version != now:
-            text = build_tool_system_prompt(registry)
+            text = build_tool_system_prompt(registry, multiple=self._multiple)
             self._described[registry] = (now, text)
         return text
 
@@ -79,47 +85,55 @@ class PromptDialect:
         """One system message with the tools in it, then the history as text."""
         system = [message.text for message in transcript if message.role == "system"]
         prompt = Message.system("\n\n".join([*system, self.describe(registry)]))
-        names = {call.id: call.name for message in transcript for call in message.tool_calls}
-        rest = (_rendered(message, names) for message in transcript if message.role != "system")
+        rest = [_once(message, transcript) for message in transcript if message.role != "system"]
         return RequestParts((prompt, *rest))
 
     def read(self, response: ChatResponse) -> Reading:
-        """The decision in the reply's text, or feedback."""
-        text = response.content
+        """The decision in the reply's text, or several calls, or feedback."""
+        text, why = response.content, response.finish_reason
         if response.tool_calls and not text.strip():
             return Unusable(Message.assistant(""), _NATIVE)
-        decision = parse_tool_decision(self._controller, text, finish_reason=response.finish_reason)
-        if not isinstance(decision, ToolDecision):
-            cut = response.finish_reason == "length"
-            return Unusable(
-                Message.assistant(text, raw_text=text), _cut_off(response) if cut else feedback(decision)
-            )
-        if decision.tool is None:
-            return FinalReply(Message.assistant(decision.reply or "", raw_text=text), decision.repairs)
-        call = ToolCall("", decision.tool, json.dumps(decision.arguments, ensure_ascii=False))
-        return Calls(Message.assistant(decision.reply or "", [call], raw_text=text), decision.repairs)
+        decisions = self._decisions(text, why)
+        if isinstance(decisions, ParseResult):
+            said = cut_off(response, "one JSON object") if why == "length" else feedback(decisions)
+            return Unusable(Message.assistant(text, raw_text=text), said)
+        first = decisions[0]
+        if first.tool is None:
+            return FinalReply(Message.assistant(first.reply or "", raw_text=text), first.repairs)
+        said = "\n".join(each.reply for each in decisions if each.reply)
+        return Calls(Message.assistant(said, map(_call, decisions), raw_text=text), first.repairs)
+
+    def _decisions(self, text: str, why: str) -> Sequence[ToolDecision] | ParseResult:
+        if self._multiple:
+            return parse_tool_decisions(self._controller, text, finish_reason=why)
+        decision = parse_tool_decision(self._controller, text, finish_reason=why)
+        return decision if isinstance(decision, ParseResult) else [decision]
 
 
-def _cut_off(response: ChatResponse) -> str:
-    written = response.usage and response.usage.output_tokens
-    after = f" after {written} tokens" if written else ""
-    return (
-        f"Your reply was cut off{after}, so nothing in it was used. Answer again, shorter: one JSON object."
-    )
+def _call(decision: ToolDecision) -> ToolCall:
+    return ToolCall("", decision.tool or "", json.dumps(decision.arguments, ensure_ascii=False))
 
 
-def _rendered(message: Message, names: Mapping[str, str]) -> Message:
+def _once(message: Message, transcript: Sequence[Message]) -> Message:
+    """A message as text, made once, for it is sent again in every turn."""
+    if message.name or message.role != "tool":
+        return message.once(_RENDERED, _rendered)
+    calls = (call for each in transcript for call in each.tool_calls)
+    name = next((call.name for call in calls if call.id == message.tool_call_id), None)
+    return message.once((_RENDERED, name), lambda nameless: _rendered(replace(nameless, name=name)))
+
+
+def _rendered(message: Message) -> Message:
     if message.role == "tool":
-        name = message.name or names.get(message.tool_call_id or "", "a tool")
-        return Message.user(_with_header(name, message.content))
+        return Message.user(_with_header(message.name or "a tool", message.content))
     if message.role == "assistant":
         return Message.assistant(_as_decision(message) if message.raw_text is None else message.raw_text)
-    return Message.user(_escaped(message.content))
+    return Message.user(escaped(message.content))
 
 
 def _with_header(name: str, content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
     header = f"[Tool result for {' '.join(name.split())[:200].replace(']', ')')}]\n"
-    content = _escaped(content)
+    content = escaped(content)
     return header + content if isinstance(content, str) else (TextPart(header), *content)
 
 
@@ -131,14 +145,3 @@ def _as_decision(message: Message) -> str:
         f'{{"tool": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}'
         for call in message.tool_calls
     )
-
-
-def _escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
-    if isinstance(content, str):
-        return _FORGED.sub(r"\1\\[", content)
-    escaped: list[Part] = []
-    # Neighbouring texts are read as one, so they are looked at as one.
-    for are_text, parts in groupby(content, lambda part: isinstance(part, TextPart)):
-        together = tuple(parts)
-        escaped += [TextPart(_FORGED.sub(r"\1\\[", Message.user(together).text))] if are_text else together
-    return tuple(escaped)

@@ -77,3 +77,27 @@ class RegistryView(ToolRegistry):
             f"A view cannot {asked}: it shows those of a registry (now: {listed(self.names) or 'none'}). "
             "Do that with the registry it was made from; the view will show it."
         )
+
+
+class ExtendedRegistry(RegistryView):
+    """All tools of a registry and one more; a tool of the registry goes before one of the same name.
+
+    Args:
+        parent: The registry, or a view of it.
+        more: The tool that is added.
+
+    Attributes:
+        parent: The registry.
+    """
+
+    def __init__(self, parent: ToolRegistry, more: Tool) -> None:
+        super().__init__(parent, lambda name: True)
+        self.parent = parent
+        self._more = more
+
+    def _find(self, name: object) -> Tool | None:
+        return super()._find(name) or (self._more if name == self._more.name else None)
+
+    def _all(self) -> tuple[Tool, ...]:
+        there = super()._all()
+        return there if self._more.name in self.parent else (*there, self._more)

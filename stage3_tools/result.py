@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from stage0_gateway import Message, Part, TextPart
+from stage0_gateway import Message, Part, TextPart, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
 
@@ -54,6 +54,7 @@ class ToolResult:
             "unknown_effect" (it was cut off and may have happened).
         repairs: What had to be mended in the arguments to read them; a tool is not run on that unnoticed.
         note: What the model is told besides the output, such as that it repeats itself.
+        is_json: Whether the output is the JSON of a value that the tool returned, and not a text of its own.
     """
 
     call_id: str
@@ -68,6 +69,7 @@ class ToolResult:
     status: ResultStatus = "completed"
     repairs: tuple[Repair, ...] = ()
     note: str = ""
+    is_json: bool = field(default=False, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
         """The tool message that answers the call.
@@ -95,6 +97,10 @@ class ToolCallRecord:
         round: In which tool round of the run it was called, from 1.
         started: When, in seconds since the epoch.
         ended: When it had its result.
+        message: The message of the history that answers the call.
+        variable: The id of the variable that holds the result, where it was too long to be shown whole.
+        arguments_variable: The same for the arguments.
+        usage: The tokens of the reply that asked for it, and for the other calls of its round.
     """
 
     id: str
@@ -104,6 +110,23 @@ class ToolCallRecord:
     round: int
     started: float
     ended: float
+    message: Message | None = field(default=None, repr=False)
+    variable: str | None = None
+    arguments_variable: str | None = None
+    usage: Usage | None = None
+
+    @property
+    def rejection(self) -> str | None:
+        """Why somebody rejected the call, or its result; None where nobody did."""
+        error = self.result.error
+        return error.message if error is not None and self.result.status.endswith("rejected") else None
+
+
+def is_longer(output: Output, characters: int) -> bool:
+    """Whether an output has a text with more characters than this."""
+    if isinstance(output, str):
+        return len(output) > characters
+    return any(isinstance(part, TextPart) and len(part.text) > characters for part in output)
 
 
 def shortened(output: Output, max_chars: int) -> Output:

@@ -6,14 +6,17 @@ again, with the same idempotency key; a write that was begun is never run again,
 have happened. Used by the loop.
 """
 
+from typing import cast
+
 from stage0_gateway import Message, ToolCall
-from stage1_context import MessageHistory, MessageRecord
+from stage1_context import MessageHistory, MessageRecord, OpenCalls
 from stage3_tools.answers import answer_calls, ran_tools
 from stage3_tools.ending import Ending, awaiting
 from stage3_tools.errors import ToolError
+from stage3_tools.long_values import READ_VARIABLE
 from stage3_tools.outcome import failed, interrupted
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolResult
+from stage3_tools.result import ResultStatus, ToolResult
 from stage3_tools.run import Run
 from stage3_tools.turn import FEEDBACK
 
@@ -27,37 +30,64 @@ async def go_on(run: Run) -> Ending | None:
     Raises:
         Exception: What a listener or an approver raises.
     """
-    registry = run.deps.tool_registry
-    opened = await run.transcript.open_calls()
-    if opened is not None:
-        known = {call.id: lost for call in opened.calls if (lost := _lost(call, opened.started, registry))}
-        answers = await answer_calls(run, registry, opened.calls, seen=opened.records, known=known)
-        if answers.waiting:
-            return awaiting(answers.waiting, question=run.question is not None)
-        run.tool_rounds += ran_tools(answers.records)
-    if run.question is not None:
-        return None
+    ending = await answer_open(run)
+    if ending is not None or run.question is not None:
+        return ending
     history = await run.transcript.history()
     newest = history.recent(1)
     if newest and newest[0].role == "assistant":
         return Ending("completed", newest[0].text, "There was nothing left to do.")
-    run.question = _last_question(history)
+    run.question = last_question(history)
     return None
 
 
-async def let_go(run: Run) -> None:
-    """Close the open calls without running them."""
+async def answer_open(run: Run) -> Ending | None:
+    """Answer the open calls; returns an ending if they wait again.
+
+    Raises:
+        Exception: What a listener or an approver raises.
+    """
     opened = await run.transcript.open_calls()
-    if opened is not None and opened.pending and not opened.started:
-        error = ToolError("interrupted", _NOT_APPROVED)
-        results = (failed(call, error).as_message() for call in opened.calls)
-        await run.transcript.claims(opened.records).add(*map(MessageRecord, results))
+    if opened is None:
+        return None
+    run.reads_variables = any(call.name == READ_VARIABLE for call in opened.calls)
+    registry = run.tools(run.deps.tool_registry)
+    known = {call.id: result for call in opened.calls if (result := _known(call, opened, registry))}
+    written = {id: end.message for id, end in opened.finished.items() if end.message is not None}
+    answers = await answer_calls(
+        run, registry, opened.calls, seen=opened.records, known=known, written=written
+    )
+    run.tool_rounds += ran_tools(answers.records)
+    return awaiting(answers.waiting, question=run.question is not None) if answers.waiting else None
+
+
+async def let_go(run: Run) -> None:
+    """Close the open calls without running them; what has ended keeps its result."""
+    opened = await run.transcript.open_calls()
+    if opened is not None and (opened.finished or (opened.pending and not opened.started)):
+        messages = [_let_go(run, call, opened) for call in opened.calls]
+        await run.transcript.claims(opened.records).add(*map(MessageRecord, messages))
     await run.transcript.close_open_calls()
 
 
-def _lost(call: ToolCall, started: frozenset[str], registry: ToolRegistry) -> ToolResult | None:
-    """The result of a call that may have happened and must not happen twice; None where it may be run."""
-    if call.id not in started:
+def _let_go(run: Run, call: ToolCall, opened: OpenCalls) -> Message:
+    """The answer to a call that nobody will run any more."""
+    if (end := opened.finished.get(call.id)) and end.message is not None:
+        return end.message
+    if known := _known(call, opened, run.deps.tool_registry):
+        return known.as_message()
+    why = _NOT_APPROVED if opened.pending and not opened.started else _DIED
+    return failed(call, ToolError("interrupted", why)).as_message()
+
+
+def _known(call: ToolCall, opened: OpenCalls, registry: ToolRegistry) -> ToolResult | None:
+    """What came of a call that has ended, or may have happened and must not happen twice; None where it may be run."""
+    if (end := opened.finished.get(call.id)) and end.message is not None:
+        status = cast(ResultStatus, end.status)
+        return ToolResult(
+            call.id, call.name, end.message.content, is_error=end.message.is_error, attempts=1, status=status
+        )
+    if call.id not in opened.started:
         return None
     if call.name not in registry:  # nobody knows any more what it did
         return failed(call, ToolError("interrupted", _DIED), "unknown_effect")
@@ -65,7 +95,7 @@ def _lost(call: ToolCall, started: frozenset[str], registry: ToolRegistry) -> To
     return interrupted(call, tool, _DIED) if tool.effect == "write" else None
 
 
-def _last_question(history: MessageHistory) -> Message | None:
+def last_question(history: MessageHistory) -> Message | None:
     """What is being answered: the window keeps it in sight."""
     asked = history.by_role("user")
     return next((each for each in reversed(asked) if not each.text.startswith(FEEDBACK)), None)

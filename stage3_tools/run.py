@@ -4,18 +4,25 @@ The only value in this stage that changes on the way: `turn.py` and `loop.py` ca
 order of things.
 """
 
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import Transcript
-from stage3_tools.dialect import Dialect, RequestParts
+from stage2_output import Repair
+from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
-from stage3_tools.execution import Execution
+from stage3_tools.execution import REFERENCE, Execution
 from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.registry import ToolRegistry
 from stage3_tools.repeats import Repeats
-from stage3_tools.result import ToolCallRecord
+from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
+from stage3_tools.tool import Tool
+
+if TYPE_CHECKING:
+    from stage3_tools.long_values import LongValues
 
 
 @dataclass
@@ -35,15 +42,65 @@ class Run:
     repeats: Repeats = field(default_factory=Repeats)
     shown: tuple[Message, ...] = ()
     last_content: str | None = None
+    asked_with: Usage | None = None
+    """What the newest reply took."""
+    waits: bool = True
+    """Whether the run may end because a call waits for consent; else such a call is rejected."""
+    max_turns: int | None = None
+    """The most requests; after the last one nothing is run whose result could not be sent."""
+    between: Callable[[], Awaitable[bool]] | None = None
+    """Awaited after each turn, for edits; returns whether there is something new to answer."""
     over: bool = False
     """Whether nobody listens any more: a tool may go on that did not end when it was told to."""
     _execution: Execution | None = None
     _untold: Exception | None = None
+    reads_variables: bool = False
+    """Whether the model has seen a reference to a variable, and so has a tool that reads them."""
+    long_values_in: "LongValues | None" = None
+    """Where long results and arguments are kept, if not in the journal of the conversation."""
 
     @property
     def dialect(self) -> Dialect:
         """The dialect of this run."""
         return self.options.dialect or self.deps.prompt_dialect
+
+    def tools(self, registry: ToolRegistry) -> ToolRegistry:
+        """These tools, and one that reads variables where there are any; no tools stay no tools."""
+        return self.long_values.with_reader(registry) if self.reads_variables and len(registry) else registry
+
+    @property
+    def long_values(self) -> "LongValues":
+        """Where long results and arguments of this run are kept; most runs have none."""
+        if self.long_values_in is None:
+            from stage3_tools.long_values import LongValues
+
+            self.long_values_in = LongValues.of(self.transcript)
+        return self.long_values_in
+
+    async def storable(self, message: Message) -> Message:
+        """A message with calls as it is stored: long arguments are kept as variables."""
+        most = self.options.variables_over
+        if most is None or not any(len(call.arguments) > most for call in message.tool_calls):
+            return message
+        return await self.long_values.with_references(message, most)
+
+    async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
+        """The message that answers a call; a long result is kept as a variable, whose id is returned, too."""
+        most, variable = self.options.variables_over, None
+        if most is not None and not result.is_error and is_longer(result.output, most):
+            result, variable = await self.long_values.preview(result, most)
+        return result.as_message(self.options.max_result_chars), variable
+
+    def change(self, options: ToolLoopOptions) -> None:
+        """Go on with other options."""
+        self.options, self._execution = options, None
+
+    def has_seen(self, messages: Iterable[Message]) -> bool:
+        """Look for references in what the model is shown; returns whether these are the first ones."""
+        if self.reads_variables or self.options.variables_over is None:
+            return False
+        self.reads_variables = any(REFERENCE in message.text for message in messages)
+        return self.reads_variables
 
     def emit(self, event: LoopEvent) -> None:
         """Tell whoever watches.
@@ -99,11 +156,15 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
+                expand=None if options.variables_over is None else self._expanded,
                 stopped=None if options.abort is None else options.abort.is_set,
                 on_progress=self._progressed,
                 on_retry=self._retried,
             )
         return self._execution
+
+    async def _expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
+        return await self.long_values.expanded(tool, arguments)
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
         if not self.over:
@@ -112,20 +173,9 @@ class Run:
     def _retried(self, call: ToolCall, error: ToolError, attempt: int) -> None:
         self.emit_safely(ToolRetried(turn=self.turns, call=call, error=error, attempt=attempt))
 
-    async def ask(self, parts: RequestParts) -> ChatResponse:
-        """One model call; its usage is added up.
-
-        Raises:
-            GatewayError: The model could not be asked.
-        """
-        settings = {
-            "tools": parts.tools,
-            "temperature": self.options.temperature,
-            "max_tokens": self.options.max_tokens,
-        }
-        given = {name: value for name, value in settings.items() if value not in (None, ())}
-        self.shown = parts.messages
-        response = await self.deps.chat(parts.messages, **given)
+    def took(self, response: ChatResponse) -> ChatResponse:
+        """Add up what a reply took; returns it."""
+        self.asked_with = response.usage
         self.usage += response.usage or Usage()
         self.transcript.report_usage(response.usage)
         if response.cost is not None:

@@ -4,17 +4,21 @@
                                                    ├─▶ reply     ─▶ append it; ask again if it is empty
                                                    └─▶ unusable  ─▶ append it and the feedback
 
-Whatever happens, each call that was appended gets exactly one result: also when the task is cancelled in
-the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
+A turn can be taken in two steps: `begin_turn` asks, and `OpenTurn.finish` does what the reply says, once, whoever
+asks for it first. Whatever happens, each call that was appended gets exactly one result: also when the task is
+cancelled in the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
 """
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, ToolCall
+from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
 from stage3_tools.answers import Answers, answer_calls, ran_tools
+from stage3_tools.asking import ask
 from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
-from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded, TurnStarted
+from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded
+from stage3_tools.outcome import interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run import Run
@@ -55,6 +59,98 @@ class Turn:
         return ran_tools(self.records)
 
 
+class OpenTurn:
+    """A turn whose request was made, and whose reply has not been acted upon.
+
+    Args:
+        run: The run it belongs to.
+        registry: The tools of this turn.
+        reply: The model's reply, or the stream it arrives in.
+
+    Attributes:
+        stream: The stream, or None where the reply came whole.
+    """
+
+    def __init__(self, run: Run, registry: ToolRegistry, reply: ChatResponse | MessageStream) -> None:
+        self.stream = reply if isinstance(reply, MessageStream) else None
+        self._response = None if isinstance(reply, MessageStream) else reply
+        self._run = run
+        self._registry = registry
+        self._reading: Reading | Stopped | None = None
+        self._turn: Turn | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def response(self) -> ChatResponse:
+        """The whole reply.
+
+        Raises:
+            GatewayError: Its stream failed.
+        """
+        if self._response is None and self.stream is not None:
+            response = await self.stream.final_message()
+            self._response = self._response or self._run.took(response)  # another may have waited, too
+        assert self._response is not None
+        return self._response
+
+    async def reading(self) -> Reading | Stopped:
+        """What the reply means; its calls have the ids that they will have in the history."""
+        if self._reading is None:
+            reading = _read(self._run, await self.response(), self._registry)
+            if isinstance(reading, Calls):
+                reading = replace(reading, message=await _with_ids(self._run, reading.message))
+            self._reading = reading
+        return self._reading
+
+    async def understood(self) -> ChatResponse:
+        """The reply, with the message it was understood as: the same in every dialect."""
+        response, reading = await self.response(), await self.reading()
+        understood = isinstance(reading, Calls | FinalReply)
+        return replace(response, message=reading.message) if understood else response
+
+    async def finish(self, refusal: str = "") -> Turn:
+        """Do what the reply says, unless that was done before.
+
+        Args:
+            refusal: Why its calls are not to be run; the model is told so. "" runs them.
+
+        Returns:
+            What the turn led to; all of it is in the history.
+
+        Raises:
+            GatewayError: The stream of the reply failed; nothing was done.
+            Exception: What a listener or an approver raises. Every call has its result then, and asking once more
+                returns them.
+        """
+        async with self._one_at_a_time:
+            if self._turn is None:
+                self._turn = await self._finish(await self.response(), await self.reading(), refusal)
+            return self._turn
+
+    async def _finish(self, response: ChatResponse, reading: Reading | Stopped, refusal: str) -> Turn:
+        run, before = self._run, len(self._run.records)
+        answers = Answers()
+        if isinstance(reading, Calls):
+            seen = await run.transcript.append(await run.storable(reading.message))
+            try:
+                answers = await self._answer(response, reading, seen, refusal)
+            except BaseException:
+                self._turn = Turn(response, reading, tuple(run.records[before:]))
+                raise
+        else:
+            await _enter(run, response.content, reading)
+        turn = Turn(response, reading, answers.records, answers.waiting)
+        run.tool_rounds += turn.ran_tools
+        self._turn = turn
+        run.emit(TurnEnded(turn=run.turns, usage=response.usage))
+        return turn
+
+    async def _answer(self, response: ChatResponse, reading: Calls, seen: int, refusal: str) -> Answers:
+        run, calls = self._run, reading.message.tool_calls
+        known = {call.id: interrupted(call, None, refusal) for call in calls if refusal}
+        decision = DecisionMade(turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs)
+        return await answer_calls(run, self._registry, calls, seen=seen, decision=decision, known=known)
+
+
 async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
     """Ask the model once, and do what it says.
 
@@ -69,21 +165,15 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
         GatewayError: The model could not be asked; the history is as it was.
         WindowTooSmall: Not even the newest exchange fits.
     """
+    return await (await begin_turn(run, registry)).finish()
+
+
+async def begin_turn(run: Run, registry: ToolRegistry) -> OpenTurn:
+    """Ask the model; the first step of `run_turn`, with the same arguments and errors."""
     run.turns += 1
     await run.execution()  # now, so that nothing need be waited for between a call and its result
-    reserve = run.options.max_tokens or 0
-    history = await run.transcript.for_request(
-        alongside=run.dialect.describe(registry), reserve_tokens=reserve, pinned=run.question
-    )
-    parts = run.dialect.render(history, registry)
-    run.emit(TurnStarted(turn=run.turns, messages=parts.messages))
-    response = await run.ask(parts)
-    reading = _read(run, response, registry)
-    answers = await _carry_out(run, registry, response, reading)
-    turn = Turn(response, reading, answers.records, answers.waiting)
-    run.tool_rounds += turn.ran_tools
-    run.emit(TurnEnded(turn=run.turns, usage=response.usage))
-    return turn
+    reply, registry = await ask(run, registry)
+    return OpenTurn(run, registry, reply)
 
 
 def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading | Stopped:
@@ -104,16 +194,9 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
     return reading
 
 
-async def _carry_out(
-    run: Run, registry: ToolRegistry, response: ChatResponse, reading: Reading | Stopped
-) -> Answers:
-    text = response.content
+async def _enter(run: Run, text: str, reading: FinalReply | Unusable | Stopped) -> None:
+    """Write down a reply that asks for no tool."""
     match reading:
-        case Calls(message, repairs):
-            message = await _with_ids(run, message)
-            seen = await run.transcript.append(message)
-            decision = DecisionMade(turn=run.turns, text=text, calls=message.tool_calls, repairs=repairs)
-            return await answer_calls(run, registry, message.tool_calls, seen=seen, decision=decision)
         case FinalReply(message) if not message.text.strip():
             await run.transcript.append(Message.user(FEEDBACK + _EMPTY))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
@@ -124,9 +207,8 @@ async def _carry_out(
             said = [message] if message.text else []  # servers refuse an empty message in the history
             await run.transcript.append(*said, Message.user(FEEDBACK + feedback))
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=feedback))
-        case Stopped(message) if message.text:
+        case Stopped(message) if message.content:
             await run.transcript.append(message)
-    return Answers()
 
 
 async def _with_ids(run: Run, message: Message) -> Message:

@@ -45,7 +45,7 @@ class Answering:
         return [(each.tool_call_id, each.text) for each in list(history)[2:]]
 
     async def notes(self):
-        store, session = self.run.transcript._store, self.run.transcript._session_id
+        store, session = self.run.transcript.store, self.run.transcript.session_id
         return [
             record for _, record in await store.read(session) if record.kind.startswith(("call_", "approval"))
         ]

@@ -1,11 +1,10 @@
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ToolCall, ToolSpec, Usage
+from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import Calibration, ContextEngine, MemoryStore, MessageRecord, Transcript
 from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
-    RequestParts,
     ResultCache,
     Run,
     RunLimits,
@@ -17,62 +16,47 @@ from stage3_tools import (
 )
 
 
-def a_run(*responses, **options):
-    """A run whose `chat` gives these responses, and the list of what `chat` was called with."""
-    left, given = iter(responses), []
-
-    async def chat(messages, **settings):
-        given.append((messages, settings))
-        return next(left)
-
-    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), ToolRegistry())
-    return Run(deps, Transcript.of([]), ToolLoopOptions(**options)), given
+def a_run(**options):
+    """A run that asks nobody."""
+    deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
+    return Run(deps, Transcript.of([]), ToolLoopOptions(**options))
 
 
 def reply(text="hi", **rest):
     return ChatResponse(Message.assistant(text), "stop", **rest)
 
 
-async def test_only_what_was_set_is_passed_on_to_the_model():
-    messages, spec = (Message.user("hi"),), ToolSpec("f", "", {})
-    run, given = a_run(reply())
-    await run.ask(RequestParts(messages))
-    assert given == [(messages, {})]
-    run, given = a_run(reply(), temperature=0.0, max_tokens=7)
-    await run.ask(RequestParts(messages, (spec,)))
-    assert given == [(messages, {"tools": (spec,), "temperature": 0.0, "max_tokens": 7})]
-
-
-async def test_usage_and_cost_of_all_calls_are_added_up():
-    run, _ = a_run(
-        reply("a", usage=Usage(10, 5), cost=0.5), reply("b"), reply("c", usage=Usage(1, None, 3), cost=0.25)
-    )
-    for _ in range(3):
-        await run.ask(RequestParts((Message.user("hi"),)))
+def test_usage_and_cost_of_all_replies_are_added_up():
+    run = a_run()
+    for each in (
+        reply("a", usage=Usage(10, 5), cost=0.5),
+        reply("b"),
+        reply("c", usage=Usage(1, None, 3), cost=0.25),
+    ):
+        assert run.took(each) is each
     assert (run.usage, run.cost, run.last_content) == (Usage(11, 5, 3), 0.75, "c")
-    assert run.shown == (Message.user("hi"),)
 
 
-async def test_a_cost_that_nobody_knows_is_none_and_not_zero():
-    run, _ = a_run(reply())
-    await run.ask(RequestParts(()))
+def test_a_cost_that_nobody_knows_is_none_and_not_zero():
+    run = a_run()
+    run.took(reply())
     assert run.cost is None
 
 
 def test_the_dialect_is_the_one_of_the_options_or_one_that_is_kept():
     own = PromptDialect()
-    run, _ = a_run(dialect=own)
+    run = a_run(dialect=own)
     assert run.dialect is own
-    run, _ = a_run()
+    run = a_run()
     assert run.dialect is run.dialect is run.deps.prompt_dialect
 
 
 def test_whoever_watches_gets_the_event_itself():
     event, got = TurnEnded(turn=1, usage=None), []
-    run, _ = a_run(on_event=got.append)
+    run = a_run(on_event=got.append)
     run.emit(event)
     assert got == [event]
-    a_run()[0].emit(event)  # nobody watches: nothing happens
+    a_run().emit(event)  # nobody watches: nothing happens
 
 
 async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count():
@@ -82,15 +66,15 @@ async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count(
 
     calibration = Calibration()
     store = MemoryStore({"s": [MessageRecord(Message.user("hi"))]})
-    run, _ = a_run(reply(usage=Usage(10, 5)))
+    run = a_run()
     run.transcript = Transcript(store, "s", counter=One(), calibration=calibration)
     await run.transcript.for_request(alongside="tools")
-    await run.ask(RequestParts((Message.user("hi"),)))
+    run.took(reply(usage=Usage(10, 5)))
     assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
 
 
 async def test_a_call_is_screened_by_the_limits_and_then_counted():
-    run, _ = a_run(limits=RunLimits(tokens=10))
+    run = a_run(limits=RunLimits(tokens=10))
     call = ToolCall("c", "f")
     assert [run.screen(call) for _ in range(3)][2].startswith("\nNote: this is call 3 in a row")
     run.usage += Usage(10, 0)
@@ -101,7 +85,7 @@ async def test_a_call_is_screened_by_the_limits_and_then_counted():
 
 async def test_calls_are_executed_as_the_options_say_and_in_the_name_of_the_session():
     cache, classify = ResultCache(), lambda exception: None
-    run, _ = a_run(cache=cache, classify=classify, error_text="type")
+    run = a_run(cache=cache, classify=classify, error_text="type")
     execution = await run.execution()
     assert await run.execution() is execution
     assert (execution.cache, execution.classify, execution.error_text) == (cache, classify, "type")
@@ -114,7 +98,7 @@ async def test_what_a_listener_raises_in_a_tool_is_raised_with_the_next_event():
     def listen(event):
         raise LookupError("broken")
 
-    run, _ = a_run(on_event=listen)
+    run = a_run(on_event=listen)
     run.emit_safely(TurnEnded(turn=1, usage=None))
     with pytest.raises(LookupError, match="broken"):
         run.emit(TurnEnded(turn=1, usage=None))

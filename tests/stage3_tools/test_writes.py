@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatResponse, Message, ToolCall
-from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, MessageRecord, SessionConflict
+from stage1_context import (
+    CallFinishedRecord,
+    CallStartedRecord,
+    ContextEngine,
+    MemoryStore,
+    MessageRecord,
+    SessionConflict,
+)
 from stage2_output import OutputController
 from stage3_tools import Execution, ResultCache, Retry, RunLimits, Tool, ToolError, ToolRegistry
 from stage3_tools.approval import Always, Edit, Reject
@@ -247,6 +254,7 @@ async def go_on_from(records, first, effects, calls):
     assert (result.status, history.check_history()) == ("completed", [])
     answers = {each.tool_call_id: each.text for each in history.by_role("tool")}
     answered = {each.message.tool_call_id for each in records if isinstance(each, MessageRecord)}
+    answered |= {each.call_id for each in records if isinstance(each, CallFinishedRecord)}
     begun = {each.call_id for each in records if isinstance(each, CallStartedRecord)}
     for call, (effect, *_) in zip(calls, effects, strict=True):
         acted = first.acted_at[call.name] <= len(records)

@@ -1,0 +1,73 @@
+"""One request of a run: the history windowed and rendered, shown to whoever wants to change it, and sent.
+
+Knows no turn and what becomes of the reply; used by `turn`.
+"""
+
+import inspect
+from dataclasses import replace
+
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage3_tools.dialect import RequestParts
+from stage3_tools.events import ReplyStreamed, TurnStarted
+from stage3_tools.options import BeforeSend
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.run import Run
+
+
+async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageStream, ToolRegistry]:
+    """Ask the model; where replies are streamed, nothing is sent before somebody reads.
+
+    Returns:
+        The reply, and the tools it may ask for: one to read variables comes with the first variable.
+
+    Raises:
+        GatewayError: The model could not be asked; the history is as it was.
+        WindowTooSmall: Not even the newest exchange fits.
+        ValueError: `before_send` left nothing to send, or something that is no message.
+    """
+    tools = run.tools(registry)
+    history = await _window(run, tools)
+    if run.has_seen(history):
+        tools = run.tools(registry)
+        history = await _window(run, tools)
+    parts = run.dialect.render(history, tools)
+    if run.options.before_send is not None:
+        parts = replace(parts, messages=await _edited(parts.messages, run.options.before_send))
+    run.shown = parts.messages
+    run.emit(TurnStarted(turn=run.turns, messages=parts.messages))
+    settings = _settings(run, parts)
+    if run.deps.stream is None:
+        return run.took(await run.deps.chat(parts.messages, **settings)), tools
+    stream = run.deps.stream(parts.messages, **settings)
+    run.emit(ReplyStreamed(turn=run.turns, stream=stream))
+    return stream, tools
+
+
+async def _window(run: Run, registry: ToolRegistry) -> list[Message]:
+    return await run.transcript.for_request(
+        alongside=run.dialect.describe(registry),
+        reserve_tokens=run.options.max_tokens or 0,
+        pinned=run.question,
+    )
+
+
+async def _edited(messages: tuple[Message, ...], before_send: BeforeSend) -> tuple[Message, ...]:
+    given = before_send([*messages])
+    edited = await given if inspect.isawaitable(given) else given
+    if edited is None:
+        return messages
+    checked = tuple(as_message(each) for each in edited)
+    if not checked:
+        raise ValueError(
+            "before_send returned no message. Return those to send, or None for those it was given."
+        )
+    return checked
+
+
+def _settings(run: Run, parts: RequestParts) -> dict[str, object]:
+    settings = {
+        "tools": parts.tools,
+        "temperature": run.options.temperature,
+        "max_tokens": run.options.max_tokens,
+    }
+    return {name: value for name, value in settings.items() if value not in (None, ())}

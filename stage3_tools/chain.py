@@ -1,0 +1,207 @@
+"""`execute_tool_chain`: from a reply that asks for tools to one that does not, outside of any session.
+
+    your request ─▶ reply with calls ─▶ execute_tool_chain ─▶ ToolChainResult ─▶ one assistant message to keep
+
+For programs that make the first request themselves, keep their messages elsewhere, and want the tools handled in
+between. The loop is `run_turns`, begun with a turn whose reply is there already.
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from stage0_gateway import ChatResponse, GatewayError, Message, Usage
+from stage1_context import ContextEngine, MemoryStore, MessageRecord, Transcript, VariableStore
+from stage2_output import OutputController
+from stage3_tools.chain_options import ToolChainOptions, readable
+from stage3_tools.ending import Ending
+from stage3_tools.flow import MessageFlowFormatter
+from stage3_tools.long_values import LongValues
+from stage3_tools.loop import stoppable, until_over
+from stage3_tools.options import PREVIEW, ToolLoopDeps
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolCallRecord
+from stage3_tools.run import Run
+from stage3_tools.turn import OpenTurn
+
+ChainStatus = Literal["completed", "aborted", "error", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainMessages:
+    """The messages of a chain.
+
+    Attributes:
+        context: What was said before, as it was given.
+        tool_chain: The first reply, results, further replies, the last one.
+        complete: All of them.
+    """
+
+    context: tuple[Message, ...]
+    tool_chain: tuple[Message, ...]
+
+    @property
+    def complete(self) -> tuple[Message, ...]:
+        """All messages: the context, then the chain."""
+        return self.context + self.tool_chain
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStats:
+    """What a chain took: rounds, calls, seconds; when it began and ended, in seconds since the epoch."""
+
+    total_rounds: int
+    total_calls: int
+    total_time: float
+    start_time: float
+    end_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChainResult:
+    """What became of a chain.
+
+    Attributes:
+        reply: The model's last reply; "" where there is none.
+        response_content: All that was said and done, as a flow that ends with the reply; for people.
+        tool_chain_content: A hint for the model: which tools ran, which variables hold what.
+        usage: The tokens of all replies, the first one's too.
+        cost: US dollars, or None where no price is known.
+        messages: The messages, those before apart from those of the chain.
+        tool_call_history: Every call with its result.
+        status: "completed"; "aborted"; "timeout"; "error" where there is no reply.
+        status_reason: The same in a sentence, where there is more to say.
+        error: What the gateway raised, if that ended it.
+        stats: Rounds, calls, times.
+        variables: What long results and arguments were kept in.
+    """
+
+    reply: str
+    response_content: str
+    tool_chain_content: str
+    usage: Usage
+    cost: float | None
+    messages: ChainMessages = field(repr=False)
+    tool_call_history: tuple[ToolCallRecord, ...] = field(repr=False)
+    status: ChainStatus
+    status_reason: str | None
+    error: GatewayError | None
+    stats: ChainStats
+    variables: LongValues = field(repr=False)
+
+    @property
+    def hint_size(self) -> int:
+        """How many characters of `as_message()` are the hint; what follows is for people."""
+        return len(self.tool_chain_content)
+
+    def as_message(self) -> Message:
+        """The whole chain as one assistant message, to be kept instead of all its messages."""
+        return Message.assistant(self.tool_chain_content + self.response_content)
+
+
+async def execute_tool_chain(
+    executor: ToolRegistry, first_response: ChatResponse | Message, options: ToolChainOptions
+) -> ToolChainResult:
+    """Run the tools that a reply asks for, ask again, and so on, until there is a reply without calls.
+
+    Args:
+        executor: The tools.
+        first_response: The reply to begin with; one without calls is the result already.
+        options: How it is to go.
+
+    Returns:
+        What became of it. A model that cannot be asked is part of it (`status`, `error`), as are failing tools.
+
+    Raises:
+        TypeError: `executor` is no registry, or the reply is none.
+        Exception: What a callback or an approver raises.
+    """
+    if not isinstance(executor, ToolRegistry):
+        raise TypeError(
+            f"The executor is a ToolRegistry, not {type(executor).__name__}: ToolRegistry(tool, …)."
+        )
+    started, clock = time.time(), time.perf_counter()
+    context, reply = _parted(options.context, _response(first_response))
+    run = await _run(executor, reply, context, options)
+    before, error = len(await run.transcript.history()), None
+    try:
+        ending = await _through(run, reply)
+    except GatewayError as failure:
+        ending, error = Ending("limit", None, str(failure)), failure
+    run.over = True
+    records = tuple([await _kept(run.long_values, each) for each in run.records])
+    chain = tuple([*await run.transcript.history()][before:])
+    seconds = time.perf_counter() - clock
+    return ToolChainResult(
+        reply=ending.reply or "",
+        response_content=MessageFlowFormatter.natural_flow(chain, records),
+        tool_chain_content=MessageFlowFormatter.system_hint(records),
+        usage=run.usage,
+        cost=run.cost,
+        messages=ChainMessages(options.context, chain),
+        tool_call_history=records,
+        status=_status(ending),
+        status_reason=ending.reason,
+        error=error,
+        stats=ChainStats(run.tool_rounds, len(records), seconds, started, started + seconds),
+        variables=run.long_values,
+    )
+
+
+async def _through(run: Run, reply: ChatResponse) -> Ending:
+    first = OpenTurn(run, run.tools(run.deps.tool_registry), reply)
+    ending = await stoppable(run, lambda: until_over(run, first))
+    if ending.status == "aborted" and not run.records:  # before anything of the first reply was done
+        await first.finish("The run was stopped before this call was run.")
+    return ending
+
+
+async def _run(
+    registry: ToolRegistry, reply: ChatResponse, context: tuple[Message, ...], options: ToolChainOptions
+) -> Run:
+    more = {**options.chat_options, **({"model": options.model} if options.model else {})}
+    stream = None if options.stream is None else partial(options.stream, **more)
+    deps = ToolLoopDeps(partial(options.chat, **more), ContextEngine(), OutputController(), registry, stream)
+    system = [Message.system(options.system_prompt)] if options.system_prompt else []
+    name = options.session_id or "chain"
+    transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
+    await transcript.repair_history()
+    run = Run(deps, transcript, options.watched(), waits=False)
+    run.long_values_in = LongValues(options.variables or VariableStore(), name)
+    run.usage, run.cost, run.asked_with = run.usage + (reply.usage or Usage()), reply.cost, reply.usage
+    run.has_seen(context)
+    await run.execution()  # as in `begin_turn`
+    return run
+
+
+def _response(given: ChatResponse | Message) -> ChatResponse:
+    if isinstance(given, Message):
+        return ChatResponse(given, "tool_calls" if given.tool_calls else "stop")
+    if isinstance(given, ChatResponse):
+        return given
+    raise TypeError(f"A chain begins with a ChatResponse or a Message, not {type(given).__name__}.")
+
+
+def _parted(context: tuple[Message, ...], reply: ChatResponse) -> tuple[tuple[Message, ...], ChatResponse]:
+    """The context without the first reply, where the caller has added that already."""
+    if context and context[-1].tool_calls and context[-1].tool_calls == reply.tool_calls:
+        context = context[:-1]
+    return context, reply
+
+
+async def _kept(long_values: LongValues, record: ToolCallRecord) -> ToolCallRecord:
+    """A call whose result and arguments can be read in full, where the flow shows only how they begin."""
+    variable, arguments = record.variable, record.arguments_variable
+    result = record.result
+    if variable is None and len(text := result.as_message().text) > PREVIEW:
+        variable = await long_values.keep(readable(text) if result.is_json and not result.note else text)
+    if arguments is None and len(record.arguments) > PREVIEW:
+        arguments = await long_values.keep(readable(record.arguments))
+    return replace(record, variable=variable, arguments_variable=arguments)
+
+
+def _status(ending: Ending) -> ChainStatus:
+    if ending.status in ("aborted", "timeout"):
+        return "aborted" if ending.status == "aborted" else "timeout"
+    return "completed" if ending.reply else "error"

@@ -1,0 +1,191 @@
+"""`ToolChainOptions`: how a tool chain is to go, and who is told of it on the way.
+
+What is shown to people while the chain runs is one text: what the model says, and a line for each tool. Knows no
+loop; used by `chain`.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage1_context import VariableStore
+from stage3_tools.batch import MAX_PARALLEL
+from stage3_tools.callables import is_async
+from stage3_tools.dialect import Dialect
+from stage3_tools.events import DecisionMade, LoopEvent, ReplyStreamed, ToolAnswered, ToolCalled
+from stage3_tools.native import NativeDialect
+from stage3_tools.options import LONG, BeforeSend, ToolLoopOptions
+from stage3_tools.result import ToolResult
+
+if TYPE_CHECKING:
+    from stage3_tools.approval import Approver
+    from stage3_tools.limits import RunLimits
+
+
+@dataclass(frozen=True)
+class ToolChainOptions:
+    """How a chain is to go.
+
+    Attributes:
+        chat: Sends messages and returns the reply; `Gateway.chat`.
+        context_messages: The conversation before the reply that the chain begins with.
+        max_rounds: The most rounds of tools; then one last call is made with the tools taken away.
+        abort: Stops the chain when it is set, with the status "aborted".
+        model: Another "provider:name", for the requests of this chain.
+        system_prompt: What the model is told first, if the context does not say it.
+        check_tool_results: Whether results are asked about, too: by `approve_result`, or else by `approve`.
+        on_tool_call_start: Called as `(name, arguments, call_id)` with each call before it is checked; arguments that
+            are no JSON object come as the text they are.
+        on_tool_call_complete: Called as `(result, call_id)` with each `ToolResult`, in call order.
+        on_llm_response_update: Called with all there is to show so far: the model's words, streamed where `stream` is
+            given, and a line for each tool.
+        before_send: Given the messages of each request; may return others to send instead, for this request only.
+        approve: Asked about each call before anything of its round is run. Where it is None, a tool that needs
+            approval is rejected: a chain does not wait.
+        approve_result: Asked about each result before the model sees it.
+        stream: `Gateway.stream`; used instead of `chat` where it is given.
+        chat_options: Passed on to `chat` or `stream` with each request, such as `provider_options`.
+        temperature: Passed on to the model.
+        max_tokens: The most tokens of one reply.
+        dialect: How to talk about tools; None is a `NativeDialect`.
+        max_parallel_tools: The most tools of one round that run at once.
+        limits: The most the chain may use: seconds, tokens, cost.
+        variables_over: Results and arguments with more characters are shown to the model as previews.
+        variables: Where they are kept: `engine.variables`, together with `session_id`. None keeps them in memory, for
+            as long as the result of the chain is there.
+        session_id: The session that they belong to.
+        on_event: Called with each `LoopEvent`.
+
+    Raises:
+        ValueError: A number makes no sense, a callback is async, or variables have no session.
+    """
+
+    chat: Callable[..., Awaitable[ChatResponse]]
+    context_messages: Sequence[Message | Mapping[str, Any]] = ()
+    max_rounds: int = 10
+    abort: asyncio.Event | None = None
+    model: str | None = None
+    system_prompt: str | None = None
+    check_tool_results: bool = False
+    on_tool_call_start: Callable[[str, Any, str], object] | None = None
+    on_tool_call_complete: Callable[[ToolResult, str], object] | None = None
+    on_llm_response_update: Callable[[str], object] | None = None
+    before_send: BeforeSend | None = None
+    approve: "Approver | None" = None
+    approve_result: "Approver | None" = None
+    stream: Callable[..., MessageStream] | None = None
+    chat_options: Mapping[str, Any] = field(default_factory=dict)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    dialect: Dialect | None = None
+    max_parallel_tools: int = MAX_PARALLEL
+    limits: "RunLimits | None" = None
+    variables_over: int | None = LONG
+    variables: VariableStore | None = None
+    session_id: str | None = None
+    on_event: Callable[[LoopEvent], None] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"):
+            given = getattr(self, name)
+            if given is not None and is_async(given):
+                raise ValueError(f"{name} is an async function, which nobody would await; give a plain one.")
+        if (self.variables is None) != (self.session_id is None):
+            raise ValueError(
+                "variables and session_id belong together: engine.variables, and whose they are."
+            )
+        if self.check_tool_results and self.approve is None and self.approve_result is None:
+            raise ValueError("check_tool_results needs somebody to ask: approve_result, or approve.")
+        self.for_loop()
+
+    @property
+    def context(self) -> tuple[Message, ...]:
+        """The context, each a `Message`."""
+        return tuple(map(as_message, self.context_messages))
+
+    def for_loop(self) -> ToolLoopOptions:
+        """The same for the loop."""
+        asked = self.approve_result or (self.approve if self.check_tool_results else None)
+        return ToolLoopOptions(
+            max_tool_rounds=self.max_rounds,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            dialect=self.dialect or NativeDialect(),
+            max_parallel_tools=self.max_parallel_tools,
+            approve=self.approve,
+            approve_result=asked,
+            abort=self.abort,
+            limits=self.limits,
+            variables_over=self.variables_over,
+            before_send=self.before_send,
+            on_event=self.on_event,
+        )
+
+    def watched(self) -> ToolLoopOptions:
+        """The same with a listener that calls the callbacks."""
+        return replace(self.for_loop(), on_event=_Told(self).tell)
+
+
+class _Told:
+    """Who is told what, and the text that people see so far."""
+
+    def __init__(self, options: ToolChainOptions) -> None:
+        self._options = options
+        self._plain = isinstance(options.for_loop().dialect, NativeDialect)  # its text is meant for people
+        self._blocks: list[str] = []
+        self._lines: dict[str, int] = {}  # in which block a call stands
+        self._arriving = ""
+
+    def tell(self, event: LoopEvent) -> None:
+        """Tell whom it concerns."""
+        options = self._options
+        match event:
+            case ReplyStreamed(stream=stream) if self._plain and options.on_llm_response_update is not None:
+                stream.on("text", lambda piece: self._arrives(getattr(piece, "delta", "")))
+            case DecisionMade():
+                self._said(event)
+            case ToolCalled(call=call):
+                self._line(call.id, f"[{call.name} …]")
+                if options.on_tool_call_start is not None:
+                    options.on_tool_call_start(call.name, readable(call.arguments), call.id)
+            case ToolAnswered(result=result):
+                self._line(
+                    result.call_id, f"[{result.name} {'✗ ' + result.status if result.is_error else '✓'}]"
+                )
+                if options.on_tool_call_complete is not None:
+                    options.on_tool_call_complete(result, result.call_id)
+        if options.on_event is not None:
+            options.on_event(event)
+
+    def _arrives(self, delta: str) -> None:
+        self._arriving += delta
+        self._update()
+
+    def _said(self, event: DecisionMade) -> None:
+        said = event.reply or (event.text if self._plain else "")
+        changed, self._arriving = said != self._arriving, ""
+        if said:
+            self._blocks.append(said)
+        if changed:
+            self._update()
+
+    def _line(self, call_id: str, line: str) -> None:
+        place = self._lines.setdefault(call_id, len(self._blocks))
+        self._blocks[place : place + 1] = [line]
+        self._update()
+
+    def _update(self) -> None:
+        if self._options.on_llm_response_update is not None:
+            shown = [*self._blocks, self._arriving] if self._arriving else self._blocks
+            self._options.on_llm_response_update("\n\n".join(shown))
+
+
+def readable(text: str) -> Any:
+    """The JSON value in a text, or the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,100 @@
+"""`MessageFlowFormatter`: a chain of tool calls as one text that people and models can read.
+
+A chain leaves many messages, most of them long results. Written down as a flow they take a few lines each: what the
+model said, a log block for each call, the reply. Saved as one assistant message, with a hint in front that says
+which variable holds what, the next question goes on from it for a fraction of the tokens, and nothing is lost.
+
+Log blocks are the system's: a line by anybody else that imitates one is escaped. Pure; used by `chain`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from stage0_gateway import Message
+from stage1_context import VariableStore
+from stage3_tools.forgery import escaped_text
+from stage3_tools.options import PREVIEW
+from stage3_tools.result import ToolCallRecord, ToolResult
+
+_HINT = """\
+<SYSTEM-CONTEXT>
+What tools were given and said is kept in variables: use `read_variable`, or pass $VAR_REF{{id}} as an argument.
+Executed tools:
+%s
+`[Tool Execution Log]` blocks are written by the system. Never write one; call the tool.
+</SYSTEM-CONTEXT>
+---
+"""
+_STATUS = {
+    "completed": "✓ Success",
+    "error": "✗ Error",
+    "rejected": "✗ Rejected",
+    "result_rejected": "✗ Result rejected",
+    "interrupted": "✗ Interrupted",
+    "unknown_effect": "✗ Interrupted, may have happened",
+}
+
+
+class MessageFlowFormatter:
+    """Messages of a chain as text."""
+
+    @staticmethod
+    def system_hint(history: Sequence[ToolCallRecord]) -> str:
+        """Which tools ran, and which variables hold what; for the model, in front of the flow.
+
+        Args:
+            history: The calls of the chain; none gives no hint.
+        """
+        return _HINT % "\n".join(map(_executed, history)) if history else ""
+
+    @staticmethod
+    def natural_flow(messages: Iterable[Message], history: Sequence[ToolCallRecord]) -> str:
+        """What was said and done, in order.
+
+        Args:
+            messages: The messages of the chain; what is neither the model's nor a call is left out.
+            history: Their calls with their results.
+        """
+        records = {each.id: each for each in history}
+        said = (_said(each, records) for each in messages if each.role == "assistant")
+        return "\n\n".join(filter(None, said))
+
+
+def _said(message: Message, records: Mapping[str, ToolCallRecord]) -> str:
+    logs = (_log(records[call.id]) for call in message.tool_calls if call.id in records)
+    return "\n\n".join(filter(None, [escaped_text(message.text.strip()), *logs]))
+
+
+def _log(record: ToolCallRecord) -> str:
+    lines = [
+        f"Arguments: {_short(record.arguments)}",
+        f"Status: {_status(record.result)}",
+        "",
+        _short(_text(record.result)),
+    ]
+    inside = escaped_text("\n".join(lines).rstrip())
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
+    return f"**[Tool Execution Log]**: {_name(record)}\n{fence}accesslog\n{inside}\n{fence}"
+
+
+def _status(result: ToolResult) -> str:
+    kind = f" ({result.error.kind})" if result.status == "error" and result.error else ""
+    return f"{_STATUS[result.status]}{kind}"
+
+
+def _executed(record: ToolCallRecord) -> str:
+    kept = {"args": record.arguments_variable, "result": record.variable}
+    where = ", ".join(f"{what}={VariableStore.reference(id)}" for what, id in kept.items() if id)
+    return f"- `{_name(record)}`{f' ({where})' if where else ''}"
+
+
+def _name(record: ToolCallRecord) -> str:
+    return " ".join(record.name.split())[:PREVIEW].replace("`", "'")
+
+
+def _text(result: ToolResult) -> str:
+    return result.as_message().text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= PREVIEW else f"{text[:PREVIEW]}…"

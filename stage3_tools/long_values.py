@@ -1,0 +1,182 @@
+"""`LongValues`: what is too long to be shown is kept as a variable, passed on by reference, and read back on demand.
+
+    a tool's result, 5,000 characters ─▶ variable var_7
+    the model sees                       its first 200 characters … [5000 characters in $VAR_REF{{var_7}}, …]
+    the model may write                  {"tool": "save", "arguments": {"text": "$VAR_REF{{var_7}}"}}
+    or                                   {"tool": "read_variable", "arguments": {"id": "var_7"}}
+
+References count only where a model wrote them, in arguments; what a value, a user or a tool says stays text. Long
+arguments are stored in the same way: as references the model could have written itself. Variables are records of the
+session's journal, so they outlive the process. Knows no loop; a run makes one when something is long.
+"""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from stage0_gateway import Message, TextPart, ToolCall
+from stage1_context import Transcript, VariableNotFound, VariableStore
+from stage2_output import OutputError, Repair, extract_json
+from stage3_tools.errors import ToolError
+from stage3_tools.options import PREVIEW
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.registry_view import ExtendedRegistry
+from stage3_tools.result import ToolResult, is_longer
+from stage3_tools.tool import Tool
+
+READ_VARIABLE = "read_variable"
+
+
+class LongValues:
+    """The long results and arguments of one session.
+
+    Args:
+        variables: Where they are kept.
+        session_id: Whose they are.
+
+    Attributes:
+        reader: The tool with which a model reads them.
+    """
+
+    def __init__(self, variables: VariableStore, session_id: str) -> None:
+        self._variables = variables
+        self._session_id = session_id
+        self._extended: ExtendedRegistry | None = None
+        self.reader = reader_of(variables, session_id)
+
+    @classmethod
+    def of(cls, transcript: Transcript) -> "LongValues":
+        """Those of a conversation, kept in its own journal."""
+        return cls(VariableStore(transcript.store), transcript.session_id)
+
+    def with_reader(self, registry: ToolRegistry) -> ToolRegistry:
+        """These tools and the one that reads variables, unless one of them has its name."""
+        if self._extended is None or self._extended.parent is not registry:
+            self._extended = ExtendedRegistry(registry, self.reader)
+        return self._extended
+
+    async def keep(self, value: Any) -> str:
+        """Keep a value; returns the id of its variable."""
+        return await self._variables.put(self._session_id, value)
+
+    async def preview(self, result: ToolResult, longer_than: int) -> tuple[ToolResult, str | None]:
+        """A result as the model is shown it, and the variable that holds the rest.
+
+        Args:
+            result: The result; what was read from a variable stays as it is.
+            longer_than: Texts with more characters than this are kept.
+        """
+        if result.name == READ_VARIABLE or not is_longer(result.output, longer_than):
+            return result, None
+        if isinstance(result.output, str):
+            id = await self.keep(json.loads(result.output) if result.is_json else result.output)
+            return replace(result, output=_preview(result.output, id)), id
+        output, ids = list(result.output), list[str]()
+        for place, part in enumerate(output):
+            if isinstance(part, TextPart) and len(part.text) > longer_than:
+                ids.append(await self.keep(part.text))
+                output[place] = TextPart(_preview(part.text, ids[-1]))
+        return replace(result, output=tuple(output)), ids[0]
+
+    async def with_references(self, message: Message, longer_than: int) -> Message:
+        """A message with calls whose long arguments are kept, and referred to instead."""
+        calls = [await self._short(call, longer_than) for call in message.tool_calls]
+        if calls == [*message.tool_calls]:
+            return message
+        return replace(message, tool_calls=tuple(calls), raw_text=None)  # what was written is as long
+
+    async def _short(self, call: ToolCall, longer_than: int) -> ToolCall:
+        found = _object_in(call.arguments) if len(call.arguments) > longer_than else None
+        if found is None:
+            return call
+        arguments, _ = found
+        for name, value in arguments.items():
+            if len(value if isinstance(value, str) else _as_json(value)) > longer_than:
+                arguments[name] = VariableStore.reference(await self.keep(value))
+        return replace(call, arguments=_as_json(arguments))
+
+    async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
+        """The text of a call's arguments with values instead of references, and what had to be mended to read it.
+
+        Raises:
+            ToolError: A reference leads nowhere ("validation").
+        """
+        found = None if tool is self.reader else _object_in(arguments)
+        if found is None:
+            return arguments, ()
+        value, repairs = found
+        try:
+            return _as_json(await self._variables.expand(self._session_id, value)), repairs
+        except (VariableNotFound, ValueError) as error:
+            raise ToolError("validation", str(error)) from None
+
+
+def reader_of(variables: VariableStore, session_id: str) -> Tool:
+    """The tool `read_variable` for the variables of one session."""
+
+    async def read(arguments: dict[str, Any]) -> str:
+        id = arguments["id"].strip().removeprefix("$VAR_REF{{").removesuffix("}}").strip()
+        try:
+            value = await variables.get(session_id, id)
+        except VariableNotFound as error:
+            raise ToolError("not_found", str(error)) from None
+        value = _pointed_at(value, arguments.get("pointer", ""))
+        text = value if isinstance(value, str) else _as_json(value)
+        start = arguments.get("start", 0)
+        part = text[start : start + arguments.get("length", len(text))]
+        return part if part == text else f"{part}\n[characters {start} to {start + len(part)} of {len(text)}]"
+
+    return Tool(READ_VARIABLE, _DESCRIPTION, _PARAMETERS, read, effect="read")
+
+
+_DESCRIPTION = "Read a variable, whole or in part. To pass one on, write $VAR_REF{{id}} as an argument of the other tool instead."
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "such as var_7"},
+        "start": {"type": "integer", "minimum": 0, "description": "first character"},
+        "length": {"type": "integer", "minimum": 1, "description": "characters"},
+        "pointer": {"type": "string", "description": "JSON pointer"},
+    },
+    "required": ["id"],
+    "additionalProperties": False,
+}
+
+
+def _preview(text: str, id: str) -> str:
+    return f"{text[:PREVIEW]}…\n[{len(text)} characters in {VariableStore.reference(id)}: {READ_VARIABLE}]"
+
+
+def _object_in(text: str) -> tuple[dict[str, Any], tuple[Repair, ...]] | None:
+    """The arguments in a text, and its repairs; None where they are none, which the executor says better."""
+    try:
+        found = extract_json(text)
+    except OutputError:
+        return None
+    sound = found.source == "bare" and found.complete and isinstance(found.value, dict)
+    return (found.value, found.repairs) if sound else None
+
+
+def _pointed_at(value: Any, pointer: str) -> Any:
+    """What a JSON pointer (RFC 6901) leads to."""
+    if pointer and not pointer.startswith("/"):
+        raise ToolError("validation", f"{pointer!r} is no JSON pointer: it begins with '/', or is empty.")
+    for step in pointer.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            raise ToolError("not_found", f"{pointer!r} leads nowhere at {step!r}. {_there(value)}")
+    return value
+
+
+def _there(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"There are the keys {', '.join(list(value)[:20]) or 'none'}."
+    return f"There are {len(value)} elements." if isinstance(value, list) else "There is no object or list."
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

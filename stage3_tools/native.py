@@ -1,0 +1,63 @@
+"""`NativeDialect`: the provider's own tool calls.
+
+What the registry holds is sent as the provider's tools, its calls are run as they come, and results go back as tool
+messages: `tool` messages, `tool_result` blocks or `functionResponse` parts, whichever the wire format has. The wire
+formats of stage 0 do all of that, and map names that a provider would refuse; here nothing is written but what the
+loop has to know. What only the provider understands, such as signatures of thoughts, stays on the messages.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from stage0_gateway import ChatResponse, Message, ToolSpec
+from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable, cut_off
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.tool import Tool
+
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+
+
+class _Described(NamedTuple):
+    """The tools of a registry at one version."""
+
+    version: int
+    specs: tuple[ToolSpec, ...]
+    text: str
+
+
+class NativeDialect:
+    """Tools by the provider's own calls. Keeps the descriptions, one per change of a registry."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[ToolRegistry, _Described] = WeakKeyDictionary()
+
+    def describe(self, registry: ToolRegistry) -> str:
+        """The tools as JSON, about as long as what the provider is sent."""
+        return self._described(registry).text
+
+    def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
+        """The history as it is, and the tools beside it."""
+        return RequestParts(tuple(transcript), self._described(registry).specs)
+
+    def read(self, response: ChatResponse) -> Reading:
+        """The calls, or the reply; nothing of what was cut off."""
+        if response.finish_reason == "length":
+            return Unusable(Message.assistant(response.content), cut_off(response, "what matters most"))
+        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+
+    def _described(self, registry: ToolRegistry) -> _Described:
+        kept, version = self._kept.get(registry), registry.version
+        if kept is None or kept.version != version:
+            specs = tuple(map(_spec, registry.list()))
+            shown = [(each.name, each.description, each.parameters) for each in specs]
+            kept = _Described(version, specs, json.dumps(shown, ensure_ascii=False) if shown else "")
+            self._kept[registry] = kept
+        return kept
+
+
+def _spec(tool: Tool) -> ToolSpec:
+    return ToolSpec(
+        tool.name, tool.description, _NO_PARAMETERS if tool.parameters is None else tool.parameters
+    )

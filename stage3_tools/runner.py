@@ -1,0 +1,213 @@
+"""`ToolRunner`: the loop, step by step, for whoever wants to look at each reply, or to change what comes next.
+
+    async for response in runner:     the model has replied; no tool of it was run yet
+        …                             look, push_messages, set_params, generate_tool_response, break
+                                      here the tools run, then edits take effect, then the model is asked again
+
+The loop itself is `run_turns`; here is only what it takes to stop between two of its steps. Whoever leaves in the
+middle leaves a sound history: a reply is stored together with the results of its calls.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from stage0_gateway import ChatResponse, Message, ToolCall
+from stage3_tools.callables import is_async
+from stage3_tools.ending import Ending
+from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
+from stage3_tools.loop_result import ToolLoopResult
+from stage3_tools.options import ToolLoopDeps
+from stage3_tools.result import ToolResult
+from stage3_tools.runner_params import RunnerParams
+from stage3_tools.stepping import Item, Steps
+
+
+class ToolRunner:
+    """A run that is taken step by step: `async for response in runner`, or all at once: `await runner`.
+
+    Each item is the model's reply, whole (`ChatResponse`) or while it arrives (`MessageStream`, with
+    `RunnerParams(stream=True)`). The last one is the reply without calls, or whatever came last where the run ended
+    otherwise; `result` says how. A runner is iterated once; after an error it may be iterated again, and goes on.
+
+    Args:
+        deps: The pieces of the other stages.
+        params: What it is to do.
+        max_iterations: The most requests. None is no limit, 0 asks nobody.
+        on_iteration: Called as `on_iteration(number, response)` with each whole reply, counted from 1.
+        on_tool_call: Called as `on_tool_call(call)` with each `ToolCall` before it is checked and run.
+        on_tool_result: Called as `on_tool_result(result)` with each `ToolResult`, in call order.
+
+    Attributes:
+        result: What became of it all, when the run is over; else None.
+
+    Raises:
+        ValueError: A number makes no sense, a function is async, or streaming is not possible with these deps.
+    """
+
+    def __init__(
+        self,
+        deps: ToolLoopDeps,
+        params: RunnerParams,
+        *,
+        max_iterations: int | None = None,
+        on_iteration: Callable[[int, ChatResponse], object] | None = None,
+        on_tool_call: Callable[[ToolCall], object] | None = None,
+        on_tool_result: Callable[[ToolResult], object] | None = None,
+    ) -> None:
+        if max_iterations is not None and max_iterations < 0:
+            raise ValueError(f"max_iterations is {max_iterations}; 0 is the least, None no limit.")
+        for given in (on_iteration, on_tool_call, on_tool_result):
+            if given is not None and is_async(given):
+                raise ValueError(
+                    "A callback is an async function, which nobody would await; give a plain one."
+                )
+        self.result: ToolLoopResult | None = None
+        self._deps = deps
+        self._max_iterations = max_iterations
+        self._on_iteration = on_iteration
+        self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
+        self._steps = Steps(deps, self._possible(params), max_iterations, self._watched, self._replied)
+        self._consumed = False
+        self._over = asyncio.Event()
+        self._failure: BaseException | None = None
+
+    # ---- what may be looked at and changed ---------------------------------------------------------------
+
+    @property
+    def iteration_count(self) -> int:
+        """How many replies there were."""
+        return self._steps.count
+
+    @property
+    def params(self) -> RunnerParams:
+        """The parameters, with all that was changed so far. They are frozen: `set_params` changes them."""
+        return self._steps.edits.params
+
+    def set_params(self, params: RunnerParams | Callable[[RunnerParams], RunnerParams]) -> None:
+        """Go on with other parameters when the present turn is over.
+
+        Args:
+            params: The new ones, or a function that is given the present ones and returns them.
+
+        Raises:
+            Exception: What the function raises; the parameters are then as they were.
+            ValueError: They name another session, leave out messages of one, or need what is not there.
+            TypeError: They are no `RunnerParams`.
+        """
+        change = params if callable(params) else lambda now: params
+        self._steps.edits.change(lambda now: self._possible(change(now)))
+
+    def push_messages(self, *messages: Message | Mapping[str, Any]) -> None:
+        """Say something more: it follows the present reply and its results, and the run goes on if it was over.
+
+        Raises:
+            ValueError: One is no message, or a call or a result, which the runner adds itself.
+            RuntimeError: The run is over.
+        """
+        if self.result is not None:
+            raise RuntimeError("The run is over, so nobody would answer. Make another runner.")
+        self._steps.edits.push(messages)
+
+    async def generate_tool_response(self) -> tuple[Message, ...] | None:
+        """Run the calls of the newest reply now, instead of at the end of this step. They are run only once.
+
+        Before the first iteration these are the calls at the end of the messages, if there are any.
+
+        Returns:
+            The messages with their results, in call order; None where there are none.
+
+        Raises:
+            Exception: What a listener or an approver raises; every call has its result then, too.
+        """
+        return await self._steps.respond() or None
+
+    # ---- iterating ---------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncGenerator[Item, None]:
+        if self._consumed:
+            raise RuntimeError("This runner was iterated already, and can be only once. Make another runner.")
+        self._consumed = True
+        self._failure = None
+        self._over.clear()
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncGenerator[Item, None]:
+        try:
+            while not isinstance(item := await self._step(), Ending):
+                yield item
+            self.result = self._steps.result(item)
+        except GeneratorExit:
+            self._failure = RuntimeError("The iteration was left before the run was over.")
+            raise
+        except asyncio.CancelledError:
+            self._failure, self._consumed = RuntimeError("The iteration was cancelled."), False
+            raise
+        except BaseException as error:
+            self._failure, self._consumed = error, False
+            raise
+        finally:
+            self._over.set()
+
+    async def _step(self) -> Item | Ending:
+        if self._max_iterations == 0:
+            return Ending("limit", None, "Nothing ran: max_iterations is 0, so the model was not asked.")
+        return await self._steps.next()
+
+    # ---- all at once -------------------------------------------------------------------------------------
+
+    async def run_until_done(self) -> ChatResponse:
+        """Iterate to the end, or wait for whoever iterates already; returns the last reply.
+
+        Raises:
+            GatewayError: The model could not be asked.
+            RuntimeError: Nothing ran, because `max_iterations` is 0, or the iteration was left in the middle.
+        """
+        if not self._consumed:
+            async for _ in self:
+                pass
+        return await self.done()
+
+    async def done(self) -> ChatResponse:
+        """Wait until somebody has iterated to the end; returns the last reply. It does not iterate itself.
+
+        Raises:
+            Exception: What ended the iteration.
+            RuntimeError: Nothing ran, or the iteration was left in the middle.
+        """
+        await self._over.wait()
+        if self._failure is not None:
+            raise self._failure
+        if self._steps.last is None:
+            why = self.result.status_reason if self.result else None
+            raise RuntimeError(why or "Nothing ran.")
+        return self._steps.last
+
+    def __await__(self) -> Generator[Any, None, ChatResponse]:
+        return self.run_until_done().__await__()
+
+    # ---- whoever listens ---------------------------------------------------------------------------------
+
+    def _replied(self, response: ChatResponse) -> None:
+        if self._on_iteration is not None:
+            self._on_iteration(self.iteration_count, response)
+
+    def _watched(self, params: RunnerParams) -> RunnerParams:
+        """The parameters as the loop is given them: with our callbacks before their listener."""
+        told = params.on_event
+
+        def tell(event: LoopEvent) -> None:
+            if isinstance(event, ToolCalled) and self._on_tool_call is not None:
+                self._on_tool_call(event.call)
+            if isinstance(event, ToolAnswered) and self._on_tool_result is not None:
+                self._on_tool_result(event.result)
+            if told is not None:
+                told(event)
+
+        return replace(params, on_event=tell)
+
+    def _possible(self, params: RunnerParams) -> RunnerParams:
+        if isinstance(params, RunnerParams) and params.stream and self._deps.stream is None:
+            raise ValueError("Streaming needs a way to do it: ToolLoopDeps(…, stream=gateway.stream).")
+        return params

@@ -1,0 +1,133 @@
+"""`RunnerParams`: what a `ToolRunner` is to do; and `Edits`: what of it is to change when its turn is over.
+
+An edit never touches the turn that is under way. Its messages come after the reply and the results, in the order in
+which they were pushed. Knows no loop; used by `runner`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stage0_gateway import Message, as_message
+from stage3_tools.options import ToolLoopOptions
+
+
+@dataclass(frozen=True)
+class RunnerParams(ToolLoopOptions):
+    """What a runner is to do: all of `ToolLoopOptions`, and whom it talks to.
+
+    Attributes:
+        messages: The conversation, as `Message`s or mappings; with a session, what is added to it.
+        session_id: A session of the engine; None keeps the conversation in memory.
+        max_tool_rounds: As in `ToolLoopOptions`, but without a limit unless one is given.
+        stream: Whether each item is a `MessageStream`; needs `ToolLoopDeps(stream=gateway.stream)`.
+
+    Raises:
+        ValueError: A number makes no sense, or something is no message.
+    """
+
+    max_tool_rounds: int | None = None
+    messages: Sequence[Message | Mapping[str, Any]] = ()
+    session_id: str | None = None
+    stream: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.messages, str | Message | Mapping):
+            raise ValueError("messages is a list of messages; put the one into brackets.")
+        object.__setattr__(self, "messages", tuple(map(as_message, self.messages)))
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """The messages, each a `Message`."""
+        return tuple(map(as_message, self.messages))
+
+
+class Edits:
+    """The parameters of a runner, and what was changed in them since its last turn ended.
+
+    Args:
+        params: The parameters at first.
+        kept: The messages of the conversation so far, where it is kept in memory; None where a session keeps it.
+    """
+
+    def __init__(self, params: RunnerParams, kept: Callable[[], tuple[Message, ...]] | None) -> None:
+        self._params = params
+        self._kept = kept
+        self._pushed: list[Message] = [] if kept else [*params.said]
+        self._rewritten: tuple[tuple[Message, ...], int] | None = (
+            None  # and how many messages that stands for
+        )
+
+    @property
+    def params(self) -> RunnerParams:
+        """The parameters as they will be."""
+        return replace(self._params, messages=self._messages())
+
+    def _messages(self) -> tuple[Message, ...]:
+        if self._kept is None:
+            return self._params.said
+        now, pushed = self._kept(), self._pushed
+        if self._rewritten is None:
+            return (*now, *pushed)
+        instead, count = self._rewritten
+        return (*instead, *now[count:], *pushed)
+
+    def push(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
+        """Add messages, behind all there will be then.
+
+        Raises:
+            ValueError: One is none, or the runner adds its like itself.
+        """
+        pushed = [_pushable(as_message(each)) for each in messages]
+        self._pushed += pushed
+        if self._kept is None:
+            self._params = replace(self._params, messages=(*self._params.messages, *pushed))
+
+    def change(self, params: RunnerParams | Callable[[RunnerParams], RunnerParams]) -> None:
+        """Take other parameters, or those that a function makes of the present ones; nothing changes if it raises.
+
+        Raises:
+            ValueError: They belong to another session, or leave out messages of one.
+            TypeError: They are no parameters.
+        """
+        before = self.params
+        given = params(before) if callable(params) else params
+        if not isinstance(given, RunnerParams):
+            raise TypeError(
+                f"set_params takes RunnerParams, or a function that returns some, not {given!r:.100}."
+            )
+        if given.session_id != before.session_id:
+            raise ValueError("A runner stays with its session. Make another runner for another one.")
+        old, new = before.said, given.said
+        if new[: len(old)] == old:
+            self.push(new[len(old) :])
+        elif self._kept is None:
+            raise ValueError(
+                "Messages of a session are only added to. Push new ones, or let the window choose."
+            )
+        else:
+            self._rewritten, self._pushed = (new, len(self._kept())), []
+        self._params = given
+
+    def take(self) -> tuple[RunnerParams, tuple[Message, ...] | None, list[Message]]:
+        """What is to hold from now on: the parameters, all messages if they were rewritten, and new ones.
+
+        `taken` must be called when that is done.
+        """
+        rewritten = None if self._rewritten is None else self._messages()[: -len(self._pushed) or None]
+        return self._params, rewritten, [*self._pushed]
+
+    def taken(self, pushed: int) -> None:
+        """What `take` gave has come into force, with so many new messages."""
+        self._rewritten = None
+        del self._pushed[:pushed]
+
+
+def _pushable(message: Message) -> Message:
+    if message.tool_calls or message.role == "tool":
+        raise ValueError(
+            "Calls and their results are added by the runner itself: the reply and its results are in the "
+            "conversation before anything that is pushed. Push what is said besides."
+        )
+    return message
