@@ -44,6 +44,7 @@ bench: .venv/.bench ## measure, and print the figures
 	@$(BIN)/python tests/benchmarks/schema_check.py
 	@$(BIN)/python tests/benchmarks/tool_call.py
 	@$(BIN)/python tests/benchmarks/tools_parallel.py
+	@$(BIN)/python tests/benchmarks/loop_turn.py
 
 clean: ## remove .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
