@@ -194,6 +194,21 @@ def record_to_json(record: Record) -> str:
         ) from None
 
 
+def check_writable(record: Record) -> None:
+    """Refuse what `record_to_json` cannot write; texts, which nearly all records consist of, need no trying.
+
+    Raises:
+        ValueError: Something in it has no form in JSON.
+    """
+    match record:
+        case MessageRecord(Message(content=str(), tool_calls=calls)):
+            if all(type(call.arguments) is str and call.provider_data is None for call in calls):
+                return
+        case CallStartedRecord(str(), str()):
+            return
+    record_to_json(record)
+
+
 def record_from_json(text: str) -> Record:
     """The record that `record_to_json` wrote.
 

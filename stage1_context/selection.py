@@ -12,7 +12,7 @@ from stage0_gateway import Message
 from stage1_context.calibration import Calibration
 from stage1_context.errors import WindowTooSmall
 from stage1_context.tail import Tail
-from stage1_context.tokens import Counted, TokenCounter, message_tokens
+from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view import summary_message
 from stage1_context.window import DropOldest, Room, WindowPolicy
 
@@ -124,7 +124,7 @@ class Selector:
     def _once(self, slot: str, message: Message) -> Counted:
         """Count what is sent turn after turn and stands in no journal; the latest of each is remembered."""
         if slot not in self._remembered or self._remembered[slot].message != message:
-            self._remembered[slot] = Counted(message, message_tokens(self._counter, message))
+            self._remembered[slot] = Counted(message, self._counter)
         return self._remembered[slot]
 
     def _tokens_of(self, alongside: str | None) -> int:

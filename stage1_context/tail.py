@@ -13,7 +13,7 @@ from datetime import datetime
 from stage0_gateway import Message
 from stage1_context.journal import LANDMARKS, SHOWN, TALK, MessageRecord, Record, RepairRecord
 from stage1_context.store import SessionInfo, SessionStore
-from stage1_context.tokens import Counted, TokenCounter, message_tokens
+from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view import View
 
 _LARGEST_PAGE = 4096
@@ -182,7 +182,7 @@ class Tail:
         for known in self._known.get(index, ()):
             if known.message == message:
                 return known
-        return Counted(message, message_tokens(self._counter, message), index)
+        return Counted(message, self._counter, index)
 
     def _note_calls(self, record: Record) -> None:
         if isinstance(record, MessageRecord):

@@ -5,7 +5,6 @@ messages and no texts. The counters that come with the framework are in approxim
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stage0_gateway import DocumentPart, ImagePart, JsonPart, Message, ProviderPart
@@ -24,19 +23,42 @@ class TokenCounter(Protocol):
         """How many tokens this text takes; never negative, and no text may make it raise."""
 
 
-@dataclass(frozen=True, slots=True)
 class Counted:
-    """A message and what it takes in a request.
+    """A message and what it takes in a request: counted once, when somebody asks, which without a window nobody does.
+
+    Args:
+        message: The message.
+        tokens: What it takes, by our own counting; or the counter that will say so.
+        index: Where in the journal it stands; -1 for what does not, such as a summary.
 
     Attributes:
         message: The message.
-        tokens: What it takes, by our own counting.
-        index: Where in the journal it stands; -1 for what does not, such as a summary.
+        index: Where in the journal it stands.
     """
 
-    message: Message
-    tokens: int
-    index: int = -1
+    __slots__ = ("_tokens", "index", "message")
+
+    def __init__(self, message: Message, tokens: int | TokenCounter, index: int = -1) -> None:
+        self.message = message
+        self.index = index
+        self._tokens = tokens
+
+    @property
+    def tokens(self) -> int:
+        """What it takes, by our own counting."""
+        if not isinstance(self._tokens, int):
+            self._tokens = message_tokens(self._tokens, self.message)
+        return self._tokens
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counted):
+            return NotImplemented
+        return (self.message, self.tokens, self.index) == (other.message, other.tokens, other.index)
+
+    __hash__ = None  # type: ignore[assignment]  # it counts when it is compared
+
+    def __repr__(self) -> str:
+        return f"Counted({self.message!r}, {self.tokens}, {self.index})"
 
 
 def message_tokens(counter: TokenCounter, message: Message) -> int:

@@ -64,7 +64,7 @@ class Transcript:
         self._tail = Tail(store, session_id, self._counter)
         self._unfolded: Tail | None = None
         self._held: Locks | None = None
-        self._estimated = 0  # tokens of the last request
+        self._asked_for: Selection | None = None  # last
 
     @classmethod
     def of(
@@ -150,7 +150,7 @@ class Transcript:
             include_summary=include_summary,
             pinned=pinned,
         )
-        self._estimated = selection.tokens
+        self._asked_for = selection
         return selection.messages
 
     async def select(
@@ -188,8 +188,9 @@ class Transcript:
             )
 
     def report_usage(self, usage: Usage | None) -> None:
-        """Learn from what a server reported of the request that was asked for last."""
-        self._calibration.learn(self._estimated, usage)
+        """Learn from what a server reported of the request that was asked for last, if there is a window to fill."""
+        if self._asked_for is not None and not isinstance(self._selector.window, KeepEverything):
+            self._calibration.learn(self._asked_for.tokens, usage)
 
     async def summary(self) -> str:
         """What stands for the messages that were summarized; empty if none were."""

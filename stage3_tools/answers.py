@@ -7,7 +7,7 @@ for calls that an earlier run left open, by `resume`.
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
@@ -73,8 +73,15 @@ async def answer_calls(
     book = _Book(run, calls, claims)
     for call_id, message in (written or {}).items():
         book.remember((known or {})[call_id], message)
-    execution = replace(await run.execution(), on_start=book.start, on_finish=book.finish)
-    batch = Batch(registry, calls, execution, max_parallel=most, known=known)
+    batch = Batch(
+        registry,
+        calls,
+        await run.execution(),
+        max_parallel=most,
+        known=known,
+        on_start=book.start,
+        on_finish=book.finish,
+    )
     try:
         if decision is not None:
             run.emit(decision)

@@ -53,6 +53,8 @@ class Batch:
         execution: How they are executed.
         max_parallel: The most tools that run at once.
         known: Results that are there already, by call id; these calls are not run.
+        on_start: Awaited when a call is about to run; None takes that of the execution.
+        on_finish: Awaited when one has ended, whatever those before it do.
 
     Raises:
         ValueError: There is no place for a single tool.
@@ -66,11 +68,15 @@ class Batch:
         *,
         max_parallel: int = MAX_PARALLEL,
         known: Mapping[str, ToolResult] | None = None,
+        on_start: Callable[[ToolCall], Awaitable[None]] | None = None,
+        on_finish: Callable[[ToolResult], Awaitable[None]] | None = None,
     ) -> None:
         if max_parallel < 1:
             raise ValueError(f"max_parallel is {max_parallel}; 1 is the least.")
         self._registry = registry
         self._execution = execution
+        self._on_start = on_start or execution.on_start
+        self._on_finish = on_finish
         self._places = [_Place(call, result=(known or {}).get(call.id)) for call in calls]
         self._slots = asyncio.Semaphore(max_parallel)
 
@@ -170,8 +176,8 @@ class Batch:
 
     async def _run(self, place: _Place, ready: ReadyCall) -> None:
         async with self._slots:
-            if self._execution.on_start is not None:
-                await self._execution.on_start(ready.call)
+            if self._on_start is not None:
+                await self._on_start(ready.call)
                 await obey()
             if self._execution.stopped is not None and self._execution.stopped():
                 place.outcome = interrupted(place.call, None)
@@ -182,8 +188,8 @@ class Batch:
             except KeyboardInterrupt as ending:  # out of a task it would tear the event loop down
                 place.ending = ending
                 place.outcome = interrupted(place.call, ready.tool)
-            if self._execution.on_finish is not None:
-                await self._execution.on_finish(place.outcome)
+            if self._on_finish is not None:
+                await self._on_finish(place.outcome)
 
     def _cut_off(self, place: _Place) -> ToolResult:
         """The result of a call that nobody waited for to the end."""

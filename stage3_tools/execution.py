@@ -13,7 +13,6 @@ from stage2_output import Repair
 from stage3_tools.arguments import Arguments
 from stage3_tools.errors import ToolError
 from stage3_tools.kinds import Classify, ErrorText
-from stage3_tools.result import ToolResult
 from stage3_tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class Execution:
         screen: Looks at each call first; returns what to tell the model besides the result, or raises ToolError.
         expand: Puts values in the place of references to variables; None leaves references alone.
         on_start: Awaited when a call is about to run.
-        on_finish: Awaited when it has a result, whatever the calls before it do.
         stopped: Whether nothing more is to begin.
         on_progress: Told what a tool reports; should not raise.
         on_retry: Told of a failure that is followed by another try, and which try it was.
@@ -63,7 +61,6 @@ class Execution:
     screen: Callable[[ToolCall], str] | None = None
     expand: Expand | None = None
     on_start: Callable[[ToolCall], Awaitable[None]] | None = None
-    on_finish: Callable[[ToolResult], Awaitable[None]] | None = None
     stopped: Callable[[], bool] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None

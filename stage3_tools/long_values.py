@@ -11,6 +11,7 @@ session's journal, so they outlive the process. Knows no loop; a run makes one w
 """
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +70,7 @@ class LongValues:
         if result.name == READ_VARIABLE or not is_longer(result.output, longer_than):
             return result, None
         if isinstance(result.output, str):
-            id = await self.keep(json.loads(result.output) if result.is_json else result.output)
+            id = await self.keep(_value_in(result.output) if result.is_json else result.output)
             return replace(result, output=_preview(result.output, id)), id
         output, ids = list(result.output), list[str]()
         for place, part in enumerate(output):
@@ -92,7 +93,11 @@ class LongValues:
         arguments, _ = found
         for name, value in arguments.items():
             if len(value if isinstance(value, str) else _as_json(value)) > longer_than:
-                arguments[name] = VariableStore.reference(await self.keep(value))
+                # As the tool gets it, for inside of what is kept nobody expands references any more. One that leads
+                # nowhere stays as it is: the model is told when the call is looked at.
+                with suppress(VariableNotFound, ValueError):
+                    value = await self._variables.expand(self._session_id, value)
+                    arguments[name] = VariableStore.reference(await self.keep(value))
         return replace(call, arguments=_as_json(arguments))
 
     async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
@@ -129,7 +134,9 @@ def reader_of(variables: VariableStore, session_id: str) -> Tool:
     return Tool(READ_VARIABLE, _DESCRIPTION, _PARAMETERS, read, effect="read")
 
 
-_DESCRIPTION = "Read a variable, whole or in part. To pass one on, write $VAR_REF{{id}} as an argument of the other tool instead."
+_DESCRIPTION = (
+    "Read a variable, whole or in part. To pass one on, write $VAR_REF{{id}} as an argument of the other tool."
+)
 _PARAMETERS = {
     "type": "object",
     "properties": {
@@ -145,6 +152,13 @@ _PARAMETERS = {
 
 def _preview(text: str, id: str) -> str:
     return f"{text[:PREVIEW]}…\n[{len(text)} characters in {VariableStore.reference(id)}: {READ_VARIABLE}]"
+
+
+def _value_in(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # a number of more digits than Python reads
+        return text
 
 
 def _object_in(text: str) -> tuple[dict[str, Any], tuple[Repair, ...]] | None:

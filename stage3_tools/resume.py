@@ -50,7 +50,8 @@ async def answer_open(run: Run) -> Ending | None:
     opened = await run.transcript.open_calls()
     if opened is None:
         return None
-    run.reads_variables = any(call.name == READ_VARIABLE for call in opened.calls)
+    if any(call.name == READ_VARIABLE for call in opened.calls):
+        run.reads_variables = True
     registry = run.tools(run.deps.tool_registry)
     known = {call.id: result for call in opened.calls if (result := _known(call, opened, registry))}
     written = {id: end.message for id, end in opened.finished.items() if end.message is not None}

@@ -54,8 +54,8 @@ class Run:
     """Whether nobody listens any more: a tool may go on that did not end when it was told to."""
     _execution: Execution | None = None
     _untold: Exception | None = None
-    reads_variables: bool = False
-    """Whether the model has seen a reference to a variable, and so has a tool that reads them."""
+    reads_variables: bool | None = None
+    """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
     long_values_in: "LongValues | None" = None
     """Where long results and arguments are kept, if not in the journal of the conversation."""
 
@@ -82,6 +82,7 @@ class Run:
         most = self.options.variables_over
         if most is None or not any(len(call.arguments) > most for call in message.tool_calls):
             return message
+        self.reads_variables = True
         return await self.long_values.with_references(message, most)
 
     async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
@@ -89,6 +90,7 @@ class Run:
         most, variable = self.options.variables_over, None
         if most is not None and not result.is_error and is_longer(result.output, most):
             result, variable = await self.long_values.preview(result, most)
+            self.reads_variables = True
         return result.as_message(self.options.max_result_chars), variable
 
     def change(self, options: ToolLoopOptions) -> None:
@@ -97,7 +99,7 @@ class Run:
 
     def has_seen(self, messages: Iterable[Message]) -> bool:
         """Look for references in what the model is shown; returns whether these are the first ones."""
-        if self.reads_variables or self.options.variables_over is None:
+        if self.reads_variables is not None or self.options.variables_over is None:
             return False
         self.reads_variables = any(REFERENCE in message.text for message in messages)
         return self.reads_variables

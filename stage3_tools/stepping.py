@@ -1,12 +1,13 @@
 """`Steps`: a run that stops whenever the model has replied, and goes on when it is told to.
 
 The loop itself is `run_turns`; here is only what it takes to stand between two of its steps: time that passes, an
-abort, edits that come into force. Each step holds the conversation for itself, and nobody holds it in between. Used
-by `runner`.
+abort, edits that come into force, a failure after which it goes on where it was. Each step holds the conversation for
+itself, and nobody holds it in between. Used by `runner`.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream
 from stage1_context import MemoryStore
@@ -17,7 +18,7 @@ from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.result import ToolCallRecord
-from stage3_tools.resume import answer_open
+from stage3_tools.resume import answer_open, last_question
 from stage3_tools.run import Run
 from stage3_tools.runner_params import Edits, RunnerParams
 from stage3_tools.stopping import unless_stopped
@@ -26,7 +27,11 @@ from stage3_tools.turn import OpenTurn
 Item = ChatResponse | MessageStream
 """What a step leads to: a reply, whole or while it arrives."""
 
-_ABORTED = Ending("aborted", None, "The run was stopped by its abort event.")
+_STOPPED = {
+    "aborted": Ending("aborted", None, "The run was stopped by its abort event."),
+    "timeout": Ending("timeout", None, "The run took longer than its limit of time."),
+}
+_NOT_RUN = "The run was stopped before this call was run."
 
 
 class Steps:
@@ -65,95 +70,200 @@ class Steps:
         self._turns: AsyncIterator[OpenTurn | Ending] | None = None
         self._turn: OpenTurn | None = None
         self._responded: tuple[Message, ...] | None = None
+        self._ending: Ending | None = None
         self._begun = False
-        self._told = True  # of the newest reply
         self._started = 0.0
+        # Of the newest reply: whether it was told, and given to whoever iterates; what became of its stream; and
+        # whether its turn is over, so that edits have come into force.
+        self._told = self._given = self._edited = True
+        self._stream_ended: Literal["whole", "failed"] | None = None
 
     async def next(self) -> Item | Ending:
         """Up to the next reply, or to the end.
 
         Raises:
             GatewayError: The model could not be asked; the next step asks once more.
-            Exception: What a listener or an approver raises; the history is sound then, too.
+            Exception: What a listener or an approver raises; the history is sound then, too, and the next step goes
+                on behind it.
         """
-        self._started = self._started or time.perf_counter()
-        abort, limits = self._run.options.abort, self._run.options.limits
+        if self._ending is None:
+            self._started = self._started or time.perf_counter()
+            item = await self._unless_stopped()
+            if not isinstance(item, Ending):
+                self._given = True
+                return item
+            self._ending = item
+        return self._ending
+
+    async def _unless_stopped(self) -> Item | Ending:
+        abort = self._run.options.abort
         if abort is not None and abort.is_set():
             return await self._aborted()
-        left = None
-        if limits is not None and limits.seconds is not None:
-            left = self._started + limits.seconds - time.perf_counter()
         try:
-            item = await unless_stopped(self._alone(), abort, left)
+            item = await unless_stopped(self._alone(), abort, self._left)
         except BaseException:
-            self._turns = self._turn = self._responded = None
+            if self._edited or not self._told:
+                self._drop()
+            elif self._given:
+                self._turns = None  # its turn was not over: it goes on where it was
             raise
-        if item == "timeout":
-            return Ending("timeout", None, "The run took longer than its limit of time.")
-        return _ABORTED if item == "aborted" else item
+        return _STOPPED[item] if isinstance(item, str) else item
 
-    async def respond(self) -> tuple[Message, ...]:
-        """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
-        if self._responded is None:
-            async with alone(self._run.transcript, self._name):
-                records = await self._respond()
-            self._responded = tuple(each.message for each in records if each.message is not None)
-        return self._responded
-
-    async def _respond(self) -> Sequence[ToolCallRecord]:
-        if self._turn is not None:
-            return (await self._turn.finish()).records
-        before = len(self._run.records)
-        await answer_open(self._run)
-        return self._run.records[before:]
-
-    def result(self, ending: Ending) -> ToolLoopResult:
-        """What became of the run, which is over."""
-        self._run.over = True
-        self._run.emit(LoopEnded(turn=self._run.turns, status=ending.status, reply=ending.reply))
-        return result_of(self._run, ending, time.perf_counter() - self._started if self._started else 0.0)
+    @property
+    def _left(self) -> float | None:
+        """How many seconds the run still has."""
+        limits = self._run.options.limits
+        if limits is None or limits.seconds is None:
+            return None
+        return self._started + limits.seconds - time.perf_counter()
 
     async def _alone(self) -> Item | Ending:
         async with alone(self._run.transcript, self._name):
             return await self._step()
 
     async def _step(self) -> Item | Ending:
-        if not self._begun:
-            if ending := await answer_open(self._run):
-                return ending
-            await self._begin()
+        if not self._begun and (ending := await self._begin()):
+            return ending
         if self._turn is not None:
             self._tell(await self._turn.understood())
-        self._turns = self._turns or run_turns(self._run)
-        turn = await anext(self._turns)
-        if isinstance(turn, Ending):
-            return turn
-        self._turn, self._responded, self._told = turn, None, False
+        if self._turn is None or self._given:
+            turn = await self._next_turn()
+            if isinstance(turn, Ending):
+                return turn
+            self._take(turn)
+        else:  # whoever was told of it failed before it was given
+            turn = self._turn
+        return await self._item(turn)
+
+    async def _begin(self) -> Ending | None:
+        if ending := await self._answer_open():
+            return ending
+        if isinstance(self._run.transcript.store, MemoryStore) and self._run.transcript.session_id == "":
+            await self._run.transcript.repair_history()  # messages may come from anywhere
+        self._begun = True
+        return None
+
+    async def _answer_open(self) -> Ending | None:
+        """Answer the calls at the end of the messages, as these are by now."""
+        self._rewrite()
+        self._run.question = self.edits.question
+        return await answer_open(self._run)
+
+    async def _next_turn(self) -> OpenTurn | Ending:
+        if self._turns is None:
+            if self._turn is None:
+                await self._edit()
+            self._turns = run_turns(self._run, self._turn)
+            if self._turn is not None:
+                await anext(self._turns)  # it was given already
+        return await anext(self._turns)
+
+    def _take(self, turn: OpenTurn) -> None:
+        self._turn, self._responded = turn, None
+        self._told = self._given = self._edited = False
+        self._stream_ended = None
         self.count += 1
+
+    async def _item(self, turn: OpenTurn) -> Item:
         if turn.stream is not None and self._streams:
+            self._listen(turn, turn.stream)
             return turn.stream
         self._tell(await turn.understood())
         if not isinstance(await turn.reading(), Calls):
             await turn.finish()  # nothing is to be run, so whoever leaves now leaves the reply in the history
         return await turn.understood()
 
-    async def _begin(self) -> None:
-        if isinstance(self._run.transcript.store, MemoryStore) and self._run.transcript.session_id == "":
-            await self._run.transcript.repair_history()  # messages may come from anywhere
-        await self._edit()
-        self._begun = True
+    def _listen(self, turn: OpenTurn, stream: MessageStream) -> None:
+        """Hear what becomes of a stream while somebody else reads it."""
+
+        def end(how: Literal["whole", "failed"]) -> None:
+            if turn is self._turn:
+                self._stream_ended = how
+
+        stream.on("final_message", lambda _: end("whole"))
+        stream.on("error", lambda _: end("failed")).on("abort", lambda _: end("failed"))
 
     def _tell(self, response: ChatResponse) -> None:
         if not self._told:
             self.last, self._told = response, True
             self._replied(response)
 
+    def _drop(self) -> None:
+        """Forget the turn: it is over, or its reply never came whole."""
+        self.count -= not self._told
+        self._told = self._given = self._edited = True
+        self._turns = self._turn = self._responded = None
+
+    def drop_failed(self) -> bool:
+        """Forget a reply whose stream failed while somebody read it; returns whether there was one."""
+        failed = self._stream_ended == "failed" and not self._told
+        if failed:
+            self._drop()
+        return failed
+
     async def _aborted(self) -> Ending:
         """The run was stopped between two steps: a whole reply is kept, its calls are not run."""
-        if self._turn is not None and self._told:
+        if self._turn is not None:
             async with alone(self._run.transcript, self._name):
-                await self._turn.finish("The run was stopped before this call was run.")
-        return _ABORTED
+                if self._told or self._stream_ended == "whole":
+                    self._tell(await self._turn.understood())
+                    await self._turn.finish(_NOT_RUN)
+                elif self._turn.stream is not None:
+                    await self._turn.stream.aclose()
+        return _STOPPED["aborted"]
+
+    async def respond(self) -> tuple[Message, ...]:
+        """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
+        turn = self._turn  # the one that is meant, also where a step comes first
+        self._started = self._started or time.perf_counter()
+        if self._responded is None and not self._run.over:
+            async with alone(self._run.transcript, self._name):
+                if turn is not self._turn:
+                    return await self._respond(turn)
+                if self._responded is None:  # nobody else did it meanwhile
+                    self._responded = await self._respond(turn)
+        return self._responded or ()
+
+    async def _respond(self, turn: OpenTurn | None) -> tuple[Message, ...]:
+        stopped = await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
+        if stopped is not None:
+            self._ending = self._ending or _STOPPED[stopped]
+        records: Iterable[ToolCallRecord] = () if self._begun else self._run.records
+        if turn is not None and (turn is not self._turn or self._told):  # else its stream was cut off
+            records = (await turn.finish(_NOT_RUN)).records
+        return tuple(each.message for each in records if each.message is not None)
+
+    async def _answer(self, turn: OpenTurn | None) -> None:
+        if turn is not None:
+            response = await turn.understood()
+            if turn is self._turn:
+                self._tell(response)
+            await turn.finish()
+        elif not self._begun:
+            await self._answer_open()
+
+    async def outside(self) -> None:
+        """For whoever is about to wait for the end of the run.
+
+        Raises:
+            RuntimeError: It is a part of the run, which would wait for itself.
+        """
+        async with alone(self._run.transcript, self._name):
+            pass
+
+    def result(self, ending: Ending) -> ToolLoopResult:
+        """What became of the run, which is over."""
+        return result_of(self._run, ending, time.perf_counter() - self._started if self._started else 0.0)
+
+    def end(self, ending: Ending) -> None:
+        """Tell that the run is over, once.
+
+        Raises:
+            Exception: What a listener raises.
+        """
+        if not self._run.over:
+            self._run.over = True
+            self._run.emit(LoopEnded(turn=self._run.turns, status=ending.status, reply=ending.reply))
 
     def _kept(self) -> tuple[Message, ...]:
         store = self._run.transcript.store
@@ -162,16 +272,27 @@ class Steps:
 
     async def _edit(self) -> bool:
         """Let the edits come into force; returns whether there is something new to answer."""
-        run = self._run
-        params, rewritten, pushed = self.edits.take()
-        run.change(self._watched(params))
-        self._streams = params.stream
-        if rewritten is not None:
-            run.transcript = run.deps.context_engine.transcript_of(rewritten)
+        run, pushed, asked = self._run, [*self.edits.pushed], self.edits.question
+        run.change(self._watched(self.edits.latest))
+        self._streams = self.edits.latest.stream
+        if self.edits.changed_messages and await run.transcript.open_calls():
+            return False  # they wait for approval, and nothing may stand between them and their results
+        rewritten = self._rewrite()
+        if rewritten:
             await run.transcript.repair_history()
         if pushed:
             await run.transcript.append(*pushed)
-        self.edits.taken(len(pushed))
-        asked = (each for each in reversed(pushed) if each.role == "user")
-        run.question = next(asked, run.question)
-        return bool(pushed)
+            self.edits.taken(len(pushed))
+        if asked is None and (rewritten or not run.turns):
+            asked = last_question(await run.transcript.history())
+        run.question = asked or run.question
+        self._edited = True
+        return bool(pushed) and run.spent is None
+
+    def _rewrite(self) -> bool:
+        """Go on with other messages, if they were rewritten; returns whether they were."""
+        rewritten = self.edits.take_rewritten()
+        if rewritten is not None:
+            self._run.transcript = self._run.deps.context_engine.transcript_of(rewritten)
+            self._run.question = None
+        return rewritten is not None

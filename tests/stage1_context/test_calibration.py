@@ -114,7 +114,8 @@ async def test_what_one_session_taught_holds_for_the_others_of_its_engine():
 
 async def test_a_report_is_of_the_request_that_was_asked_for_last():
     calibration = Calibration()
-    transcript = Transcript((await kept([Message.user("x" * 96)])).store, "s", None, Letters(), calibration)
+    window = KeepSystemAndRecent(max_tokens=10_000)
+    transcript = Transcript((await kept([Message.user("x" * 96)])).store, "s", window, Letters(), calibration)
     transcript.report_usage(Usage(input_tokens=100))
     assert calibration.ratio == 1.0
     await transcript.for_request(alongside="x" * 100)

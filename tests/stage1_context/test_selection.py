@@ -166,7 +166,7 @@ async def cost(window, length, pinned):
     tail.rest = Touched(tail.rest)
     how = {"summary": None, "alongside": "tools", "reserve_tokens": 5}
     selection = await selector.select(tail, pinned=pinned, **how)
-    return tail.rest.touched, counter.asked, len(selection.chosen)
+    return tail.rest.touched, counter.asked.total(), len(selection.chosen)
 
 
 @pytest.mark.parametrize("pinned", [None, Message.user("question 00000")], ids=["nothing", "the first"])
@@ -213,8 +213,8 @@ async def first_and_next(length):
 async def test_a_request_reads_and_counts_as_much_of_ten_thousand_messages_as_of_a_hundred():
     hundred = await first_and_next(100)
     assert await first_and_next(10_000) == hundred
-    # One page with its 8 calls, the tools, and what is pinned; then one new message and what is pinned.
-    assert hundred == [(32, 32 + 8 + 2), (1, 2), (1, 2)]
+    # Of one page what is sent, with its calls, and the tools; then one new message.
+    assert hundred == [(32, 27), (1, 1), (1, 1)]
 
 
 # ---- what a selection says -------------------------------------------------------------------------------

@@ -266,7 +266,9 @@ async def test_each_message_is_counted_once():
         await tail.read_back()
         await store.append("s", said(number))
     await tail.read_on()
-    assert tail.whole
+    assert (tail.whole, counter.seen) == (True, {})  # nobody has asked
+    for _ in range(2):
+        assert sum(each.tokens for each in (*tail.system, *tail.rest)) > 310
     assert counter.seen == {"be brief": 1, **{f"message {number}": 1 for number in range(310)}}
     assert tail.rest[-1].tokens == 4 + len("message 309")
 
@@ -283,6 +285,7 @@ async def test_messages_that_look_as_before_are_not_counted_again_after_a_cleari
         await store.append("s", record)
         await tail.read_on()
         assert len(tail.rest) == before
+        assert sum(each.tokens for each in tail.rest)
     note = "[A result of 150 characters was removed to save room.]"
     assert counter.seen[note] == counter.seen["inserted"] == 1
     assert max(counter.seen.values()) == 2  # the two calls, which look alike

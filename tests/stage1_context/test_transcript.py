@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from stage0_gateway import Message, ToolCall
+from stage0_gateway import Message, ToolCall, Usage
 from stage1_context import (
     CallStartedRecord,
     DropOldest,
@@ -63,6 +63,14 @@ async def test_each_message_is_counted_once_whatever_the_number_of_requests():
     await transcript.for_request(alongside="tools")
     await transcript.history()
     assert counter.seen == {"be brief": 1, "hi": 1, "tools": 1, "hello": 1}
+
+
+async def test_without_a_window_nothing_is_counted():
+    counter = Counting()
+    transcript = Transcript.of([SYSTEM, HI], None, counter)
+    await transcript.for_request()
+    transcript.report_usage(Usage(input_tokens=10))
+    assert counter.seen == {}
 
 
 async def test_what_stands_outside_the_window_is_still_history():

@@ -1,7 +1,14 @@
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
-from stage1_context import Calibration, ContextEngine, MemoryStore, MessageRecord, Transcript
+from stage1_context import (
+    Calibration,
+    ContextEngine,
+    KeepSystemAndRecent,
+    MemoryStore,
+    MessageRecord,
+    Transcript,
+)
 from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
@@ -67,7 +74,7 @@ async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count(
     calibration = Calibration()
     store = MemoryStore({"s": [MessageRecord(Message.user("hi"))]})
     run = a_run()
-    run.transcript = Transcript(store, "s", counter=One(), calibration=calibration)
+    run.transcript = Transcript(store, "s", KeepSystemAndRecent(max_tokens=100), One(), calibration)
     await run.transcript.for_request(alongside="tools")
     run.took(reply(usage=Usage(10, 5)))
     assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
