@@ -16,6 +16,7 @@ from typing import Protocol
 from stage1_context.concurrency import to_its_end
 from stage1_context.errors import SessionConflict
 from stage1_context.journal import (
+    TALK,
     CallFinishedRecord,
     CallStartedRecord,
     MessageRecord,
@@ -45,6 +46,37 @@ def calls_of(record: Record) -> set[str]:
         case RepairRecord(inserted):
             return {message.tool_call_id for _, message in inserted if message.tool_call_id}
     return set()
+
+
+async def append_reply(
+    store: SessionStore, session_id: str, append: Append, seen: int, *records: MessageRecord
+) -> int:
+    """Add a reply, or a question, if nobody else has replied since: two who go on at once would mix their calls.
+
+    Args:
+        store: Where the journal is.
+        session_id: Which journal.
+        append: Adds records, if there are as many as expected.
+        seen: How many records there were when the conversation was looked at.
+        records: What to add.
+
+    Returns:
+        How many records there are then.
+
+    Raises:
+        SessionConflict: Somebody else has; nothing was added. What people say meanwhile is no conflict.
+    """
+    while True:
+        try:
+            return await append(*records, expected=seen)
+        except SessionConflict:
+            seen, before = (await store.info(session_id)).records, seen
+            news = await store.read(session_id, before, seen, kinds=TALK)
+        if any(isinstance(each, MessageRecord) and each.message.role != "user" for _, each in news):
+            raise SessionConflict(
+                f"Somebody else goes on with the session {session_id!r}: a reply was added to it elsewhere. Read "
+                "what is new, and decide again."
+            )
 
 
 class Claims:

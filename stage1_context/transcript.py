@@ -12,7 +12,7 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.claims import Claims
+from stage1_context.claims import Claims, append_reply
 from stage1_context.concurrency import Locks, to_its_end
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
@@ -33,15 +33,11 @@ class Transcript:
     """A view on one session's journal.
 
     Args:
-        store: Where the journal is.
+        store: Where the journal is. An attribute, too, as is the next.
         session_id: Which journal.
         window: Decides which messages a request holds; None sends all.
         counter: Counts tokens; None counts approximately.
         calibration: What was learnt about the counter; None begins anew.
-
-    Attributes:
-        store: Where the journal is.
-        session_id: Which journal.
 
     It may be used in one event loop after the other, such as those of two calls of `asyncio.run`.
     """
@@ -86,10 +82,6 @@ class Transcript:
         """Whether somebody runs a turn, in whichever event loop."""
         return self._held is not None and self._held.turn.locked()
 
-    @property
-    def _reading(self) -> asyncio.Lock:
-        return self._locks().reading
-
     def _locks(self) -> "Locks":
         """The locks of this event loop: one that was waited for in another loop is of no use here."""
         loop = asyncio.get_running_loop()
@@ -97,18 +89,31 @@ class Transcript:
             self._held = Locks(loop)
         return self._held
 
-    async def append(self, *messages: Message) -> int:
+    @property
+    def length(self) -> int:
+        """How many records the journal had when it was read last."""
+        return self._tail.length
+
+    async def append(self, *messages: Message, seen: int | None = None) -> int:
         """Add messages to the journal, all or none; returns how many records it now holds.
 
         Whoever is cancelled meanwhile knows that they were added: the cancellation comes at the next wait.
 
+        Args:
+            messages: What to add.
+            seen: Add nothing if somebody has replied since there were so many records; None adds it in any case.
+
         Raises:
+            SessionConflict: Somebody has.
             ValueError: One of them is no `Message`.
         """
         for each in messages:
             if not isinstance(each, Message):
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
-        return await self._write(*map(MessageRecord, messages))
+        records = [*map(MessageRecord, messages)]
+        if seen is None:
+            return await self._write(*records)
+        return await append_reply(self.store, self.session_id, self._write, seen, *records)
 
     async def note(self, *records: ProgressRecord) -> int:
         """Add what happened to calls: begun, ended, waiting for consent. No message is shown for it."""
@@ -119,8 +124,7 @@ class Transcript:
         return Claims(self.store, self.session_id, self._write, seen)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
-        writing = self.store.append(self.session_id, *records, expected=expected)
-        # What is kept in memory is written at once, so there is nothing to be cancelled.
+        writing = self.store.append(self.session_id, *records, expected=expected)  # in memory: at once
         return await (writing if type(self.store) is MemoryStore else to_its_end(writing))
 
     async def for_request(
@@ -162,7 +166,7 @@ class Transcript:
         pinned: Message | None = None,
         read_all: bool = False,
     ) -> Selection:
-        """The same, with everything the window was given, so that it can be explained.
+        """The same, with everything the window was given, so that it can be explained; with the same errors.
 
         Args:
             alongside: As above; None takes the text of the last request.
@@ -170,12 +174,8 @@ class Transcript:
             include_summary: As above.
             pinned: As above.
             read_all: Give the window every message, also those it would not need to see.
-
-        Raises:
-            SessionNotFound: There is no such session.
-            WindowTooSmall: Not even the newest exchange fits.
         """
-        async with self._reading:
+        async with self._locks().reading:
             tail = await self._read_on(include_summary)
             while read_all and not tail.whole:
                 await tail.read_back()
@@ -194,7 +194,7 @@ class Transcript:
 
     async def summary(self) -> str:
         """What stands for the messages that were summarized; empty if none were."""
-        async with self._reading:
+        async with self._locks().reading:
             return (await self._read_on(include_summary=True)).view.summary
 
     async def set_summary(self, text: str, *, until: int | None = None, expected: int | None = None) -> None:
@@ -209,7 +209,7 @@ class Transcript:
             SessionConflict: There are more records than expected.
         """
         if until is None:
-            async with self._reading:
+            async with self._locks().reading:
                 until = (await self._read_on(include_summary=True)).view.until if text else 0
         await self.store.append(self.session_id, SummaryRecord(text, until), expected=expected)
 
@@ -219,7 +219,7 @@ class Transcript:
 
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""
-        async with self._reading:
+        async with self._locks().reading:
             newest, length = await self._newest_exchange(), self._tail.length
         if not newest or not newest[0].message.tool_calls:
             return None
@@ -246,7 +246,7 @@ class Transcript:
         await self._close_newest()
 
     async def _close_newest(self) -> None:
-        async with self._reading:
+        async with self._locks().reading:
             newest, length = await self._newest_exchange(), self._tail.length
         if any(each.message.tool_calls for each in newest):
             await self._repair(((each.index, each.message) for each in newest), length)
@@ -284,7 +284,7 @@ class Transcript:
 
     async def unused_call_id(self, wanted: str = "") -> str:
         """An id no call of this conversation has: the wanted one if it is free."""
-        async with self._reading:
+        async with self._locks().reading:
             await self._tail.read_on()
             return await self._tail.take_call_id(wanted)
 

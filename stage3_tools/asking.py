@@ -4,9 +4,11 @@ Knows no turn and what becomes of the reply; used by `turn`.
 """
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage1_context import SessionConflict
 from stage3_tools.dialect import RequestParts
 from stage3_tools.events import ReplyStreamed, TurnStarted
 from stage3_tools.options import BeforeSend
@@ -22,6 +24,7 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
 
     Raises:
         GatewayError: The model could not be asked; the history is as it was.
+        SessionConflict: Somebody else runs calls in this conversation.
         WindowTooSmall: Not even the newest exchange fits.
         ValueError: `before_send` left nothing to send, or something that is no message.
     """
@@ -30,6 +33,12 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
     if run.has_seen(history):
         tools = run.tools(registry)
         history = await _window(run, tools)
+    if _is_open(history):
+        raise SessionConflict(
+            "The newest calls of this conversation have no results yet: somebody else is at it. If nobody is, "
+            "resume=True goes on with them."
+        )
+    run.seen = run.transcript.length
     parts = run.dialect.render(history, tools)
     if run.options.before_send is not None:
         parts = replace(parts, messages=await _edited(parts.messages, run.options.before_send))
@@ -49,6 +58,14 @@ async def _window(run: Run, registry: ToolRegistry) -> list[Message]:
         reserve_tokens=run.options.max_tokens or 0,
         pinned=run.question,
     )
+
+
+def _is_open(history: Sequence[Message]) -> bool:
+    """Whether the newest calls have fewer results than they are."""
+    for results, message in enumerate(reversed(history)):
+        if message.role != "tool":
+            return len(message.tool_calls) > results
+    return False
 
 
 async def _edited(messages: tuple[Message, ...], before_send: BeforeSend) -> tuple[Message, ...]:

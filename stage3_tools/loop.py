@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from stage0_gateway import Message, as_message
-from stage1_context import Transcript
+from stage1_context import SessionConflict, Transcript
 from stage3_tools.batch import obey
 from stage3_tools.ending import Course, Ending
 from stage3_tools.events import LoopEnded
@@ -19,6 +19,9 @@ from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.run import Run
 from stage3_tools.turn import OpenTurn, begin_turn
+
+_TRIES = 3
+"""How often to look again where somebody else writes at the same time."""
 
 _running: ContextVar[frozenset[int]] = ContextVar("running", default=frozenset())
 """Which transcripts the code that is running here is part of a run on."""
@@ -152,9 +155,16 @@ async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[Op
 
 async def _begin(run: Run, resume: bool) -> Ending | None:
     question = run.question
-    ending = await _answer_or_close(run, resume)
-    if question is not None and ending is None:
-        await run.transcript.append(question)
+    for tries_left in reversed(range(_TRIES)):
+        ending = await _answer_or_close(run, resume)
+        if question is None or ending is not None:
+            break
+        try:
+            await run.transcript.append(question, seen=run.transcript.length)
+            break
+        except SessionConflict:  # somebody else replied just now: look again
+            if not tries_left:
+                raise
     return ending
 
 

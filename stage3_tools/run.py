@@ -34,6 +34,8 @@ class Run:
     options: ToolLoopOptions
     question: Message | None = None
     """What is being answered. It is sent in every turn, also where the window has moved past it."""
+    seen: int | None = None
+    """How many records the journal had when the newest request was made: whoever replied since is a rival."""
     turns: int = 0
     tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)

@@ -6,28 +6,28 @@ itself, and nobody holds it in between. Used by `runner`.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream
-from stage1_context import MemoryStore
+from stage1_context import MemoryStore, SessionConflict
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import Ending
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
 from stage3_tools.options import ToolLoopDeps
-from stage3_tools.result import ToolCallRecord
 from stage3_tools.resume import answer_open, last_question
 from stage3_tools.run import Run
 from stage3_tools.runner_params import Edits, RunnerParams
-from stage3_tools.stopping import unless_stopped
+from stage3_tools.stopping import Stop, unless_stopped
 from stage3_tools.turn import OpenTurn
 
 Item = ChatResponse | MessageStream
 """What a step leads to: a reply, whole or while it arrives."""
 
-_STOPPED = {
+_STOPPED: dict[Stop, Ending] = {
     "aborted": Ending("aborted", None, "The run was stopped by its abort event."),
     "timeout": Ending("timeout", None, "The run took longer than its limit of time."),
 }
@@ -82,7 +82,7 @@ class Steps:
         """Up to the next reply, or to the end.
 
         Raises:
-            GatewayError: The model could not be asked; the next step asks once more.
+            GatewayError: The model could not be asked; the next step asks once more. So does it after SessionConflict.
             Exception: What a listener or an approver raises; the history is sound then, too, and the next step goes
                 on behind it.
         """
@@ -96,13 +96,15 @@ class Steps:
         return self._ending
 
     async def _unless_stopped(self) -> Item | Ending:
-        abort = self._run.options.abort
+        abort, left = self._run.options.abort, self._left
         if abort is not None and abort.is_set():
-            return await self._aborted()
+            return await self._stopped("aborted")
+        if left is not None and left <= 0:
+            return await self._stopped("timeout")
         try:
-            item = await unless_stopped(self._alone(), abort, self._left)
-        except BaseException:
-            if self._edited or not self._told:
+            item = await unless_stopped(self._step_alone(), abort, left)
+        except BaseException as error:
+            if self._edited or not self._told or isinstance(error, SessionConflict):
                 self._drop()
             elif self._given:
                 self._turns = None  # its turn was not over: it goes on where it was
@@ -117,8 +119,17 @@ class Steps:
             return None
         return self._started + limits.seconds - time.perf_counter()
 
-    async def _alone(self) -> Item | Ending:
-        async with alone(self._run.transcript, self._name):
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Hold the conversation; whoever held it meanwhile has ended its exchange, and our reply comes behind it."""
+        transcript = self._run.transcript
+        async with alone(transcript, self._name):
+            if self._run.seen is not None and await transcript.open_calls() is None:
+                self._run.seen = transcript.length
+            yield
+
+    async def _step_alone(self) -> Item | Ending:
+        async with self._alone():
             return await self._step()
 
     async def _step(self) -> Item | Ending:
@@ -201,7 +212,7 @@ class Steps:
             self._drop()
         return failed
 
-    async def _aborted(self) -> Ending:
+    async def _stopped(self, how: Stop) -> Ending:
         """The run was stopped between two steps: a whole reply is kept, its calls are not run."""
         if self._turn is not None:
             async with alone(self._run.transcript, self._name):
@@ -210,7 +221,7 @@ class Steps:
                     await self._turn.finish(_NOT_RUN)
                 elif self._turn.stream is not None:
                     await self._turn.stream.aclose()
-        return _STOPPED["aborted"]
+        return _STOPPED[how]
 
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
@@ -228,9 +239,9 @@ class Steps:
         stopped = await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
         if stopped is not None:
             self._ending = self._ending or _STOPPED[stopped]
-        records: Iterable[ToolCallRecord] = () if self._begun else self._run.records
+        records = [] if self._begun else self._run.records
         if turn is not None and (turn is not self._turn or self._told):  # else its stream was cut off
-            records = (await turn.finish(_NOT_RUN)).records
+            records = [*(await turn.finish(_NOT_RUN)).records]
         return tuple(each.message for each in records if each.message is not None)
 
     async def _answer(self, turn: OpenTurn | None) -> None:

@@ -26,6 +26,7 @@ from stage3_tools.run import Run
 FEEDBACK = "[Feedback]\n"
 """How a message begins that tells the model why its reply could not be used."""
 
+_FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
 _EMPTY = "Your reply was empty. Answer the user."
 
 
@@ -130,7 +131,8 @@ class OpenTurn:
         run, before = self._run, len(self._run.records)
         answers = Answers()
         if isinstance(reading, Calls):
-            seen = await run.transcript.append(await run.storable(reading.message))
+            message = await run.storable(reading.message)
+            seen = await run.transcript.append(message, seen=run.seen)
             try:
                 answers = await self._answer(response, reading, seen, refusal)
             except BaseException:
@@ -181,7 +183,10 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
     if why == "refusal" or (why == "pause" and not response.tool_calls):
         said = response.message.content or response.refusal or ""
         message = Message.assistant(said)
-        return Stopped(replace(message, raw_text=message.text), why)
+        return Stopped(replace(message, raw_text=message.text or None), why)
+    if why == "error":
+        raw = response.raw_finish_reason or why
+        return Unusable(Message.assistant(response.content), _FAILED.format(raw=raw))
     reading = run.dialect.read(response)
     if len(registry):
         return reading
@@ -198,17 +203,17 @@ async def _enter(run: Run, text: str, reading: FinalReply | Unusable | Stopped) 
     """Write down a reply that asks for no tool."""
     match reading:
         case FinalReply(message) if not message.text.strip():
-            await run.transcript.append(Message.user(FEEDBACK + _EMPTY))
+            await run.transcript.append(Message.user(FEEDBACK + _EMPTY), seen=run.seen)
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
         case FinalReply(message, repairs):
-            await run.transcript.append(message)
+            await run.transcript.append(message, seen=run.seen)
             run.emit(DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs))
         case Unusable(message, feedback):
             said = [message] if message.text else []  # servers refuse an empty message in the history
-            await run.transcript.append(*said, Message.user(FEEDBACK + feedback))
+            await run.transcript.append(*said, Message.user(FEEDBACK + feedback), seen=run.seen)
             run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=feedback))
         case Stopped(message) if message.content:
-            await run.transcript.append(message)
+            await run.transcript.append(message, seen=run.seen)
 
 
 async def _with_ids(run: Run, message: Message) -> Message:

@@ -151,3 +151,24 @@ async def test_what_was_begun_to_be_added_is_added_however_often_somebody_cancel
         await asyncio.sleep(0)
     await asyncio.wait({adding})
     assert (await store.info("s")).records == 2
+
+
+# ---- replies ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [Message.assistant("Hello."), Message.assistant("", [ToolCall("c", "f")]), Message.tool("ok", "a")],
+    ids=["a reply", "calls", "a result"],
+)
+async def test_a_reply_is_not_added_where_somebody_else_has_replied(transcript, rival):
+    await transcript.store.append("", MessageRecord(rival))
+    with pytest.raises(SessionConflict, match="a reply was added to it elsewhere"):
+        await transcript.append(Message.assistant("Hi."), seen=2)
+    assert (await transcript.info()).records == 3
+
+
+async def test_what_people_say_and_what_is_put_aside_meanwhile_is_no_conflict(transcript):
+    await transcript.store.append("", MessageRecord(Message.user("Hurry.")), VariableRecord(1))
+    assert await transcript.append(Message.assistant("Hi."), seen=2) == 5
+    assert [each.text for each in await transcript.history()][2:] == ["Hurry.", "Hi."]

@@ -1,0 +1,117 @@
+"""Several processes on one session: here as engines of their own over the same file."""
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from stage0_gateway import ChatResponse, Message, ToolCall
+from stage1_context import ContextEngine, SessionConflict, SqliteStore
+from stage2_output import OutputController
+from stage3_tools import NativeDialect, Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+
+OPTIONS = ToolLoopOptions(dialect=NativeDialect())
+
+
+def engine_of(path, chat, *tools):
+    return ToolLoopDeps(
+        chat, ContextEngine(store=SqliteStore(path)), OutputController(), ToolRegistry(*tools)
+    )
+
+
+def reply(text="done", *calls):
+    made = [ToolCall(each, each, "{}") for each in calls]
+    return ChatResponse(Message.assistant(text, made), "tool_calls" if calls else "stop")
+
+
+async def test_of_two_who_ask_at_once_the_one_that_replies_second_is_told(tmp_path):
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow(messages, **settings):
+        asked.set()
+        await answered.wait()
+        return reply("too late")
+
+    async def quick(messages, **settings):
+        return reply("done")
+
+    slow, quick = engine_of(tmp_path / "s.db", slow), engine_of(tmp_path / "s.db", quick)
+    await quick.context_engine.create_session("s")
+    first = asyncio.create_task(run_tool_loop(slow, "s", "One?", OPTIONS))
+    await asked.wait()
+    assert (await run_tool_loop(quick, "s", "Two?", OPTIONS)).reply == "done"
+    answered.set()
+    with pytest.raises(SessionConflict, match="a reply was added to it elsewhere"):
+        await first
+    said = [each.text for each in await quick.context_engine.history("s")]
+    assert said == ["One?", "Two?", "done"]
+    for deps in (slow, quick):
+        await deps.context_engine.aclose()
+
+
+async def test_nobody_asks_a_model_while_somebody_else_runs_calls(tmp_path):
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments):
+        begun.set()
+        await go_on.wait()
+
+    async def calls(messages, **settings):
+        return reply("", "wait") if len(messages) == 1 else reply()
+
+    tool = Tool("wait", "", None, wait, effect="read")
+    first, second = (engine_of(tmp_path / "s.db", calls, tool) for _ in range(2))
+    await first.context_engine.create_session("s")
+    running = asyncio.create_task(run_tool_loop(first, "s", "Go.", OPTIONS))
+    await begun.wait()
+    runner = second.context_engine.transcript("s")
+    from stage3_tools import Run, run_turn
+
+    with pytest.raises(SessionConflict, match="have no results yet"):
+        await run_turn(Run(second, runner, OPTIONS), second.tool_registry)
+    go_on.set()
+    assert (await running).reply == "done"
+    for deps in (first, second):
+        await deps.context_engine.aclose()
+
+
+async def rivals(path, seed):
+    """Three who go on with the same calls at moments of their own; how often each tool ran."""
+    chance, ran = random.Random(seed), Counter()
+    names = "abcd"[: chance.randint(1, 4)]
+    effects = {name: chance.choice(["write", "write", "read", "idempotent"]) for name in names}
+
+    def tool(name, steps):
+        async def run(arguments):
+            ran[name] += 1
+            for _ in range(steps):
+                await asyncio.sleep(0)
+
+        return Tool(name, "", None, run, effect=effects[name])
+
+    tools = [tool(name, chance.choice([0, 3, 30])) for name in names]
+
+    async def chat(messages, **settings):
+        return reply() if any(each.role == "tool" for each in messages) else reply("", *names)
+
+    all_deps = [engine_of(path, chat, *tools) for _ in range(3)]
+    await all_deps[0].context_engine.create_session("s")
+    running = [asyncio.create_task(run_tool_loop(all_deps[0], "s", "Go.", OPTIONS))]
+    for deps in all_deps[1:]:
+        for _ in range(chance.randint(3, 60)):
+            await asyncio.sleep(0)
+        running.append(asyncio.create_task(run_tool_loop(deps, "s", None, OPTIONS, resume=True)))
+    ended = await asyncio.gather(*running, return_exceptions=True)
+    assert all(isinstance(each, SessionConflict) or each.status == "completed" for each in ended)
+    last = await run_tool_loop(all_deps[0], "s", None, OPTIONS, resume=True)  # who met each other gave up
+    assert last.status == "completed"
+    assert (await all_deps[0].context_engine.history("s")).check_history() == []
+    assert all(count == 1 for name, count in ran.items() if effects[name] == "write")
+    for deps in all_deps:
+        await deps.context_engine.aclose()
+
+
+async def test_however_rivals_meet_the_history_is_sound_and_no_write_is_run_twice(tmp_path):
+    for seed in range(40):
+        await rivals(tmp_path / f"{seed}.db", seed)
