@@ -12,18 +12,29 @@ from itertools import groupby
 from stage0_gateway import Message, Part, TextPart
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_INVISIBLE = r"\u200b-\u200f\u2060\ufeff"
-_BLANK = rf"[\s{_INVISIBLE}]"
+# Soft hyphens, joiners, marks of direction, fillers, variation selectors, tags: nothing of them is seen.
+_INVISIBLE = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
+
+
+def _however_spaced(words: str) -> str:
+    """A pattern of these words, with anything invisible between their letters."""
+    hidden = f"[{_INVISIBLE}]*"
+    return rf"[\s{_INVISIBLE}]+".join(hidden.join(word) for word in words.split())
+
+
 _FORGED = re.compile(
-    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}*])*)"
-    rf"\[(?={_BLANK}*tool\s+(?:result|execution\s+log))",
+    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}*])*)\[(?=[\s{_INVISIBLE}]*"
+    rf"(?:{_however_spaced('tool result')}|{_however_spaced('tool execution log')}))",
     re.IGNORECASE,
 )
 
 
 def escaped_text(text: str) -> str:
     """A text with every line escaped that imitates a result, or a log of one."""
-    return _FORGED.sub(r"\1\\[", text)
+    return _FORGED.sub(r"\1\\[", text) if "[" in text else text
 
 
 def escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
@@ -34,5 +45,6 @@ def escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
     # Neighbouring texts are read as one, so they are looked at as one.
     for are_text, group in groupby(content, lambda part: isinstance(part, TextPart)):
         together = tuple(group)
-        parts += [TextPart(escaped_text(Message.user(together).text))] if are_text else together
+        said = Message.user(together).text if are_text else ""
+        parts += together if (safe := escaped_text(said)) == said else [TextPart(safe)]
     return tuple(parts)

@@ -141,7 +141,8 @@ def _as_decision(message: Message) -> str:
     """A message that was not written in this dialect, as if it had been."""
     if not message.tool_calls:
         return json.dumps({"tool": None, "reply": message.text}, ensure_ascii=False)
-    return "\n".join(
+    calls = [
         f'{{"tool": {json.dumps(call.name, ensure_ascii=False)}, "arguments": {call.arguments}}}'
         for call in message.tool_calls
-    )
+    ]
+    return calls[0] if len(calls) == 1 else f"[{', '.join(calls)}]"

@@ -48,6 +48,7 @@ def arguments_object(call: ToolCall) -> dict[str, Any]:
     """The arguments for formats that want an object; text that is none is shown as what it is."""
     try:
         value = json.loads(call.arguments or "{}")
+        json.dumps(value, allow_nan=False)  # Python reads NaN, which is no JSON
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"not_a_json_object": call.arguments}

@@ -1,9 +1,11 @@
 import pytest
 
 from stage2_output import OutputController, feedback
-from stage3_tools import ToolDecision, parse_tool_decision
+from stage3_tools import ToolDecision, parse_tool_decision, parse_tool_decisions
 
 READ = OutputController()
+TWO = '[{"tool": "f", "arguments": {"x": 1}}, {"tool": "g"}]'
+F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,78 @@ def test_what_stands_only_in_thoughts_is_not_acted_on(text):
     result = parse_tool_decision(READ, text)
     assert (result.success, result.data) == (False, None)
     assert feedback(result).startswith("There is JSON in your thoughts only, and thoughts are not acted on.")
+
+
+# ---- several at once ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "decisions"),
+    [
+        (TWO, F_AND_G),
+        ('[{"tool": "f"}]', (ToolDecision("f"),)),
+        ('{"tool": "f"}', (ToolDecision("f"),)),
+        ('{"tool": null, "reply": "hi"}', (ToolDecision(None, {}, "hi"),)),
+        ('[{"tool": "f"}, {"tool": "f"}]', (ToolDecision("f"), ToolDecision("f"))),
+        (
+            '[{"tool": "f", "arguments": null, "reply": "first"}, {"tool": "", "reply": null}]',
+            (ToolDecision("f", {}, "first"), ToolDecision("")),
+        ),
+        (f"```json\n{TWO}\n```", F_AND_G),
+        (f"I need both: {TWO} That is all.", F_AND_G),
+        (f'<think>[{{"tool": "draft"}}]</think>\n{TWO}', F_AND_G),
+        (f'[{{"tool": "draft"}}] or rather {TWO}', F_AND_G),
+        (f'{TWO} or rather {{"tool": null, "reply": "hi"}}', (ToolDecision(None, {}, "hi"),)),
+        (f"{TWO} with [1, 2]", F_AND_G),
+    ],
+)
+def test_a_decision_or_a_list_of_calls_is_read_wherever_it_stands(text, decisions):
+    assert parse_tool_decisions(READ, text) == decisions
+
+
+@pytest.mark.parametrize(
+    ("text", "issues"),
+    [
+        ("It is sunny.", [("", "json")]),
+        ("[]", [("", "minItems")]),
+        ('[{"tool": "f"}, {"tool": null, "reply": "hi"}]', [("/1/tool", "type")]),
+        ('[{"tool": null, "reply": "hi"}]', [("/0/tool", "type")]),
+        ('[{"tool": "f"}, {"arguments": {}}]', [("/1/tool", "required")]),
+        ('[{"tool": "f"}, "g"]', [("/1", "type")]),
+        ('[[{"tool": "f"}]]', [("/0", "type")]),
+        ('[{"tool": "f", "arguments": [1]}, {"tool": 5}]', [("/0/arguments", "type"), ("/1/tool", "type")]),
+        ('{"tool": null}', [("/reply", "required")]),
+        ('{"calls": [{"tool": "f"}]}', [("/reply", "required"), ("/tool", "required")]),
+        ('[{"tool": "f", "tool": "g"}]', [("", "json")]),
+        ('[{"tool": "f"}, {"tool": "g"}', [("", "complete")]),
+        ('[{"tool": "f"}, {"tool": "g", "arguments": {"x": ', [("", "complete")]),
+    ],
+)
+def test_a_list_with_something_else_than_calls_is_no_decision_at_all(text, issues):
+    result = parse_tool_decisions(READ, text)
+    assert (result.success, result.data, result.raw) == (False, None, text)
+    assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
+
+
+def test_after_a_cut_nothing_in_a_list_is_used_however_whole_it_looks():
+    result = parse_tool_decisions(READ, TWO, finish_reason="length")
+    assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
+    assert parse_tool_decisions(READ, TWO, finish_reason="stop") == F_AND_G
+
+
+def test_a_list_that_stands_only_in_thoughts_is_not_acted_on():
+    result = parse_tool_decisions(READ, f"<think>{TWO}</think> Rather not.")
+    assert (result.success, result.data) == (False, None)
+    assert feedback(result).startswith("There is JSON in your thoughts only")
+
+
+def test_what_was_mended_in_a_list_is_told_with_each_of_its_decisions():
+    decisions = parse_tool_decisions(READ, """[{'tool': "f"}, {"tool": "g"},]""")
+    assert decisions == (ToolDecision("f"), ToolDecision("g"))
+    mended = [(repair.name, repair.position) for repair in decisions[0].repairs]
+    assert mended == [("single_quotes", 2), ("trailing_comma", 29)]
+    assert decisions[1].repairs == decisions[0].repairs
+
+
+def test_a_list_is_no_decision_where_only_one_is_asked_for():
+    assert not parse_tool_decision(READ, TWO).success
