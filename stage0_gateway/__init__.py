@@ -46,6 +46,8 @@ Reading order:
 
 Sometimes:
     settings                Gateway.from_env: what the environment says
+    line                    one open line to a server: bytes out, bytes in
+    direct                  connections over such lines; loaded with the first
     fast                    connections of another library, where it is installed
     cost                    token counts to dollars
     credentials             what in a request is secret

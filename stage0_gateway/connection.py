@@ -1,10 +1,11 @@
 """The one file that opens connections: bytes to a URL, an answer back.
 
-Knows HTTP and nothing of models, messages or retries. The connections are httpx's, but which of them takes a
-request is decided here: httpx's own pool looks through all it has for every request, which makes 256 requests
-at once four times as slow. Where the `httpx-aiohttp` library is installed (the extra `[fast]`), its
-connections are used instead, which are faster again. Proxies (HTTP_PROXY, NO_PROXY) and certificates
-(SSL_CERT_FILE) are taken from the environment when a connection is opened.
+Knows HTTP and nothing of models, messages or retries. Which connection takes a request is decided here: httpx's
+own pool looks through all it has for every request, which makes 256 requests at once four times as slow. The
+connections are those of `direct.py`, and httpx's own where those cannot be: through a proxy, or in an event loop
+that is not asyncio's. Where the `httpx-aiohttp` library is installed (the extra `[fast]`), its connections are
+used instead. Proxies (HTTP_PROXY, NO_PROXY) and certificates (SSL_CERT_FILE) are taken from the environment when
+a connection is opened.
 """
 
 import asyncio
@@ -135,6 +136,7 @@ class Pool(httpx.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self._context = httpx.create_ssl_context()  # takes 20 ms, so one for all
+        self._context.set_alpn_protocols(["http/1.1"])
         self._idle: dict[tuple[str, str, int | None], _Idle] = {}
         self._closed = False
 
@@ -152,7 +154,7 @@ class Pool(httpx.AsyncBaseTransport):
         response.stream = _Lent(body, self, idle, transport)
         return response
 
-    async def take_back(self, idle: "_Idle", transport: httpx.AsyncHTTPTransport) -> None:
+    async def take_back(self, idle: "_Idle", transport: httpx.AsyncBaseTransport) -> None:
         """Keep a connection, and close those that nobody wanted for long."""
         if self._closed:
             await transport.aclose()
@@ -168,22 +170,28 @@ class Pool(httpx.AsyncBaseTransport):
             while idle:
                 await idle.pop()[1].aclose()
 
-    def _new(self, url: httpx.URL) -> httpx.AsyncHTTPTransport:
+    def _new(self, url: httpx.URL) -> httpx.AsyncBaseTransport:
+        proxy = proxy_for(url)
+        asyncios_own = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
+        if proxy is None and asyncios_own and url.scheme in ("http", "https"):
+            from stage0_gateway.direct import DirectTransport
+
+            return DirectTransport(self._context, _KEPT)
         one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=_KEPT)
         try:
-            return httpx.AsyncHTTPTransport(verify=self._context, limits=one, proxy=proxy_for(url))
+            return httpx.AsyncHTTPTransport(verify=self._context, limits=one, proxy=proxy)
         except (ValueError, ImportError, httpx.InvalidURL) as error:
             raise _unusable(error) from None
 
 
-_Idle = deque[tuple[float, httpx.AsyncHTTPTransport]]
+_Idle = deque[tuple[float, httpx.AsyncBaseTransport]]
 
 
 class _Lent(httpx.AsyncByteStream):
     """The body of a response; closing it gives the connection back."""
 
     def __init__(
-        self, body: httpx.AsyncByteStream, pool: Pool, idle: _Idle, transport: httpx.AsyncHTTPTransport
+        self, body: httpx.AsyncByteStream, pool: Pool, idle: _Idle, transport: httpx.AsyncBaseTransport
     ) -> None:
         self._body, self._pool, self._idle, self._transport = body, pool, idle, transport
 
@@ -191,7 +199,11 @@ class _Lent(httpx.AsyncByteStream):
         return self._body.__aiter__()
 
     async def aclose(self) -> None:
-        await self._body.aclose()
+        try:
+            await self._body.aclose()
+        except BaseException:
+            await self._transport.aclose()
+            raise
         await self._pool.take_back(self._idle, self._transport)
 
 
