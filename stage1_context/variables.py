@@ -32,6 +32,15 @@ class VariableStore:
         self._store: SessionStore = MemoryStore() if store is None else store
         self._makes_sessions = store is None
 
+    async def check(self, session_id: str) -> None:
+        """Make sure that a session can have variables, before something depends on it.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        if not self._makes_sessions:
+            await self._store.info(session_id)
+
     async def put(self, session_id: str, value: Any) -> str:
         """Put a value aside.
 

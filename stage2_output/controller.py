@@ -46,8 +46,8 @@ class OutputController:
 
         Args:
             text: Anything a model wrote.
-            schema: A JSON Schema (a mapping or a bool), a pydantic model or another type that pydantic takes,
-                or None to take any JSON.
+            schema: A JSON Schema (a mapping or a bool; a `CompiledSchema` saves the time to recognize it), a pydantic
+                model or another type that pydantic takes, or None to take any JSON.
             truncated: The model was cut off, so that whatever it wrote is incomplete.
             coerce: Put types right where that is exact, such as "5" where an integer is wanted;
                 `ParseResult.coerced` names what was changed.
@@ -106,6 +106,8 @@ class OutputController:
         return await ask(read, chat, messages, described, max_attempts=max_attempts)
 
     def _schema(self, schema: Any) -> "_Schema":
+        if isinstance(schema, CompiledSchema):
+            return schema
         key = _key(schema)
         if key is None:
             return _compile(schema)

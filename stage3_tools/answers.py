@@ -5,6 +5,7 @@ middle. Where a call waits for consent nothing is run; that it waits is written 
 for calls that an earlier run left open, by `resume`.
 """
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,7 @@ class _Book:
         self._run = run
         self._calls = calls
         self._started: list[float] = []
+        self._written: set[str] = set()
         self._answers: dict[str, tuple[ToolResult, tuple[Message, str | None]]] = {}
 
     def remember(self, result: ToolResult, message: Message) -> None:
@@ -142,8 +144,17 @@ class _Book:
         return Answers(waiting=calls)
 
     async def finish(self, result: ToolResult) -> None:
-        """A call has ended; where those before it have not, what came of it is written down to survive a crash."""
-        if result.call_id != self._calls[len(self.records)].id and self._run.options.approve_result is None:
+        """A call has ended; that is written down before anything else begins, so that a crash cannot undo it.
+
+        Where the calls before it have their results this is its result already, else a note of what came of it. Not
+        so where somebody is asked about results first.
+        """
+        if self._run.options.approve_result is not None:
+            return
+        before = itertools.takewhile(lambda call: call.id != result.call_id, self._calls)
+        if all(call.id in self._written for call in before):
+            await self._write(result)
+        else:
             message, _ = await self._answer(result)
             await self._claims.add(CallFinishedRecord(result.call_id, result.status, message))
 
@@ -158,8 +169,11 @@ class _Book:
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _write(self, *results: ToolResult, skip: bool = False) -> None:
-        messages = [(await self._answer(each))[0] for each in results]
+        """Write down the results that are not written yet."""
+        new = [each for each in results if each.call_id not in self._written]
+        messages = [(await self._answer(each))[0] for each in new]
         await self._claims.add(*map(MessageRecord, messages), skip=skip)
+        self._written.update(each.call_id for each in new)
 
     async def _answer(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message that answers a call, made once."""

@@ -10,9 +10,10 @@ knows no registry.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
-from stage2_output import Issue, OutputController, ParseResult, Repair
+from stage2_output import CompiledSchema, Issue, OutputController, ParseResult, Repair
 
 TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -35,6 +36,11 @@ _CALL = {
 _DECISIONS: Mapping[str, Any] = {
     "anyOf": [TOOL_DECISION_SCHEMA, {"type": "array", "minItems": 1, "items": _CALL}]
 }
+
+
+@cache
+def _compiled(several: bool) -> CompiledSchema:
+    return CompiledSchema(_DECISIONS if several else TOOL_DECISION_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def parse_tool_decision(
     Returns:
         The decision, or the `ParseResult` that says what is wrong.
     """
-    result = _read(controller, text, TOOL_DECISION_SCHEMA, finish_reason)
+    result = _read(controller, text, _compiled(several=False), finish_reason)
     return _decision(result, result.data) if result.success else result
 
 
@@ -84,7 +90,7 @@ def parse_tool_decisions(
     Returns:
         The decisions in the order they were written, or the `ParseResult` that says what is wrong.
     """
-    result = _read(controller, text, _DECISIONS, finish_reason)
+    result = _read(controller, text, _compiled(several=True), finish_reason)
     if not result.success:
         return result
     written = result.data if isinstance(result.data, list) else [result.data]
@@ -92,7 +98,7 @@ def parse_tool_decisions(
 
 
 def _read(
-    controller: OutputController, text: str, schema: Mapping[str, Any], finish_reason: str | None
+    controller: OutputController, text: str, schema: CompiledSchema, finish_reason: str | None
 ) -> ParseResult:
     result = controller.parse_and_validate(text, schema, truncated=finish_reason == "length")
     if result.success and result.extraction is not None and result.extraction.source == "thinking":

@@ -79,4 +79,4 @@ class Dialect(Protocol):
         """The stored history as this model should see it. An empty registry means: answer without tools."""
 
     def read(self, response: ChatResponse) -> Reading:
-        """What the model wants."""
+        """What the model wants. A message's `raw_text` is for the prompt dialect; leave it alone."""

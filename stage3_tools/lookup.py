@@ -5,14 +5,16 @@ registry and for a view of one; they differ in where their tools stand.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from stage0_gateway import ToolSpec
 from stage2_output import nearest
 from stage3_tools.errors import ToolError
 from stage3_tools.tool import Tool
 
 _MOST_LISTED = 50
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 class _Listing(NamedTuple):
@@ -53,6 +55,10 @@ class ToolLookup(ABC):
     def list(self) -> list[Tool]:
         """All tools, in the order they were registered."""
         return [*self._listing().tools]
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a provider is told of them: for `gateway.chat(…, tools=registry.specs())`."""
+        return tuple(map(_spec, self._listing().tools))
 
     def groups(self, separator: str = ".") -> dict[str, tuple[Tool, ...]]:
         """The tools by what stands before the first separator in their names; those without one under ""."""
@@ -96,6 +102,11 @@ class ToolLookup(ABC):
             hint=f"Did you mean {near}?" if near else None,
             details={"expected_schema": None, "issues": (), "available_tools": self.names},
         )
+
+
+def _spec(tool: Tool) -> ToolSpec:
+    """Providers want the schema of an object, and some of them to be told its properties, if there are none."""
+    return ToolSpec(tool.name, tool.description, {**_NO_PARAMETERS, **(tool.parameters or {})})
 
 
 def listed(names: Sequence[str]) -> str:

@@ -14,9 +14,6 @@ from weakref import WeakKeyDictionary
 from stage0_gateway import ChatResponse, Message, ToolSpec
 from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable, cut_off
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.tool import Tool
-
-_NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 class _Described(NamedTuple):
@@ -50,14 +47,8 @@ class NativeDialect:
     def _described(self, registry: ToolRegistry) -> _Described:
         kept, version = self._kept.get(registry), registry.version
         if kept is None or kept.version != version:
-            specs = tuple(map(_spec, registry.list()))
+            specs = registry.specs()
             shown = [(each.name, each.description, each.parameters) for each in specs]
             kept = _Described(version, specs, json.dumps(shown, ensure_ascii=False) if shown else "")
             self._kept[registry] = kept
         return kept
-
-
-def _spec(tool: Tool) -> ToolSpec:
-    return ToolSpec(
-        tool.name, tool.description, _NO_PARAMETERS if tool.parameters is None else tool.parameters
-    )

@@ -8,6 +8,7 @@ system message, the model answers with a decision, and results go back as user m
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, Part, TextPart, ToolCall
@@ -71,6 +72,7 @@ class PromptDialect:
         self._controller = controller or OutputController()
         self._multiple = multiple
         self._described: WeakKeyDictionary[ToolRegistry, tuple[int, str]] = WeakKeyDictionary()
+        self._system = lru_cache(8)(Message.system)  # the same one for each turn, for it is long
 
     def describe(self, registry: ToolRegistry) -> str:
         """The tool part of the system prompt."""
@@ -84,7 +86,7 @@ class PromptDialect:
     def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
         """One system message with the tools in it, then the history as text."""
         system = [message.text for message in transcript if message.role == "system"]
-        prompt = Message.system("\n\n".join([*system, self.describe(registry)]))
+        prompt = self._system("\n\n".join([*system, self.describe(registry)]))
         rest = [_once(message, transcript) for message in transcript if message.role != "system"]
         return RequestParts((prompt, *rest))
 

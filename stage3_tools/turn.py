@@ -139,7 +139,10 @@ class OpenTurn:
                 self._turn = Turn(response, reading, tuple(run.records[before:]))
                 raise
         else:
-            await _enter(run, response.content, reading)
+            told = await _enter(run, response.content, reading)
+            self._turn = Turn(response, reading)  # it is in the history now, whatever a listener raises
+            if told is not None:
+                run.emit(told)
         turn = Turn(response, reading, answers.records, answers.waiting)
         run.tool_rounds += turn.ran_tools
         self._turn = turn
@@ -199,21 +202,24 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
     return reading
 
 
-async def _enter(run: Run, text: str, reading: FinalReply | Unusable | Stopped) -> None:
-    """Write down a reply that asks for no tool."""
+async def _enter(
+    run: Run, text: str, reading: FinalReply | Unusable | Stopped
+) -> DecisionMade | FeedbackGiven | None:
+    """Write down a reply that asks for no tool; returns what to tell of it."""
     match reading:
         case FinalReply(message) if not message.text.strip():
             await run.transcript.append(Message.user(FEEDBACK + _EMPTY), seen=run.seen)
-            run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY))
+            return FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY)
         case FinalReply(message, repairs):
             await run.transcript.append(message, seen=run.seen)
-            run.emit(DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs))
+            return DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs)
         case Unusable(message, feedback):
             said = [message] if message.text else []  # servers refuse an empty message in the history
             await run.transcript.append(*said, Message.user(FEEDBACK + feedback), seen=run.seen)
-            run.emit(FeedbackGiven(turn=run.turns, text=text, feedback=feedback))
+            return FeedbackGiven(turn=run.turns, text=text, feedback=feedback)
         case Stopped(message) if message.content:
             await run.transcript.append(message, seen=run.seen)
+    return None
 
 
 async def _with_ids(run: Run, message: Message) -> Message:
