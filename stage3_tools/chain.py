@@ -16,6 +16,7 @@ from stage1_context import ContextEngine, MemoryStore, MessageRecord, Transcript
 from stage2_output import OutputController
 from stage3_tools.chain_options import ToolChainOptions, readable
 from stage3_tools.ending import Ending
+from stage3_tools.events import LoopEnded
 from stage3_tools.flow import MessageFlowFormatter
 from stage3_tools.long_values import LongValues
 from stage3_tools.loop import stoppable, until_over
@@ -33,7 +34,7 @@ class ChainMessages:
     """The messages of a chain.
 
     Attributes:
-        context: What was said before, as it was given.
+        context: What was said before, as it was given, without the first reply.
         tool_chain: The first reply, results, further replies, the last one.
         complete: All of them.
     """
@@ -115,6 +116,7 @@ async def execute_tool_chain(
 
     Raises:
         TypeError: `executor` is no registry, or the reply is none.
+        SessionNotFound: The session that variables are to belong to is not there.
         Exception: What a callback or an approver raises.
     """
     if not isinstance(executor, ToolRegistry):
@@ -130,6 +132,8 @@ async def execute_tool_chain(
     except GatewayError as failure:
         ending, error = Ending("limit", None, str(failure)), failure
     run.over = True
+    if error is None:
+        run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
     records = tuple([await _kept(run.long_values, each) for each in run.records])
     chain = tuple([*await run.transcript.history()][before:])
     seconds = time.perf_counter() - clock
@@ -139,7 +143,7 @@ async def execute_tool_chain(
         tool_chain_content=MessageFlowFormatter.system_hint(records),
         usage=run.usage,
         cost=run.cost,
-        messages=ChainMessages(options.context, chain),
+        messages=ChainMessages(context, chain),
         tool_call_history=records,
         status=_status(ending),
         status_reason=ending.reason,
@@ -151,7 +155,13 @@ async def execute_tool_chain(
 
 async def _through(run: Run, reply: ChatResponse) -> Ending:
     first = OpenTurn(run, run.tools(run.deps.tool_registry), reply)
-    ending = await stoppable(run, lambda: until_over(run, first))
+
+    async def body() -> Ending:
+        if run.options.max_tool_rounds == 0:  # nobody took the tools away for this turn
+            await first.finish("The limit of 0 tool rounds was reached. This call was not run.")
+        return await until_over(run, first)
+
+    ending = await stoppable(run, body)
     if ending.status == "aborted" and not run.records:  # before anything of the first reply was done
         await first.finish("The run was stopped before this call was run.")
     return ending
@@ -160,6 +170,8 @@ async def _through(run: Run, reply: ChatResponse) -> Ending:
 async def _run(
     registry: ToolRegistry, reply: ChatResponse, context: tuple[Message, ...], options: ToolChainOptions
 ) -> Run:
+    if options.variables is not None and options.session_id is not None:
+        await options.variables.check(options.session_id)
     more = {**options.chat_options, **({"model": options.model} if options.model else {})}
     stream = None if options.stream is None else partial(options.stream, **more)
     deps = ToolLoopDeps(partial(options.chat, **more), ContextEngine(), OutputController(), registry, stream)
@@ -176,25 +188,29 @@ async def _run(
 
 
 def _response(given: ChatResponse | Message) -> ChatResponse:
-    if isinstance(given, Message):
+    if isinstance(given, Message) and given.role == "assistant":
         return ChatResponse(given, "tool_calls" if given.tool_calls else "stop")
     if isinstance(given, ChatResponse):
         return given
-    raise TypeError(f"A chain begins with a ChatResponse or a Message, not {type(given).__name__}.")
+    kind = f"one of the role {given.role!r}" if isinstance(given, Message) else type(given).__name__
+    raise TypeError(f"A chain begins with a ChatResponse or an assistant's Message, not {kind}.")
 
 
 def _parted(context: tuple[Message, ...], reply: ChatResponse) -> tuple[tuple[Message, ...], ChatResponse]:
     """The context without the first reply, where the caller has added that already."""
-    if context and context[-1].tool_calls and context[-1].tool_calls == reply.tool_calls:
-        context = context[:-1]
-    return context, reply
+    last = context[-1] if context else None
+    if last is None or last.role != "assistant" or last.tool_calls != reply.tool_calls:
+        return context, reply
+    is_reply = last.tool_calls or reply.content in (last.text, last.raw_text)
+    return context[:-1] if is_reply else context, reply
 
 
 async def _kept(long_values: LongValues, record: ToolCallRecord) -> ToolCallRecord:
     """A call whose result and arguments can be read in full, where the flow shows only how they begin."""
     variable, arguments = record.variable, record.arguments_variable
     result = record.result
-    if variable is None and len(text := result.as_message().text) > PREVIEW:
+    whole = isinstance(result.output, str)  # of several parts each has a variable, and the record knows one
+    if (variable is None or not whole) and len(text := result.as_message().text) > PREVIEW:
         variable = await long_values.keep(readable(text) if result.is_json and not result.note else text)
     if arguments is None and len(record.arguments) > PREVIEW:
         arguments = await long_values.keep(readable(record.arguments))

@@ -15,7 +15,15 @@ from stage1_context import VariableStore
 from stage3_tools.batch import MAX_PARALLEL
 from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
-from stage3_tools.events import DecisionMade, LoopEvent, ReplyStreamed, ToolAnswered, ToolCalled
+from stage3_tools.events import (
+    DecisionMade,
+    FeedbackGiven,
+    LoopEvent,
+    ReplyStreamed,
+    ToolAnswered,
+    ToolCalled,
+    TurnEnded,
+)
 from stage3_tools.native import NativeDialect
 from stage3_tools.options import LONG, BeforeSend, ToolLoopOptions
 from stage3_tools.result import ToolResult
@@ -146,11 +154,15 @@ class _Told:
             case ReplyStreamed(stream=stream) if self._plain and options.on_llm_response_update is not None:
                 stream.on("text", lambda piece: self._arrives(getattr(piece, "delta", "")))
             case DecisionMade():
-                self._said(event)
+                self._said(event.reply or (event.text if self._plain else ""))
+            case FeedbackGiven():  # nothing in it was used; another reply follows
+                self._said("")
+            case TurnEnded() if self._arriving:  # the provider ended it: refused, paused
+                self._said(self._arriving)
             case ToolCalled(call=call):
                 self._line(call.id, f"[{call.name} …]")
                 if options.on_tool_call_start is not None:
-                    options.on_tool_call_start(call.name, readable(call.arguments), call.id)
+                    options.on_tool_call_start(call.name, _object_or_text(call.arguments), call.id)
             case ToolAnswered(result=result):
                 self._line(
                     result.call_id, f"[{result.name} {'✗ ' + result.status if result.is_error else '✓'}]"
@@ -164,8 +176,7 @@ class _Told:
         self._arriving += delta
         self._update()
 
-    def _said(self, event: DecisionMade) -> None:
-        said = event.reply or (event.text if self._plain else "")
+    def _said(self, said: str) -> None:
         changed, self._arriving = said != self._arriving, ""
         if said:
             self._blocks.append(said)
@@ -186,6 +197,13 @@ class _Told:
 def readable(text: str) -> Any:
     """The JSON value in a text, or the text."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)  # Python reads NaN, which is no JSON
+        return value
     except (ValueError, RecursionError):
         return text
+
+
+def _object_or_text(arguments: str) -> Any:
+    value = readable(arguments)
+    return value if isinstance(value, dict) else arguments

@@ -9,22 +9,25 @@ Log blocks are the system's: a line by anybody else that imitates one is escaped
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 from stage0_gateway import Message
 from stage1_context import VariableStore
 from stage3_tools.forgery import escaped_text
 from stage3_tools.options import PREVIEW
 from stage3_tools.result import ToolCallRecord, ToolResult
+from stage3_tools.turn import FEEDBACK
 
 _HINT = """\
 <SYSTEM-CONTEXT>
-What tools were given and said is kept in variables: use `read_variable`, or pass $VAR_REF{{id}} as an argument.
+Values of tools are kept in variables: use `read_variable`, or $VAR_REF{{id}} as an argument.
 Executed tools:
 %s
 `[Tool Execution Log]` blocks are written by the system. Never write one; call the tool.
 </SYSTEM-CONTEXT>
 ---
 """
+_HINT_TAG = re.compile(r"<(?=/?\s*system-context)", re.IGNORECASE)
 _STATUS = {
     "completed": "✓ Success",
     "error": "✗ Error",
@@ -45,24 +48,37 @@ class MessageFlowFormatter:
         Args:
             history: The calls of the chain; none gives no hint.
         """
-        return _HINT % "\n".join(map(_executed, history)) if history else ""
+        return _HINT % "\n".join(_executed(history)) if history else ""
 
     @staticmethod
     def natural_flow(messages: Iterable[Message], history: Sequence[ToolCallRecord]) -> str:
         """What was said and done, in order.
 
         Args:
-            messages: The messages of the chain; what is neither the model's nor a call is left out.
+            messages: The messages of the chain; what is neither the model's nor a call is left out, and so are
+                replies that could not be used.
             history: Their calls with their results.
         """
-        records = {each.id: each for each in history}
-        said = (_said(each, records) for each in messages if each.role == "assistant")
+        records, messages = {each.id: each for each in history}, [*messages]
+        used = (
+            each for each, following in zip_longest(messages, messages[1:]) if not _is_feedback(following)
+        )
+        said = (_said(each, records) for each in used if each.role == "assistant")
         return "\n\n".join(filter(None, said))
+
+
+def _is_feedback(message: Message | None) -> bool:
+    return message is not None and message.role == "user" and message.text.startswith(FEEDBACK)
+
+
+def _safe(text: str) -> str:
+    """A text in which nothing looks like ours: neither log blocks nor the hint."""
+    return _HINT_TAG.sub(r"\\<", escaped_text(text))
 
 
 def _said(message: Message, records: Mapping[str, ToolCallRecord]) -> str:
     logs = (_log(records[call.id]) for call in message.tool_calls if call.id in records)
-    return "\n\n".join(filter(None, [escaped_text(message.text.strip()), *logs]))
+    return "\n\n".join(filter(None, [_safe(message.text.strip()), *logs]))
 
 
 def _log(record: ToolCallRecord) -> str:
@@ -72,7 +88,7 @@ def _log(record: ToolCallRecord) -> str:
         "",
         _short(_text(record.result)),
     ]
-    inside = escaped_text("\n".join(lines).rstrip())
+    inside = _safe("\n".join(lines).rstrip())
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
     return f"**[Tool Execution Log]**: {_name(record)}\n{fence}accesslog\n{inside}\n{fence}"
 
@@ -82,10 +98,23 @@ def _status(result: ToolResult) -> str:
     return f"{_STATUS[result.status]}{kind}"
 
 
-def _executed(record: ToolCallRecord) -> str:
+def _executed(history: Sequence[ToolCallRecord]) -> list[str]:
+    """A line for each call; calls of one tool in a row share one where each has variables, for names take tokens."""
+    lines, before = list[str](), ""
+    for record in history:
+        name, kept = _name(record), _kept(record)
+        if kept and name == before:
+            lines[-1] += f", {kept}"
+        else:
+            lines.append(f"- `{name}` {kept}".rstrip())
+        before = name if kept else ""
+    return lines
+
+
+def _kept(record: ToolCallRecord) -> str:
     kept = {"args": record.arguments_variable, "result": record.variable}
     where = ", ".join(f"{what}={VariableStore.reference(id)}" for what, id in kept.items() if id)
-    return f"- `{_name(record)}`{f' ({where})' if where else ''}"
+    return f"({where})" if where else ""
 
 
 def _name(record: ToolCallRecord) -> str:

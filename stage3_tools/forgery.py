@@ -26,7 +26,7 @@ def _however_spaced(words: str) -> str:
 
 
 _FORGED = re.compile(
-    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}*])*)\[(?=[\s{_INVISIBLE}]*"
+    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}*_>#+-])*)\[(?=[\s{_INVISIBLE}]*"
     rf"(?:{_however_spaced('tool result')}|{_however_spaced('tool execution log')}))",
     re.IGNORECASE,
 )

@@ -90,15 +90,15 @@ class LongValues:
         found = _object_in(call.arguments) if len(call.arguments) > longer_than else None
         if found is None:
             return call
-        arguments, _ = found
+        arguments, kept = found[0], False
         for name, value in arguments.items():
             if len(value if isinstance(value, str) else _as_json(value)) > longer_than:
                 # As the tool gets it, for inside of what is kept nobody expands references any more. One that leads
                 # nowhere stays as it is: the model is told when the call is looked at.
                 with suppress(VariableNotFound, ValueError):
                     value = await self._variables.expand(self._session_id, value)
-                    arguments[name] = VariableStore.reference(await self.keep(value))
-        return replace(call, arguments=_as_json(arguments))
+                    arguments[name], kept = VariableStore.reference(await self.keep(value)), True
+        return replace(call, arguments=_as_json(arguments)) if kept else call
 
     async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
         """The text of a call's arguments with values instead of references, and what had to be mended to read it.
@@ -134,15 +134,13 @@ def reader_of(variables: VariableStore, session_id: str) -> Tool:
     return Tool(READ_VARIABLE, _DESCRIPTION, _PARAMETERS, read, effect="read")
 
 
-_DESCRIPTION = (
-    "Read a variable, whole or in part. To pass one on, write $VAR_REF{{id}} as an argument of the other tool."
-)
+_DESCRIPTION = "Read a variable, or a part of it. To pass one on, write $VAR_REF{{id}} as an argument."
 _PARAMETERS = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "such as var_7"},
-        "start": {"type": "integer", "minimum": 0, "description": "first character"},
-        "length": {"type": "integer", "minimum": 1, "description": "characters"},
+        "start": {"type": "integer", "minimum": 0},
+        "length": {"type": "integer", "minimum": 1},
         "pointer": {"type": "string", "description": "JSON pointer"},
     },
     "required": ["id"],
@@ -193,4 +191,4 @@ def _there(value: Any) -> str:
 
 
 def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # as results are written

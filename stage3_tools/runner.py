@@ -10,7 +10,7 @@ middle leaves a sound history: a reply is stored together with the results of it
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall
@@ -22,6 +22,17 @@ from stage3_tools.options import ToolLoopDeps
 from stage3_tools.result import ToolResult
 from stage3_tools.runner_params import RunnerParams
 from stage3_tools.stepping import Item, Steps
+
+
+@dataclass(eq=False, slots=True)
+class _Iteration:
+    """One way through the run, to its end or to a failure; after that there may be another."""
+
+    begun: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: BaseException | None = None
+    task: asyncio.Task[Any] | None = None
+    """Whose turn it is to ask for the next reply."""
 
 
 class ToolRunner:
@@ -70,8 +81,7 @@ class ToolRunner:
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
         self._steps = Steps(deps, self._possible(params), max_iterations, self._watched, self._replied)
         self._consumed = False
-        self._over = asyncio.Event()
-        self._failure: BaseException | None = None
+        self._iteration = _Iteration()
 
     # ---- what may be looked at and changed ---------------------------------------------------------------
 
@@ -95,7 +105,9 @@ class ToolRunner:
             Exception: What the function raises; the parameters are then as they were.
             ValueError: They name another session, leave out messages of one, or need what is not there.
             TypeError: They are no `RunnerParams`.
+            RuntimeError: The run is over.
         """
+        self._refuse_when_over()
         change = params if callable(params) else lambda now: params
         self._steps.edits.change(lambda now: self._possible(change(now)))
 
@@ -106,8 +118,7 @@ class ToolRunner:
             ValueError: One is no message, or a call or a result, which the runner adds itself.
             RuntimeError: The run is over.
         """
-        if self.result is not None:
-            raise RuntimeError("The run is over, so nobody would answer. Make another runner.")
+        self._refuse_when_over()
         self._steps.edits.push(messages)
 
     async def generate_tool_response(self) -> tuple[Message, ...] | None:
@@ -116,7 +127,7 @@ class ToolRunner:
         Before the first iteration these are the calls at the end of the messages, if there are any.
 
         Returns:
-            The messages with their results, in call order; None where there are none.
+            The messages with their results, in call order; None where there are none, or the run is over.
 
         Raises:
             Exception: What a listener or an approver raises; every call has its result then, too.
@@ -126,29 +137,37 @@ class ToolRunner:
     # ---- iterating ---------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncGenerator[Item, None]:
-        if self._consumed:
+        if not self._may_be_iterated():
             raise RuntimeError("This runner was iterated already, and can be only once. Make another runner.")
         self._consumed = True
-        self._failure = None
-        self._over.clear()
-        return self._iterate()
+        if self._iteration.begun:
+            self._iteration = _Iteration()
+        self._iteration.begun = True
+        return self._iterate(self._iteration)
 
-    async def _iterate(self) -> AsyncGenerator[Item, None]:
+    def _may_be_iterated(self) -> bool:
+        """Not twice; but again where the model failed, be it while its stream was read."""
+        return not self._consumed or self._steps.drop_failed()
+
+    async def _iterate(self, this: _Iteration) -> AsyncGenerator[Item, None]:
         try:
             while not isinstance(item := await self._step(), Ending):
+                this.task = asyncio.current_task()
                 yield item
+                this.task = None
             self.result = self._steps.result(item)
+            self._steps.end(item)
         except GeneratorExit:
-            self._failure = RuntimeError("The iteration was left before the run was over.")
+            this.failure = RuntimeError("The iteration was left before the run was over.")
             raise
         except asyncio.CancelledError:
-            self._failure, self._consumed = RuntimeError("The iteration was cancelled."), False
+            this.failure, self._consumed = RuntimeError("The iteration was cancelled."), False
             raise
         except BaseException as error:
-            self._failure, self._consumed = error, False
+            this.failure, self._consumed = error, False
             raise
         finally:
-            self._over.set()
+            this.over.set()
 
     async def _step(self) -> Item | Ending:
         if self._max_iterations == 0:
@@ -164,7 +183,8 @@ class ToolRunner:
             GatewayError: The model could not be asked.
             RuntimeError: Nothing ran, because `max_iterations` is 0, or the iteration was left in the middle.
         """
-        if not self._consumed:
+        if self._may_be_iterated():
+            self._consumed = False
             async for _ in self:
                 pass
         return await self.done()
@@ -174,15 +194,26 @@ class ToolRunner:
 
         Raises:
             Exception: What ended the iteration.
-            RuntimeError: Nothing ran, or the iteration was left in the middle.
+            RuntimeError: Nothing ran, the iteration was left in the middle, or it is whoever asks here who iterates.
         """
-        await self._over.wait()
-        if self._failure is not None:
-            raise self._failure
+        this = self._iteration
+        if not this.over.is_set():
+            await self._refuse_within(this)
+            await this.over.wait()
+        if this.failure is not None:
+            raise this.failure
         if self._steps.last is None:
             why = self.result.status_reason if self.result else None
             raise RuntimeError(why or "Nothing ran.")
         return self._steps.last
+
+    async def _refuse_within(self, this: _Iteration) -> None:
+        if this.task is not None and this.task is asyncio.current_task():
+            raise RuntimeError(
+                "The run is not over, and goes on only with this iteration: whoever left it, or is in the middle "
+                "of it, would wait for ever."
+            )
+        await self._steps.outside()
 
     def __await__(self) -> Generator[Any, None, ChatResponse]:
         return self.run_until_done().__await__()
@@ -206,6 +237,10 @@ class ToolRunner:
                 told(event)
 
         return replace(params, on_event=tell)
+
+    def _refuse_when_over(self) -> None:
+        if self.result is not None:
+            raise RuntimeError("The run is over, so nobody would answer. Make another runner.")
 
     def _possible(self, params: RunnerParams) -> RunnerParams:
         if isinstance(params, RunnerParams) and params.stream and self._deps.stream is None:

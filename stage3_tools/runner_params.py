@@ -49,29 +49,45 @@ class Edits:
     Args:
         params: The parameters at first.
         kept: The messages of the conversation so far, where it is kept in memory; None where a session keeps it.
+
+    Attributes:
+        latest: The parameters as they will be, but for the messages.
+        pushed: New messages that are not in the conversation yet.
     """
 
     def __init__(self, params: RunnerParams, kept: Callable[[], tuple[Message, ...]] | None) -> None:
-        self._params = params
+        self.latest = params
+        self.pushed: list[Message] = [] if kept else [*params.said]
         self._kept = kept
-        self._pushed: list[Message] = [] if kept else [*params.said]
-        self._rewritten: tuple[tuple[Message, ...], int] | None = (
-            None  # and how many messages that stands for
-        )
+        self._rewritten: tuple[tuple[Message, ...], int] | None = None  # and how many that stands for
 
     @property
     def params(self) -> RunnerParams:
         """The parameters as they will be."""
-        return replace(self._params, messages=self._messages())
+        return replace(self.latest, messages=self._messages())
+
+    @property
+    def changed_messages(self) -> bool:
+        """Whether there are new messages, or others."""
+        return bool(self.pushed) or self._rewritten is not None
+
+    @property
+    def question(self) -> Message | None:
+        """The newest question among the new messages."""
+        return next((each for each in reversed(self.pushed) if each.role == "user"), None)
 
     def _messages(self) -> tuple[Message, ...]:
         if self._kept is None:
-            return self._params.said
-        now, pushed = self._kept(), self._pushed
+            return self.latest.said
+        return (*self._settled(self._kept), *self.pushed)
+
+    def _settled(self, kept: Callable[[], tuple[Message, ...]]) -> tuple[Message, ...]:
+        """The messages, but for the new ones."""
+        now = kept()
         if self._rewritten is None:
-            return (*now, *pushed)
+            return now
         instead, count = self._rewritten
-        return (*instead, *now[count:], *pushed)
+        return (*instead, *now[count:])
 
     def push(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
         """Add messages, behind all there will be then.
@@ -80,9 +96,9 @@ class Edits:
             ValueError: One is none, or the runner adds its like itself.
         """
         pushed = [_pushable(as_message(each)) for each in messages]
-        self._pushed += pushed
+        self.pushed += pushed
         if self._kept is None:
-            self._params = replace(self._params, messages=(*self._params.messages, *pushed))
+            self.latest = replace(self.latest, messages=(*self.latest.messages, *pushed))
 
     def change(self, params: RunnerParams | Callable[[RunnerParams], RunnerParams]) -> None:
         """Take other parameters, or those that a function makes of the present ones; nothing changes if it raises.
@@ -107,21 +123,19 @@ class Edits:
                 "Messages of a session are only added to. Push new ones, or let the window choose."
             )
         else:
-            self._rewritten, self._pushed = (new, len(self._kept())), []
-        self._params = given
+            self._rewritten, self.pushed = (new, len(self._kept())), []
+        self.latest = given
 
-    def take(self) -> tuple[RunnerParams, tuple[Message, ...] | None, list[Message]]:
-        """What is to hold from now on: the parameters, all messages if they were rewritten, and new ones.
-
-        `taken` must be called when that is done.
-        """
-        rewritten = None if self._rewritten is None else self._messages()[: -len(self._pushed) or None]
-        return self._params, rewritten, [*self._pushed]
+    def take_rewritten(self) -> tuple[Message, ...] | None:
+        """All messages, if they were rewritten, but for the new ones; they come into force with this."""
+        if self._rewritten is None or self._kept is None:
+            return None
+        settled, self._rewritten = self._settled(self._kept), None
+        return settled
 
     def taken(self, pushed: int) -> None:
-        """What `take` gave has come into force, with so many new messages."""
-        self._rewritten = None
-        del self._pushed[:pushed]
+        """So many of the new messages are in the conversation now."""
+        del self.pushed[:pushed]
 
 
 def _pushable(message: Message) -> Message:

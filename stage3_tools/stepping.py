@@ -8,10 +8,9 @@ itself, and nobody holds it in between. Used by `runner`.
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, MessageStream
-from stage1_context import MemoryStore, SessionConflict
+from stage0_gateway import ChatResponse, Message, MessageStream, StreamEvent
+from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import Ending
 from stage3_tools.events import LoopEnded
@@ -73,16 +72,15 @@ class Steps:
         self._ending: Ending | None = None
         self._begun = False
         self._started = 0.0
-        # Of the newest reply: whether it was told, and given to whoever iterates; what became of its stream; and
-        # whether its turn is over, so that edits have come into force.
+        # Of the newest reply: whether it was told, given to whoever iterates, and followed by edits.
         self._told = self._given = self._edited = True
-        self._stream_ended: Literal["whole", "failed"] | None = None
+        self._stream_ends: list[StreamEvent] = []
 
     async def next(self) -> Item | Ending:
         """Up to the next reply, or to the end.
 
         Raises:
-            GatewayError: The model could not be asked; the next step asks once more. So does it after SessionConflict.
+            GatewayError: The model could not be asked; the next step asks once more.
             Exception: What a listener or an approver raises; the history is sound then, too, and the next step goes
                 on behind it.
         """
@@ -103,8 +101,8 @@ class Steps:
             return await self._stopped("timeout")
         try:
             item = await unless_stopped(self._step_alone(), abort, left)
-        except BaseException as error:
-            if self._edited or not self._told or isinstance(error, SessionConflict):
+        except BaseException:
+            if self._edited or not self._told:
                 self._drop()
             elif self._given:
                 self._turns = None  # its turn was not over: it goes on where it was
@@ -172,27 +170,18 @@ class Steps:
     def _take(self, turn: OpenTurn) -> None:
         self._turn, self._responded = turn, None
         self._told = self._given = self._edited = False
-        self._stream_ended = None
+        self._stream_ends = []
         self.count += 1
 
     async def _item(self, turn: OpenTurn) -> Item:
         if turn.stream is not None and self._streams:
-            self._listen(turn, turn.stream)
+            for name in ("final_message", "error", "abort"):  # somebody else may read it
+                turn.stream.on(name, self._stream_ends.append)
             return turn.stream
         self._tell(await turn.understood())
         if not isinstance(await turn.reading(), Calls):
             await turn.finish()  # nothing is to be run, so whoever leaves now leaves the reply in the history
         return await turn.understood()
-
-    def _listen(self, turn: OpenTurn, stream: MessageStream) -> None:
-        """Hear what becomes of a stream while somebody else reads it."""
-
-        def end(how: Literal["whole", "failed"]) -> None:
-            if turn is self._turn:
-                self._stream_ended = how
-
-        stream.on("final_message", lambda _: end("whole"))
-        stream.on("error", lambda _: end("failed")).on("abort", lambda _: end("failed"))
 
     def _tell(self, response: ChatResponse) -> None:
         if not self._told:
@@ -207,16 +196,18 @@ class Steps:
 
     def drop_failed(self) -> bool:
         """Forget a reply whose stream failed while somebody read it; returns whether there was one."""
-        failed = self._stream_ended == "failed" and not self._told
-        if failed:
+        failed = any(event.name != "final_message" for event in self._stream_ends)
+        if failed and not self._told:
             self._drop()
-        return failed
+            return True
+        return False
 
     async def _stopped(self, how: Stop) -> Ending:
         """The run was stopped between two steps: a whole reply is kept, its calls are not run."""
         if self._turn is not None:
-            async with alone(self._run.transcript, self._name):
-                if self._told or self._stream_ended == "whole":
+            async with self._alone():
+                whole = any(event.name == "final_message" for event in self._stream_ends)
+                if self._told or whole:
                     self._tell(await self._turn.understood())
                     await self._turn.finish(_NOT_RUN)
                 elif self._turn.stream is not None:
@@ -228,7 +219,7 @@ class Steps:
         turn = self._turn  # the one that is meant, also where a step comes first
         self._started = self._started or time.perf_counter()
         if self._responded is None and not self._run.over:
-            async with alone(self._run.transcript, self._name):
+            async with self._alone():
                 if turn is not self._turn:
                     return await self._respond(turn)
                 if self._responded is None:  # nobody else did it meanwhile
@@ -236,9 +227,7 @@ class Steps:
         return self._responded or ()
 
     async def _respond(self, turn: OpenTurn | None) -> tuple[Message, ...]:
-        stopped = await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
-        if stopped is not None:
-            self._ending = self._ending or _STOPPED[stopped]
+        await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
         records = [] if self._begun else self._run.records
         if turn is not None and (turn is not self._turn or self._told):  # else its stream was cut off
             records = [*(await turn.finish(_NOT_RUN)).records]

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stage3_tools import RegistrationError, Tool, ToolError, ToolRegistry, build_tool_system_prompt
-from stage3_tools.registry_view import RegistryView
+from stage0_gateway import ToolCall
+from stage3_tools import (
+    RegistrationError,
+    Tool,
+    ToolError,
+    ToolRegistry,
+    build_tool_system_prompt,
+    execute_tool_call,
+)
+from stage3_tools.registry_view import ExtendedRegistry, RegistryView
 
 
 def named(name, execute=lambda arguments: "ok"):
@@ -192,6 +200,55 @@ def test_views_share_the_list_that_their_registry_keeps():
     views = [registry.group("a"), registry.group("b"), registry.group("").group("")]
     assert [view.names for view in views] == [("a",), ("b",), ("a", "b")]
     assert registry.listings == 1
+
+
+def test_an_extended_registry_has_one_tool_more_and_it_comes_last(registry):
+    more = named("more")
+    extended = ExtendedRegistry(registry, more)
+    assert extended.names == (*registry.names, "more")
+    assert (len(extended), extended.get("more"), "more" in extended) == (5, more, True)
+    assert (extended.list(), extended.parent) == ([*registry.list(), more], registry)
+    assert ("more" in registry, "none" in extended, None in extended) == (False, False, False)
+    assert repr(extended) == "ExtendedRegistry(files.read, files.write, web.get, add, more)"
+
+
+def test_a_tool_of_the_registry_goes_before_the_one_that_was_added(registry):
+    more = named("more")
+    extended = ExtendedRegistry(registry, more)
+    assert extended.get("more") is more
+    own = registry.register(named("more"))
+    assert (extended.get("more"), extended.names, len(extended)) == (own, registry.names, 5)
+    registry.unregister("more")
+    assert (extended.get("more"), extended.names[-1]) == (more, "more")
+
+
+def test_what_changes_in_the_registry_shows_and_nothing_can_be_added(registry):
+    extended = ExtendedRegistry(registry, named("more"))
+    heard = []
+    extended.on_change(heard.append)
+    registry.register(named("new"))
+    assert (extended.names[-2:], extended.version) == (("new", "more"), registry.version)
+    assert [each.tool.name for each in heard] == ["new"]
+    with pytest.raises(RegistrationError, match="A view cannot register tools"):
+        extended.register(named("other"))
+    with pytest.raises(RegistrationError, match="A view cannot unregister tools"):
+        extended.unregister("more")
+
+
+def test_an_extended_view_shows_what_the_view_shows_and_can_be_viewed_itself(registry):
+    extended = ExtendedRegistry(registry.group("files."), named("more"))
+    assert extended.names == ("files.read", "files.write", "more")
+    assert extended.subset("more", "files.read").names == ("files.read", "more")
+    assert ExtendedRegistry(ToolRegistry(), named("more")).names == ("more",)
+    with pytest.raises(ToolError, match=r"There is no tool named 'web\.get'\. Available tools: .*, more\."):
+        extended.get("web.get")
+
+
+async def test_a_model_is_told_of_the_tool_that_was_added_and_may_call_it(registry):
+    extended = ExtendedRegistry(registry, named("more", lambda arguments: "more"))
+    assert '"more"' in build_tool_system_prompt(extended)
+    result = await execute_tool_call(extended, ToolCall("c", "more", "{}"))
+    assert (result.output, result.status) == ("more", "completed")
 
 
 NAMES = ["a.x", "a.y", "b.x", "a", "c"]

@@ -1,0 +1,261 @@
+"""Random runs of a runner, with random things done in its body: nothing is lost, nothing runs twice, all is sound."""
+
+import asyncio
+import gc
+import json
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import httpx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stage0_gateway import Gateway, GatewayError, Message, MessageStream, ScriptedModel, ToolCall
+from stage1_context import ContextEngine, MessageHistory, SqliteStore
+from stage2_output import OutputController
+from stage3_tools import (
+    NativeDialect,
+    PromptDialect,
+    RunnerParams,
+    Tool,
+    ToolError,
+    ToolLoopDeps,
+    ToolRegistry,
+    ToolRunner,
+)
+
+EDITS = ["push", "push two", "set a value", "set by a function", "set badly", "rewrite"]
+EARLY = ["early", "early twice", "early at once", "early, cancelled"]
+READS = ["read", "read a part"]
+LEAVES = ["break", "raise"]
+KINDS = ["works", "works", "fails", "raises", "is slow"]
+
+
+@dataclass(frozen=True)
+class Way:
+    dialect: str
+    mode: str
+    streams: bool
+    most: int | None
+    raises: tuple[str, int]  # which callback, and at which call of it
+
+
+actions = st.lists(st.sampled_from(EDITS * 2 + EARLY * 2 + READS * 2 + LEAVES), max_size=3)
+failures = st.sampled_from([None, None, None, 500, "dropped"])
+rounds = st.tuples(failures, st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
+ways = st.builds(
+    Way,
+    st.sampled_from(["native", "prompt"]),
+    st.sampled_from(["messages", "memory", "sqlite"]),
+    st.booleans(),
+    st.sampled_from([None, None, None, 0, 1, 2, 3]),
+    st.tuples(st.sampled_from(["nothing", "iteration", "call", "result"]), st.integers(1, 3)),
+)
+
+
+class Left(Exception):
+    """What a consumer raises."""
+
+
+class World:
+    """A model, its tools, a runner, and whoever iterates over it."""
+
+    def __init__(self, way, script, plans):
+        self.way, self.plans = way, plans
+        self.acted, self.told, self.pushed, self.yielded = Counter(), Counter(), [], []
+        self.over, self.left, self.items = False, False, 0
+        store = SqliteStore(":memory:") if way.mode == "sqlite" else None
+        self.engine = ContextEngine(store=store)
+        turns = enumerate(kinds for _, kinds in script)
+        self.kinds = {f"{turn}-{place}": kind for turn, kinds in turns for place, kind in enumerate(kinds)}
+        model = ScriptedModel([*self.replies(script), *[self.says(n) for n in range(40)]])
+        gateway = Gateway("openai:m", transport=model, max_retries=0)
+        self.deps = ToolLoopDeps(
+            gateway.chat,
+            self.engine,
+            OutputController(),
+            ToolRegistry(Tool("f", "", None, self.act, effect="write")),
+            gateway.stream if way.streams else None,
+        )
+
+    def replies(self, script):
+        for turn, (failure, kinds) in enumerate(script):
+            if failure is not None:
+                yield httpx.ConnectError("dropped") if failure == "dropped" else failure
+            asked = [{"x": f"{turn}-{place}"} for place in range(len(kinds))]
+            if self.way.dialect == "prompt":
+                yield json.dumps([{"tool": "f", "arguments": each} for each in asked])
+            else:
+                calls = [ToolCall(f"c{place}", "f", json.dumps(each)) for place, each in enumerate(asked)]
+                yield Message.assistant("", calls)
+
+    def says(self, n):
+        return (
+            json.dumps({"tool": None, "reply": f"done {n}"}) if self.way.dialect == "prompt" else f"done {n}"
+        )
+
+    async def act(self, arguments):
+        self.acted[arguments["x"]] += 1
+        kind = self.kinds[arguments["x"]]
+        for _ in range(5 if kind == "is slow" else 0):
+            await asyncio.sleep(0)
+        if kind == "fails":
+            raise ToolError("execution", "no")
+        if kind == "raises":
+            raise ValueError("no")
+        return "ok"
+
+    def hear(self, what):
+        self.told[what] += 1
+        if self.way.raises == (what, self.told[what]):
+            raise LookupError(what)
+
+    async def begin(self):
+        session = None if self.way.mode == "messages" else await self.engine.create_session("s")
+        dialect = PromptDialect(multiple=True) if self.way.dialect == "prompt" else NativeDialect()
+        self.runner = ToolRunner(
+            self.deps,
+            RunnerParams(
+                messages=[Message.user("Go.")], session_id=session, dialect=dialect, stream=self.way.streams
+            ),
+            max_iterations=self.way.most,
+            on_iteration=lambda number, response: self.hear("iteration"),
+            on_tool_call=lambda call: self.hear("call"),
+            on_tool_result=lambda result: self.hear("result"),
+        )
+
+    # ---- looking ------------------------------------------------------------------------------------------
+
+    async def history(self):
+        if self.way.mode != "messages":
+            return await self.engine.history("s")
+        return MessageHistory(self.runner.params.messages)
+
+    async def look(self):
+        """Whatever a consumer may rely on whenever it may look."""
+        history = await self.history()
+        assert history.check_history() == []
+        said = [each.text for each in history if each.text.startswith("pushed")]
+        assert said == self.pushed[: len(said)]
+        assert max(self.acted.values(), default=0) <= 1
+        assert [
+            each.text for each in self.runner.params.messages if each.text.startswith("pushed")
+        ] == self.pushed
+        return said
+
+    async def look_at_the_end(self):
+        said = await self.look()
+        history = await self.history()
+        kept = [self.essence(each) for each in history if each.role == "assistant"]
+        must = [each for each in self.yielded[: None if self.over else -1] if each is not None]
+        left = iter(kept)
+        assert all(any(each == other for other in left) for each in must), (must, kept)
+        assert len(kept) == len({*kept})  # no reply is there twice
+        if self.over and self.way.most != 0:
+            assert said == self.pushed
+            assert self.essence((await self.runner.done()).message) == kept[-1]
+            assert self.items == self.runner.iteration_count
+
+    def essence(self, message):
+        """A reply, as far as it tells it from the others."""
+        return message.text or tuple(json.loads(each.arguments)["x"] for each in message.tool_calls)
+
+    # ---- doing --------------------------------------------------------------------------------------------
+
+    async def do(self, action, item):
+        if action in EARLY:
+            with suppress(LookupError):  # what a callback raises is no reason to leave
+                await self.early(action)
+        elif action in READS and isinstance(item, MessageStream):
+            if action == "read":
+                await item.final_message()
+            else:
+                await anext(item.events(), None)
+        elif action in LEAVES:
+            self.left = True
+            raise Left
+        else:
+            self.edit(action)
+        await self.look()
+
+    async def early(self, action):
+        first = asyncio.create_task(self.runner.generate_tool_response())
+        if action == "early, cancelled":
+            for _ in range(4):
+                await asyncio.sleep(0)
+            first.cancel()
+            await asyncio.wait({first})
+            if not first.cancelled() and first.exception() is not None:
+                raise first.exception()
+            return
+        if action == "early at once":
+            second = asyncio.create_task(self.runner.generate_tool_response())
+            await asyncio.wait({first, second})
+            second.exception()
+        messages = await first
+        if action != "early":
+            assert await self.runner.generate_tool_response() is messages
+
+    def edit(self, action):
+        runner = self.runner
+        if action.startswith("push"):
+            new = [f"pushed {len(self.pushed) + place}" for place in range(1 + (action == "push two"))]
+            runner.push_messages(*map(Message.user, new))
+            self.pushed += new
+        elif action == "set a value":
+            runner.set_params(replace(runner.params, temperature=0.5))
+        elif action == "set by a function":
+            runner.set_params(lambda now: replace(now, max_parallel_tools=1))
+        elif action == "set badly":
+            with suppress(ZeroDivisionError):
+                runner.set_params(lambda now: 1 / 0)
+        elif action == "rewrite" and self.way.mode == "messages":
+            runner.set_params(lambda now: replace(now, messages=[Message.user("first"), *now.messages]))
+
+    async def iterate(self):
+        """Iterate, and again after each failure, until all is over or the consumer leaves."""
+        while not self.over and not self.left:
+            with suppress(GatewayError, LookupError, Left):
+                async for item in self.runner:
+                    await self.see(item)
+                self.over = True
+            await self.look()
+
+    async def see(self, item):
+        self.items = self.runner.iteration_count
+        self.yielded.append(None if isinstance(item, MessageStream) else self.essence(item.message))
+        await self.look()
+        for action in self.plans.pop(0) if self.plans else ():
+            await self.do(action, item)
+
+    async def play(self, before):
+        await self.begin()
+        with suppress(Left, LookupError):
+            for action in before:
+                await self.do(action, None)
+        async with asyncio.timeout(10):
+            await self.iterate()
+        await self.look_at_the_end()
+        await self.engine.aclose()
+
+
+def clean(main):
+    reported = []
+
+    async def watched():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        await main
+        for _ in range(3):
+            await asyncio.sleep(0)  # generators that were left are closed
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(watched())
+    gc.collect(1)
+    assert reported == []
+
+
+@settings(max_examples=120)
+@given(ways, st.lists(rounds, max_size=4), actions, st.lists(actions, max_size=6))
+def test_whatever_a_consumer_does_nothing_is_lost_and_nothing_runs_twice(way, script, before, plans):
+    clean(World(way, script, plans).play(before))
