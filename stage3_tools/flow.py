@@ -100,14 +100,14 @@ def _status(result: ToolResult) -> str:
 
 def _executed(history: Sequence[ToolCallRecord]) -> list[str]:
     """A line for each call; calls of one tool in a row share one where each has variables, for names take tokens."""
-    lines, before = list[str](), ""
+    lines, before = list[str](), None
     for record in history:
         name, kept = _name(record), _kept(record)
         if kept and name == before:
             lines[-1] += f", {kept}"
         else:
             lines.append(f"- `{name}` {kept}".rstrip())
-        before = name if kept else ""
+        before = name if kept else None
     return lines
 
 

@@ -34,7 +34,7 @@ class ToolLoopResult:
         history: Every tool call of this run with its result.
         messages: What the model saw in the last request.
         stats: Turns, calls, seconds.
-        pending_approvals: Calls that wait for consent, where the status is "awaiting_approval".
+        pending_approvals: Calls that wait for consent: resume when somebody can say.
     """
 
     reply: str | None

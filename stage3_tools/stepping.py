@@ -8,8 +8,9 @@ itself, and nobody holds it in between. Used by `runner`.
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
-from stage0_gateway import ChatResponse, Message, MessageStream, StreamEvent
+from stage0_gateway import ChatResponse, Message, MessageStream, StreamEvent, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import Ending
@@ -203,16 +204,17 @@ class Steps:
         return False
 
     async def _stopped(self, how: Stop) -> Ending:
-        """The run was stopped between two steps: a whole reply is kept, its calls are not run."""
+        """The run was stopped between two steps: a whole reply is kept, its calls are not run, or go on waiting."""
+        waiting: tuple[ToolCall, ...] = ()
         if self._turn is not None:
             async with self._alone():
                 whole = any(event.name == "final_message" for event in self._stream_ends)
                 if self._told or whole:
                     self._tell(await self._turn.understood())
-                    await self._turn.finish(_NOT_RUN)
+                    waiting = (await self._turn.finish(_NOT_RUN)).waiting
                 elif self._turn.stream is not None:
                     await self._turn.stream.aclose()
-        return _STOPPED[how]
+        return replace(_STOPPED[how], waiting=waiting)
 
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""

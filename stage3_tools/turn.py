@@ -98,7 +98,7 @@ class OpenTurn:
         if self._reading is None:
             reading = _read(self._run, await self.response(), self._registry)
             if isinstance(reading, Calls):
-                reading = replace(reading, message=await _with_ids(self._run, reading.message))
+                reading = Calls(await _with_ids(self._run, reading.message), reading.repairs)
             self._reading = reading
         return self._reading
 
@@ -224,5 +224,8 @@ async def _enter(
 
 async def _with_ids(run: Run, message: Message) -> Message:
     """Servers leave ids out or repeat them; a history needs one for each call."""
-    calls = [replace(call, id=await run.transcript.unused_call_id(call.id)) for call in message.tool_calls]
+    ids = await run.transcript.unused_call_ids([call.id for call in message.tool_calls])
+    if ids == [call.id for call in message.tool_calls]:
+        return message
+    calls = [replace(call, id=id) for call, id in zip(message.tool_calls, ids, strict=True)]
     return replace(message, tool_calls=tuple(calls))

@@ -355,3 +355,9 @@ async def test_ten_long_results_take_a_tenth_of_the_tokens_in_the_next_question_
     assert [each.result.output for each in result.history] == [a_text(part) for part in range(10)]
     share = tokens(messages) / await plain_history(dialect)
     assert share <= 0.12, f"{share:.1%}"
+
+
+def test_calls_without_a_name_have_lines_of_their_own():
+    records = [record("f"), record("", variables=("var_1", None)), record("", variables=("var_2", None))]
+    hint = MessageFlowFormatter.system_hint(records)
+    assert "- `f`\n- `` (result=$VAR_REF{{var_1}}), (result=$VAR_REF{{var_2}})\n" in hint

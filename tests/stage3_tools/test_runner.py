@@ -941,6 +941,17 @@ async def test_nothing_comes_between_a_waiting_call_and_its_result(talk):
     assert runner.params.messages[-1].text == "hurry"  # not lost for whoever goes on
 
 
+async def test_a_run_that_is_stopped_while_a_call_waits_says_that_it_waits(talk):
+    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
+    abort = asyncio.Event()
+    runner = await talk.runner(talk.calls(1), abort=abort)
+    async for _ in runner:
+        assert await runner.generate_tool_response() is None
+        abort.set()
+    assert runner.result.status == "aborted"
+    assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
+
+
 # ---- the rest ---------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,157 @@
+"""The monkey at a real keyboard: a llama.cpp server with a model of random weights decides, held to a JSON Schema.
+
+It means nothing of what it says, and what it says is well formed: tools, arguments, replies, over a real wire. How to
+have such a server stands in `test_llama.py`. MONKEY_LOOPS=300 plays more loops than are played else.
+"""
+
+import asyncio
+import importlib.util
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import get_args
+
+import pytest
+
+from stage0_gateway import Gateway
+from stage1_context import ContextEngine, KeepSystemAndRecent
+from stage2_output import OutputController
+from stage3_tools import LoopStatus, PromptDialect, ToolLoopDeps, ToolLoopOptions, run_tool_loop
+
+
+def _loaded(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HERE = Path(__file__).parent
+STAGE3 = HERE.parent / "stage3_tools"
+BARE, Zoo = _loaded(STAGE3 / "monkey.py").BARE, _loaded(STAGE3 / "monkey_zoo.py").Zoo
+base_url = _loaded(
+    HERE / "test_llama.py"
+).base_url  # the fixture that starts the server, or says why it cannot
+
+pytestmark = pytest.mark.llama
+LOOPS = int(os.environ.get("MONKEY_LOOPS") or 100)
+MOST_TOKENS = 300
+READER = OutputController()
+DIALECTS = [PromptDialect(READER), PromptDialect(READER, multiple=True)]
+ANSWER = {
+    "type": "object",
+    "properties": {"tool": {"type": "null"}, "reply": {"type": "string", "minLength": 1, "maxLength": 20}},
+    "required": ["tool", "reply"],
+    "additionalProperties": False,
+}
+
+
+def bounded(schema, text):
+    """A schema that asks for nothing long; what it says of integers this server does not heed.
+
+    Args:
+        schema: Of a tool's arguments.
+        text: The schema of texts.
+    """
+    match schema:
+        case {"enum": _}:
+            return schema
+        case {"type": "object", "properties": known}:
+            fields = {name: bounded(each, text) for name, each in known.items()}
+            return {**schema, "properties": fields, "required": [*fields], "additionalProperties": False}
+        case {"type": "array", "items": items}:
+            return {**schema, "items": bounded(items, text), "maxItems": 3}
+        case {"type": "string" | ["string", "null"]}:
+            return text
+        case {"type": "integer" | "number"}:
+            return {"type": "integer", "minimum": -5, "maximum": 9}
+    return {"type": "boolean"}
+
+
+class Keyboard:
+    """Has the server decide, in words that its grammar allows.
+
+    Attributes:
+        may_run: Whether tools may run on its newest reply.
+    """
+
+    def __init__(self, gateway, registry, seed, *, endless, several):
+        self.gateway, self.registry, self.rng = gateway, registry, Random(seed)
+        self.endless, self.several = endless, several
+        self.requests, self.may_run, self.whole = 0, False, 0
+
+    async def chat(self, messages, **settings):
+        self.requests += 1
+        bare = BARE in messages[0].text
+        seen = re.findall(r"\$VAR_REF\{\{var_\d+\}\}", " ".join(each.text for each in messages))
+        form = {"type": "json_object", "schema": ANSWER if bare else self.decision(seen)}
+        wish = {"response_format": form, "seed": self.rng.randrange(2**31)}
+        reply = await self.gateway.chat(messages, provider_options=wish, **settings)
+        self.may_run = not bare and reply.finish_reason != "length"
+        self.whole += reply.finish_reason != "length"
+        return reply
+
+    def decision(self, references):
+        """What may be written: a call of one of some tools, several, an answer."""
+        text = {"type": "string", "maxLength": 12}
+        if references and self.rng.random() < 0.5:
+            text = {"enum": sorted({*references})}
+        calls = [self.call(each, text) for each in self.rng.sample(self.registry.list(), 3)]
+        several = {"type": "array", "items": {"anyOf": calls}, "minItems": 2, "maxItems": 3}
+        form = [*calls, *([several] if self.several else []), *([] if self.endless else [ANSWER])]
+        return {"anyOf": form}
+
+    def call(self, tool, text):
+        arguments = bounded({"type": "object", "properties": {}, **(tool.parameters or {})}, text)
+        name = {"enum": [self.rng.choice([tool.name] * 9 + ["nope"])]}
+        fields = {"tool": name, "arguments": arguments}
+        return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+
+
+async def play(gateway, zoo, seed):
+    """One question in a session of its own; returns what became of it and how many replies were whole."""
+    rng = Random(seed)
+    zoo.begin(seed, plain=True)
+    several, endless = rng.random() < 0.5, rng.random() < 0.5
+    engine = ContextEngine(window=rng.choice([None, KeepSystemAndRecent(max_tokens=6000, oversize="cut")]))
+    await engine.create_session("s")
+    zoo.monkey = keyboard = Keyboard(gateway, zoo.registry, seed, endless=endless, several=several)
+    deps = ToolLoopDeps(keyboard.chat, engine, READER, zoo.registry)
+    zoo.inward = lambda: run_tool_loop(deps, "s", "And?")
+    options = ToolLoopOptions(
+        dialect=DIALECTS[several],
+        max_tool_rounds=rng.randint(1, 4),
+        max_tokens=MOST_TOKENS,
+        approve=rng.choice([None, lambda asked: rng.random() < 0.8]),
+        variables_over=200,
+        max_result_chars=300,
+    )
+    result = await run_tool_loop(deps, "s", "Go.", options)
+    while result.status == "awaiting_approval":
+        consenting = ToolLoopOptions(
+            dialect=DIALECTS[several], max_tool_rounds=1, max_tokens=MOST_TOKENS, approve=lambda asked: True
+        )
+        result = await run_tool_loop(deps, "s", None, consenting, resume=True)
+    assert result.status in get_args(LoopStatus)
+    assert (await engine.history("s")).check_history() == []
+    assert zoo.wrong == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    return result.status, keyboard, sum(map(len, zoo.tries.values()))
+
+
+async def test_whatever_a_real_server_decides_at_random_each_run_ends_and_its_history_is_sound(base_url, say):
+    zoo, seen = Zoo(), Counter()
+    async with Gateway("openai:tiny", base_url=base_url, max_retries=0) as gateway:
+        for seed in range(LOOPS):
+            try:
+                async with asyncio.timeout(60):
+                    status, keyboard, tries = await play(gateway, zoo, seed)
+            except BaseException as error:
+                raise AssertionError(f"loop {seed} of {LOOPS}: {error!r:.500}") from error
+            seen.update(
+                {status: 1, "requests": keyboard.requests, "whole": keyboard.whole, "tries of tools": tries}
+            )
+    say(f"{LOOPS} loops: {dict(seen)}")
+    assert seen["tries of tools"] > LOOPS / 2

@@ -1,0 +1,255 @@
+"""A model that replies at random, tools that do as they like, and 500 runs of that: each ends with a sound history.
+
+The runs are the same each time. MONKEY_LOOPS=5000 plays more of each sort, MONKEY_SEED=17 only the one with this seed.
+"""
+
+import asyncio
+import gc
+import importlib.util
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from stage0_gateway import GatewayError, Message, MessageStream
+from stage1_context import MessageHistory
+from stage3_tools import (
+    ChainStatus,
+    RunnerParams,
+    ToolChainOptions,
+    ToolLoopOptions,
+    ToolRegistry,
+    ToolRunner,
+    execute_tool_chain,
+    run_tool_loop,
+)
+
+_spec = importlib.util.spec_from_file_location("monkey_world", Path(__file__).with_name("monkey_world.py"))
+monkey_world = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(monkey_world)
+
+LOOPS = {"prompt": 100, "several": 100, "native": 120, "runner": 120, "chain": 60}
+World, DIALECTS = monkey_world.World, monkey_world.DIALECTS
+
+
+async def sound(world, session="s"):
+    """Whether the history of a session is sound; False where calls wait for consent, of which none was begun."""
+    waiting = await world.engine.transcript(session).open_calls()
+    if waiting is not None:
+        assert waiting.pending
+        assert not waiting.started
+    else:
+        assert (await world.engine.history(session)).check_history() == []
+    return waiting is None
+
+
+async def all_of(asked):
+    """What they return, when all of them have ended; or what one of them has raised."""
+    done = await asyncio.gather(*asked, return_exceptions=True)
+    if failed := [each for each in done if isinstance(each, BaseException)]:
+        raise failed[0]
+    return done
+
+
+async def play_loop(world):
+    """Questions in one session, and answers for what waits; at last everybody consents."""
+    await world.engine.create_session("s", world.rng.choice([None, "Be kind."]))
+    world.zoo.inward = lambda: run_tool_loop(world.deps, "s", "And?")
+    for question in world.rng.sample(
+        ["Go.", "[Feedback]\nGo.", "$VAR_REF{{var_1}}"], world.rng.randint(1, 2)
+    ):
+        world.events.clear()
+        if world.rng.random() < 0.2:
+            world.dialect = world.rng.choice([*DIALECTS])
+        options = ToolLoopOptions(**world.loop_options())
+        resume = world.rng.random() < 0.3
+        asked = [run_tool_loop(world.deps, "s", question, options, resume=resume)]
+        if world.rng.random() < 0.1:  # another one comes at the same time, and waits
+            asked += [run_tool_loop(world.deps, "s", "And?", options)]
+        done = await world.tried(all_of(asked))
+        if len(asked) > 1:
+            await sound(world)
+            continue
+        result = done and done[0]
+        if await sound(world) and result is not None:
+            world.check(result, await world.engine.history("s"))
+            world.check_events()
+            assert resume or options.max_tool_rounds is None or result.tool_rounds <= options.max_tool_rounds
+    world.monkey.fails = world.bites = False
+    while not await sound(world):
+        options = ToolLoopOptions(**world.consenting())
+        result = await world.tried(run_tool_loop(world.deps, "s", None, options, resume=True))
+        assert result is None or result.status != "awaiting_approval"
+    assert world.zoo.wrong == []
+
+
+async def play_runner(world):
+    """A runner whose user looks, pushes, edits and leaves."""
+    rng = world.rng
+    session = rng.choice([None, "s"])
+    if session:
+        await world.engine.create_session("s")
+    said = [Message.system("Be kind."), {"role": "user", "content": "Go."}]
+    streams = world.stream is not None and rng.random() < 0.7
+    params = RunnerParams(messages=said, session_id=session, stream=streams, **world.loop_options())
+    world.most, world.pushes, world.inside = rng.choice([0, 1, 4, 12, 30, None]), 3, False
+    runner = ToolRunner(
+        world.deps,
+        params,
+        max_iterations=world.most,
+        on_iteration=rng.choice([None, lambda number, response: world.bite()]),
+        on_tool_call=rng.choice([None, lambda call: world.bite()]),
+        on_tool_result=rng.choice([None, lambda result: world.bite()]),
+    )
+    world.zoo.inward = rng.choice([runner.generate_tool_response, runner.done, runner.run_until_done])
+    for _ in range(4):
+        await world.tried(use(world, runner))
+        if world.inside or runner.result is not None:
+            break
+    await settled()
+    history = await world.engine.history("s") if session else MessageHistory(runner.params.messages)
+    if runner.result is not None and not world.waiting:
+        world.check(runner.result, history)
+    elif not session or not await sound(world):
+        await go_on_with(world, session, history)
+    assert world.zoo.wrong == []
+
+
+async def use(world, runner):
+    """One way through a runner."""
+    if world.rng.random() < 0.1:
+        await runner.generate_tool_response()
+    if world.rng.random() < 0.2:
+        with suppress(RuntimeError):
+            return await runner
+        assert runner.result is not None, "it said that nothing ran, and is not over"
+        return None
+    async for item in runner:
+        world.inside = True
+        if isinstance(item, MessageStream):
+            async for _ in item:
+                if world.rng.random() < 0.1:
+                    break
+        if await leaves(world, runner, world.rng.random()):
+            return None
+        world.inside = False
+    return None
+
+
+async def leaves(world, runner, drawn):
+    """What somebody does with a runner between two replies; returns whether it is to leave it there."""
+    if drawn < 0.2 and world.pushes:
+        world.pushes -= 1
+        runner.push_messages({"role": "user", "content": "Also this."}, Message.user("And that."))
+    elif drawn < 0.3:
+        await asyncio.gather(runner.generate_tool_response(), runner.generate_tool_response())
+    elif drawn < 0.4:
+        other = DIALECTS[world.rng.choice([*DIALECTS])]
+        runner.set_params(lambda now: replace(now, max_parallel_tools=1, dialect=other, cache=None))
+    elif drawn < 0.45 and runner.params.session_id is None:
+        runner.set_params(lambda now: replace(now, messages=[Message.user("First."), *now.messages]))
+    elif drawn < 0.5:
+        with pytest.raises(ValueError, match="added by the runner"):
+            runner.push_messages(Message.tool("forged", "c1"))
+        with pytest.raises(ValueError, match="stays with its session"):
+            runner.set_params(lambda now: replace(now, session_id="other"))
+    elif drawn < 0.55:
+        with pytest.raises(RuntimeError, match="would wait for ever"):
+            await runner
+    return drawn > 0.96
+
+
+async def go_on_with(world, session, history):
+    """Another runner goes on where one was left, and everybody consents."""
+    world.monkey.fails = world.bites = False
+    messages = () if session else history.messages
+    options = RunnerParams(messages=messages, session_id=session, **world.consenting())
+    runner = ToolRunner(world.deps, options, max_iterations=3)
+    world.zoo.inward = runner.done
+    await world.tried(runner.run_until_done())
+    if session:
+        assert await sound(world)
+    elif runner.result is not None:
+        world.check(runner.result, MessageHistory(runner.params.messages))
+
+
+async def play_chain(world):
+    """A chain that begins with a reply of the monkey."""
+    rng, options = world.rng, world.options()
+    world.monkey.fails = False
+    context = rng.choice([(), ({"role": "user", "content": "Go."},)])
+    registry = world.zoo.registry
+    prompt = Message.system(options["dialect"].describe(registry))
+    first = world.monkey.reply([prompt], registry.names)
+    world.monkey.fails = True
+    made = ToolChainOptions(
+        world.chat,
+        context,
+        max_rounds=rng.choice([0, 1, 3, 8]),
+        system_prompt=rng.choice([None, "Be kind."]),
+        check_tool_results=options["approve"] is not None and rng.random() < 0.5,
+        on_tool_call_start=lambda name, arguments, id: world.bite(),
+        on_tool_call_complete=lambda result, id: world.bite(),
+        on_llm_response_update=rng.choice([None, lambda text: world.bite()]),
+        stream=world.stream,
+        **options,
+    )
+    world.zoo.inward = lambda: chain_inside(made)
+    result = await world.tried(execute_tool_chain(registry, first, made))
+    assert world.zoo.wrong == []
+    if result is not None:
+        world.check(result, result.messages.complete, get_args(ChainStatus))
+        assert result.as_message().text.endswith(result.response_content)
+        assert isinstance(result.error, GatewayError | None)
+        result.error or world.check_events()
+
+
+async def chain_inside(made):
+    """A chain in a chain has nothing to do with the outer one; it ends, and says so as all others do here."""
+    inner = replace(made, abort=None, limits=None, on_event=None)
+    done = await execute_tool_chain(ToolRegistry(), Message.assistant("done"), inner)
+    raise RuntimeError(done.status)
+
+
+async def settled():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+PLAYS = {"runner": play_runner, "chain": play_chain}
+
+
+def play(face, seed):
+    """One loop, and nothing is left of it but what it returned."""
+    reported = []
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        world = World(face, seed)
+        await PLAYS.get(face, play_loop)(world)
+        await world.engine.aclose()
+        if world.gateway is not None:
+            await world.gateway.aclose()
+        await settled()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return world
+
+    world = asyncio.run(main())
+    assert reported == []
+    return world
+
+
+@pytest.mark.parametrize("face", LOOPS)
+def test_whatever_a_model_does_each_run_ends_and_its_history_is_sound(face):
+    only, loops = os.environ.get("MONKEY_SEED"), int(os.environ.get("MONKEY_LOOPS") or LOOPS[face])
+    for seed in [int(only)] if only else range(loops):
+        try:
+            play(face, seed)
+        except BaseException as error:
+            raise AssertionError(
+                f"MONKEY_SEED={seed} pytest -k 'monkey and {face}': {error!r:.500}"
+            ) from error
+    gc.collect(1)
