@@ -135,7 +135,7 @@ class Gateway:
         targets, request = self._asked(messages, **options)
 
         async def ask(target: models.Target) -> ChatResponse:
-            out = outgoing(target, replace(request, model=target.model), stream=False)
+            out = outgoing(target, _for(target, request), stream=False)
 
             async def send(attempt: int) -> ChatResponse:
                 started = self._report_request(out, attempt)
@@ -159,7 +159,7 @@ class Gateway:
 
         async def open_reply(wanted: set[str]) -> Incoming:
             async def ask(target: models.Target) -> Incoming:
-                out = outgoing(target, replace(request, model=target.model), stream=True)
+                out = outgoing(target, _for(target, request), stream=True)
 
                 async def send(attempt: int) -> Incoming:
                     started = self._report_request(out, attempt)
@@ -275,6 +275,10 @@ class Gateway:
 
     def __repr__(self) -> str:
         return f"Gateway({self.model!r}, url={self._targets[0].public_url!r})"
+
+
+def _for(target: models.Target, request: ChatRequest) -> ChatRequest:
+    return request if request.model == target.model else replace(request, model=target.model)
 
 
 def _takes_schemas(target: models.Target) -> bool:

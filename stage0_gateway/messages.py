@@ -24,6 +24,7 @@ from stage0_gateway.parts import (
 )
 
 Role = Literal["system", "user", "assistant", "tool"]
+_ROLES = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,14 @@ class Message(Remembering):
     raw_text: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.role not in get_args(Role):
-            raise ValueError(f"Unknown role {self.role!r}. The roles are {', '.join(get_args(Role))}.")
+        if self.role not in _ROLES:
+            raise ValueError(f"Unknown role {self.role!r}. The roles are {', '.join(_ROLES)}.")
         if self.role == "tool" and not self.tool_call_id:
             raise ValueError("A tool message needs the tool_call_id of the call it answers.")
         if not isinstance(self.content, str):
             object.__setattr__(self, "content", as_parts(self.content))
-        object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
+        if type(self.tool_calls) is not tuple:
+            object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
 
     @classmethod
     def system(cls, content: str | tuple[Part, ...]) -> "Message":

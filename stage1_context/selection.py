@@ -60,7 +60,7 @@ class Selector:
         self._counter = counter
         self._calibration = calibration
         self._remembered: dict[str, Counted] = {}
-        self._alongside = ("", 0)
+        self._alongside = ""
 
     async def select(
         self,
@@ -128,9 +128,9 @@ class Selector:
         return self._remembered[slot]
 
     def _tokens_of(self, alongside: str | None) -> int:
-        if alongside is not None and self._alongside[0] != alongside:
-            self._alongside = (alongside, self._counter.count(alongside))
-        return self._alongside[1]
+        if alongside is not None:
+            self._alongside = alongside
+        return self._calibration.along(self._counter, self._alongside) if self._alongside else 0
 
 
 def _sends(selection: Selection, message: Message) -> bool:

@@ -282,11 +282,11 @@ class Transcript:
         entries = await self.store.read(self.session_id, kinds=SHOWN)
         return history_of(entries, view_of(entries))
 
-    async def unused_call_id(self, wanted: str = "") -> str:
-        """An id no call of this conversation has: the wanted one if it is free."""
+    async def unused_call_ids(self, wanted: Iterable[str]) -> list[str]:
+        """Ids that no call of this conversation has: the wanted ones where they are free."""
         async with self._locks().reading:
             await self._tail.read_on()
-            return await self._tail.take_call_id(wanted)
+            return [await self._tail.take_call_id(each) for each in wanted]
 
     async def _read_on(self, include_summary: bool) -> Tail:
         await self._tail.read_on()

@@ -32,6 +32,11 @@ class Counting:
         return len(text)
 
 
+async def unused(transcript, wanted=""):
+    [call_id] = await transcript.unused_call_ids([wanted])
+    return call_id
+
+
 async def test_what_is_appended_is_what_is_sent():
     transcript = Transcript.of([SYSTEM, HI])
     assert await transcript.append(HELLO, MORE) == 4
@@ -385,7 +390,7 @@ async def test_a_repair_is_not_written_if_the_journal_grew_meanwhile():
 
 async def test_a_wanted_call_id_is_given_once_and_taken_ones_are_replaced():
     transcript = Transcript.of([Message.assistant("", [ToolCall("a", "f"), ToolCall("call_3", "f")])])
-    ids = [await transcript.unused_call_id(wanted) for wanted in ("b", "b", "a", "", "", "call_3")]
+    ids = [await unused(transcript, wanted) for wanted in ("b", "b", "a", "", "", "call_3")]
     assert ids[0] == "b"
     assert all(ids)
     assert len({*ids, "a", "call_3"}) == len(ids) + 2
@@ -395,16 +400,16 @@ async def test_an_id_that_another_writer_used_is_not_given_out():
     store = MemoryStore({"s": []})
     transcript = Transcript(store, "s")
     await Transcript(store, "s").append(Message.assistant("", [ToolCall("call_1", "f")]))
-    assert await transcript.unused_call_id() != "call_1"
-    assert await transcript.unused_call_id("call_1") != "call_1"
+    assert await unused(transcript) != "call_1"
+    assert await unused(transcript, "call_1") != "call_1"
 
 
 async def test_an_id_is_not_given_out_that_stands_where_nobody_has_read():
     first = Message.assistant("", [ToolCall("a", "f"), ToolCall("call_3", "f")])
     transcript = Transcript.of([first, *[HI] * 10_000], KeepSystemAndRecent(max_messages=1))
     await transcript.for_request()
-    assert await transcript.unused_call_id("a") == "call_4"
-    assert await transcript.unused_call_id("call_3") == "call_5"
+    assert await unused(transcript, "a") == "call_4"
+    assert await unused(transcript, "call_3") == "call_5"
 
 
 async def test_ids_that_a_summary_or_a_repair_has_put_out_of_sight_are_taken_all_the_same():
@@ -412,8 +417,8 @@ async def test_ids_that_a_summary_or_a_repair_has_put_out_of_sight_are_taken_all
     calls = [Message.assistant("", [ToolCall("a", "f")])] * 2
     store = journal(*calls, HI, HI, behind=[repair, SummaryRecord("they met", 3)])
     transcript = Transcript(store, "s")
-    assert await transcript.unused_call_id("a") not in ("a", "a-2")
-    assert await transcript.unused_call_id("a-2") not in ("a", "a-2")
+    assert await unused(transcript, "a") not in ("a", "a-2")
+    assert await unused(transcript, "a-2") not in ("a", "a-2")
 
 
 # ---- several at once -------------------------------------------------------------------------------------
@@ -443,7 +448,7 @@ async def test_many_readers_at_once_see_each_message_once():
         transcript.append(HELLO),
         transcript.for_request(),
         transcript.summary(),
-        transcript.unused_call_id(),
+        unused(transcript),
         transcript.close_open_calls(),
         transcript.for_request(),
     )
