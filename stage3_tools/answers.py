@@ -121,7 +121,7 @@ class _Book:
     def begin(self, call: ToolCall) -> None:
         """A call is about to be looked up."""
         self._started.append(time.time())
-        self._run.emit(ToolCalled(turn=self._run.turns, call=call))
+        self._run.tell(ToolCalled, call=call)
 
     async def start(self, call: ToolCall) -> None:
         """A tool is about to run."""
@@ -131,7 +131,8 @@ class _Book:
         """The next call has its result."""
         place = len(self.records)
         await self._write(result)
-        self._run.emit(self._record(place, result))
+        self._record(place, result)
+        self._run.tell(ToolAnswered, result=result)
 
     async def wait(self, waiting: Sequence[WaitingCall]) -> Answers:
         """These calls wait for consent."""
@@ -140,7 +141,7 @@ class _Book:
             *(ApprovalPendingRecord(call.id, call.name, call.arguments) for call in calls)
         )
         for call in calls:
-            self._run.emit(ApprovalPending(turn=self._run.turns, call=call))
+            self._run.tell(ApprovalPending, call=call)
         return Answers(waiting=calls)
 
     async def finish(self, result: ToolResult) -> None:
@@ -163,9 +164,9 @@ class _Book:
         await self._write(*left.values(), skip=True)
         for place, result in left.items():
             told = place < len(self._started)
-            answered = self._record(place, result)
+            self._record(place, result)
             if told:
-                self._run.emit_safely(answered)
+                self._run.emit_safely(ToolAnswered(turn=self._run.turns, result=result))
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _write(self, *results: ToolResult, skip: bool = False) -> None:
@@ -182,7 +183,7 @@ class _Book:
             kept = self._answers[result.call_id] = (result, await self._run.answer(result))
         return kept[1]
 
-    def _record(self, place: int, result: ToolResult) -> ToolAnswered:
+    def _record(self, place: int, result: ToolResult) -> None:
         call, now = self._calls[place], time.time()
         started = self._started[place] if place < len(self._started) else now
         message, variable = self._answers[call.id][1]
@@ -200,4 +201,3 @@ class _Book:
         )
         self.records.append(record)
         self._run.records.append(record)
-        return ToolAnswered(turn=self._run.turns, result=result)

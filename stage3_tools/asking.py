@@ -43,12 +43,12 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
     if run.options.before_send is not None:
         parts = replace(parts, messages=await _edited(parts.messages, run.options.before_send))
     run.shown = parts.messages
-    run.emit(TurnStarted(turn=run.turns, messages=parts.messages))
+    run.tell(TurnStarted, messages=parts.messages)
     settings = _settings(run, parts)
     if run.deps.stream is None:
         return run.took(await run.deps.chat(parts.messages, **settings)), tools
     stream = run.deps.stream(parts.messages, **settings)
-    run.emit(ReplyStreamed(turn=run.turns, stream=stream))
+    run.tell(ReplyStreamed, stream=stream)
     return stream, tools
 
 

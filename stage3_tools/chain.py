@@ -133,7 +133,7 @@ async def execute_tool_chain(
         ending, error = Ending("limit", None, str(failure)), failure
     run.over = True
     if error is None:
-        run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
+        run.tell(LoopEnded, status=ending.status, reply=ending.reply)
     records = tuple([await _kept(run.long_values, each) for each in run.records])
     chain = tuple([*await run.transcript.history()][before:])
     seconds = time.perf_counter() - clock

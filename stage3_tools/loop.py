@@ -64,7 +64,7 @@ async def run_tool_loop(
     ending = await stoppable(run, lambda: _started(run, session_id, resume))
     await obey()  # who was cancelled while the reply was written sees it here, and nobody later
     run.over = True
-    run.emit(LoopEnded(turn=run.turns, status=ending.status, reply=ending.reply))
+    run.tell(LoopEnded, status=ending.status, reply=ending.reply)
     return result_of(run, ending, time.perf_counter() - started)
 
 

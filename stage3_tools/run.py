@@ -118,6 +118,11 @@ class Run:
         if self.options.on_event is not None:
             self.options.on_event(event)
 
+    def tell(self, kind: Callable[..., LoopEvent], **what: Any) -> None:
+        """Tell of this turn whoever watches; where nobody does, no event is made."""
+        if self.options.on_event is not None:
+            self.emit(kind(turn=self.turns, **what))
+
     def emit_safely(self, event: LoopEvent) -> None:
         """Tell it where nothing may fail, such as in a tool; what a listener raises comes with the next event."""
         try:

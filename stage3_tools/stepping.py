@@ -265,7 +265,7 @@ class Steps:
         """
         if not self._run.over:
             self._run.over = True
-            self._run.emit(LoopEnded(turn=self._run.turns, status=ending.status, reply=ending.reply))
+            self._run.tell(LoopEnded, status=ending.status, reply=ending.reply)
 
     def _kept(self) -> tuple[Message, ...]:
         store = self._run.transcript.store

@@ -129,7 +129,6 @@ class OpenTurn:
 
     async def _finish(self, response: ChatResponse, reading: Reading | Stopped, refusal: str) -> Turn:
         run, before = self._run, len(self._run.records)
-        answers = Answers()
         if isinstance(reading, Calls):
             message = await run.storable(reading.message)
             seen = await run.transcript.append(message, seen=run.seen)
@@ -138,21 +137,26 @@ class OpenTurn:
             except BaseException:
                 self._turn = Turn(response, reading, tuple(run.records[before:]))
                 raise
+            turn = self._turn = Turn(response, reading, answers.records, answers.waiting)
         else:
             told = await _enter(run, response.content, reading)
-            self._turn = Turn(response, reading)  # it is in the history now, whatever a listener raises
+            turn = self._turn = Turn(
+                response, reading
+            )  # it is in the history now, whatever a listener raises
             if told is not None:
                 run.emit(told)
-        turn = Turn(response, reading, answers.records, answers.waiting)
         run.tool_rounds += turn.ran_tools
-        self._turn = turn
-        run.emit(TurnEnded(turn=run.turns, usage=response.usage))
+        run.tell(TurnEnded, usage=response.usage)
         return turn
 
     async def _answer(self, response: ChatResponse, reading: Calls, seen: int, refusal: str) -> Answers:
         run, calls = self._run, reading.message.tool_calls
-        known = {call.id: interrupted(call, None, refusal) for call in calls if refusal}
-        decision = DecisionMade(turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs)
+        known = {call.id: interrupted(call, None, refusal) for call in calls} if refusal else None
+        decision = None
+        if run.options.on_event is not None:
+            decision = DecisionMade(
+                turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs
+            )
         return await answer_calls(run, self._registry, calls, seen=seen, decision=decision, known=known)
 
 
