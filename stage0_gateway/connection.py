@@ -51,6 +51,7 @@ class Connection:
         wait = {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.read, "pool": None}
         self._extensions = {"timeout": wait}
         self._urls: dict[str, tuple[httpx.URL, str]] = {}
+        self._headers: dict[str, tuple[Mapping[str, str], httpx.Headers]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
@@ -98,7 +99,7 @@ class Connection:
                 "POST",
                 place,
                 content=body,
-                headers={**_HEADERS, **headers},
+                headers=self._named(url, headers),
                 extensions=self._extensions,
             )
             async with asyncio.timeout_at(deadline):
@@ -121,6 +122,14 @@ class Connection:
             self._slots = asyncio.Semaphore(self._at_once)
             self._loop = loop
         return self._transport, self._slots
+
+    def _named(self, url: str, headers: Mapping[str, str]) -> httpx.Headers:
+        """The headers as the library wants them; for one URL they are nearly always the same."""
+        given, made = self._headers.get(url, (None, None))
+        if made is None or given is not headers:
+            made = httpx.Headers({**_HEADERS, **headers})
+            self._headers[url] = headers, made
+        return made
 
     def _parsed(self, url: str) -> tuple[httpx.URL, str]:
         """The URL as the library wants it, and its host; there are few, and parsing one takes long."""

@@ -55,7 +55,8 @@ async def run_tool_loop(
         WindowTooSmall: The question, or a call with its result, does not fit into the window.
         ValueError: The question is no user message.
         RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.
-        Exception: What a listener or an approver raises; every call has its result then, too.
+        Exception: What a listener, an approver, `before_send` or `classify` raises; every call has its result then,
+            too.
     """
     started = time.perf_counter()
     question = _question(user_message, resume)
