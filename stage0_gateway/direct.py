@@ -1,4 +1,4 @@
-"""Connections with nothing between the server and asyncio but httpcore, which cost half.
+"""Connections with nothing between the server and asyncio but httpcore: half of what httpx's own cost.
 
 The same HTTP as in httpx's own connections (httpcore and h11), without the pool and the locks that httpx puts
 around each, and with the bytes taken from asyncio by `line.py`. Addresses are tried in turn as asyncio does it.

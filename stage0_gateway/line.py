@@ -61,7 +61,7 @@ class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
         return piece
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore's
-        """Send bytes. The first after a `read` go with the second, be they none: a head and its body.
+        """Send bytes. httpcore writes a head and then a body, which may be empty: both leave together.
 
         Raises:
             httpcore.WriteError: The line broke.

@@ -15,6 +15,7 @@ from stage1_context.journal import LANDMARKS, SHOWN, TALK, MessageRecord, Record
 from stage1_context.store import SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view import View
+from stage1_context.window import exchange_start
 
 _LARGEST_PAGE = 4096
 
@@ -109,6 +110,12 @@ class Tail:
         self._begin, self._torn_off = start, torn_off
         self.rest[:0] = [self._count(*each) for each in shown]
         self._ids_from = min(self._ids_from, start)
+
+    async def newest_exchange(self) -> Sequence[Counted]:
+        """The newest reply, its results, and what people have said since, be it between the two."""
+        while not (end := _said_since(self.rest)) and not self.whole:
+            await self.read_back()
+        return self.rest[exchange_start(self.rest, end) :] if end else self.rest[-1:]
 
     async def take_call_id(self, wanted: str) -> str:
         """An id that no call in this journal has: the wanted one if it is free. It is taken from now on.
@@ -210,3 +217,11 @@ def _first_whole(page: Sequence[tuple[int, Message]], behind: set[str]) -> int:
         if not results and page[place - 1][0] != index:  # what one record shows is not parted
             first = place
     return first
+
+
+def _said_since(rest: Sequence[Counted]) -> int:
+    """Where the messages begin that people have added since the newest reply or result; 0 if there is neither."""
+    end = len(rest)
+    while end and rest[end - 1].message.role == "user":
+        end -= 1
+    return end

@@ -23,7 +23,7 @@ from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tail import Tail
 from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view import history_of, messages_of, view_of
-from stage1_context.window import KeepEverything, WindowPolicy, exchange_start
+from stage1_context.window import KeepEverything, WindowPolicy
 
 _TRIES = 5
 """How often to look again where somebody else writes at the same time."""
@@ -221,15 +221,15 @@ class Transcript:
         """The calls of the newest exchange that have no result yet, and what is known of them."""
         async with self._locks().reading:
             newest, length = await self._newest_exchange(), self._tail.length
-        if not newest or not newest[0].message.tool_calls:
+        answered = {each.message.tool_call_id for each in newest}
+        if not newest or all(call.id in answered for call in newest[0].message.tool_calls):
             return None
         kinds = [each.kind for each in get_args(ProgressRecord)]
         notes = await self.store.read(self.session_id, newest[0].index, kinds=kinds)
         return open_calls([each.message for each in newest], [note for _, note in notes], length)
 
     async def _newest_exchange(self) -> Sequence[Counted]:
-        rest = (await self._read_on(include_summary=True)).rest
-        return rest[exchange_start(rest, len(rest)) :]
+        return await (await self._read_on(include_summary=True)).newest_exchange()
 
     async def close_open_calls(self) -> None:
         """Give the calls of the newest exchange that have no result one that says they were interrupted.

@@ -10,6 +10,7 @@ is data; a reference inside of it stays text.
 import copy
 import json
 import re
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +19,10 @@ from stage1_context.journal import VariableRecord, record_from_json, record_to_j
 from stage1_context.store import MemoryStore, SessionStore
 
 _REFERENCE = re.compile(r"\$VAR_REF\{\{\s*([^{}\s]+)\s*\}\}")
-_ID = re.compile(r"var_([1-9][0-9]{0,17})")
+_ID = re.compile(r"var_([0-9a-z]*_)?([1-9][0-9]{0,17})")
+
+MOST_CHARACTERS = 10_000_000
+"""Of arguments, with the values of all references in them."""
 
 
 class VariableStore:
@@ -26,9 +30,12 @@ class VariableStore:
 
     Args:
         store: Where the sessions are kept; None keeps variables in memory, for sessions of any name.
+        mark: Letters and digits that stand in each id. Where several stores may meet in one conversation, a reference
+            to a variable of one must not lead to one of another.
     """
 
-    def __init__(self, store: SessionStore | None = None) -> None:
+    def __init__(self, store: SessionStore | None = None, *, mark: str = "") -> None:
+        self._mark = f"{mark}_" if mark else ""
         self._store: SessionStore = MemoryStore() if store is None else store
         self._makes_sessions = store is None
 
@@ -58,7 +65,7 @@ class VariableStore:
         record = record_from_json(record_to_json(VariableRecord(value)))
         if self._makes_sessions:
             await self._make(session_id)
-        return f"var_{await self._store.append(session_id, record)}"
+        return f"var_{self._mark}{await self._store.append(session_id, record)}"
 
     async def get(self, session_id: str, id: str) -> Any:
         """A value that was put aside.
@@ -81,12 +88,19 @@ class VariableStore:
 
         Raises:
             VariableNotFound: A reference leads nowhere.
-            ValueError: The arguments are nested too deeply.
+            ValueError: The arguments are nested too deeply, or would become very large.
         """
         found: dict[str, Any] = {}
         try:
-            for id in dict.fromkeys(_referred(arguments)):
+            referred = Counter(_referred(arguments))
+            for id in referred:
                 found[id] = await self._get(session_id, id)
+            together = sum(len(_as_text(found[id])) * count for id, count in referred.items())
+            if together > MOST_CHARACTERS:
+                raise ValueError(
+                    f"With the values of their references the arguments would have {together:,} characters; "
+                    f"{MOST_CHARACTERS:,} are the most."
+                )
             return _expanded(arguments, found) if found else arguments
         except RecursionError:
             raise ValueError("The arguments are nested too deeply for references in them.") from None
@@ -100,8 +114,8 @@ class VariableStore:
         """The value itself; whoever hands it out copies it."""
         if self._makes_sessions:
             await self._make(session_id)
-        if match := _ID.fullmatch(id):
-            place = int(match[1]) - 1
+        if (match := _ID.fullmatch(id)) and (match[1] or "") == self._mark:
+            place = int(match[2]) - 1
             for _, record in await self._store.read(session_id, place, place + 1, kinds=("variable",)):
                 if isinstance(record, VariableRecord):
                     return record.value
@@ -113,7 +127,7 @@ class VariableStore:
 
     async def _not_found(self, session_id: str, id: str) -> str:
         there = await self._store.read(session_id, kinds=("variable",))
-        some = ", ".join(f"var_{index + 1}" for index, _ in there[-5:]) or "none yet"
+        some = ", ".join(f"var_{self._mark}{index + 1}" for index, _ in there[-5:]) or "none yet"
         return f"There is no variable {id!r} in this session. Variables: {some}."
 
 

@@ -8,7 +8,7 @@ for calls that an earlier run left open, by `resume`.
 import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
@@ -73,32 +73,33 @@ async def answer_calls(
     claims, most = run.transcript.claims(seen), run.options.max_parallel_tools
     book = _Book(run, calls, claims)
     for call_id, message in (written or {}).items():
-        book.remember((known or {})[call_id], message)
+        book.known_before((known or {})[call_id], message)
     batch = Batch(
         registry,
         calls,
         await run.execution(),
         max_parallel=most,
         known=known,
-        on_start=book.start,
-        on_finish=book.finish,
+        on_start=book.tool_begins,
+        on_finish=book.tool_ended,
     )
     try:
         if decision is not None:
             run.emit(decision)
-        await batch.prepare(book.begin)
+        await batch.prepare(book.called)
         if not run.waits:
             batch.refuse_waiting()
         elif waiting := batch.waiting:
             return await book.wait(waiting)
-        await batch.run(book.enter)
+        await batch.run(book.answered)
     except BaseException:
         done, results = len(book.records), await batch.stop()
         left = [*range(done, len(calls))]
         if claims.lost:  # what was not begun here is somebody else's to answer
             left = [place for place in left if batch.has_begun(place)]
-        await book.close({place: results[place] for place in left})
+        await book.answer_the_rest({place: results[place] for place in left})
         raise
+    run.tool_rounds += ran_tools(book.records)
     return Answers(tuple(book.records))
 
 
@@ -114,20 +115,20 @@ class _Book:
         self._written: set[str] = set()
         self._answers: dict[str, tuple[ToolResult, tuple[Message, str | None]]] = {}
 
-    def remember(self, result: ToolResult, message: Message) -> None:
+    def known_before(self, result: ToolResult, message: Message) -> None:
         """The message that answers a call was made in an earlier run."""
         self._answers[result.call_id] = (result, (message, None))
 
-    def begin(self, call: ToolCall) -> None:
+    def called(self, call: ToolCall) -> None:
         """A call is about to be looked up."""
         self._started.append(time.time())
         self._run.tell(ToolCalled, call=call)
 
-    async def start(self, call: ToolCall) -> None:
+    async def tool_begins(self, call: ToolCall) -> None:
         """A tool is about to run."""
         await self._claims.add(CallStartedRecord(call.id, call.name))
 
-    async def enter(self, result: ToolResult) -> None:
+    async def answered(self, result: ToolResult) -> None:
         """The next call has its result."""
         place = len(self.records)
         await self._write(result)
@@ -136,15 +137,18 @@ class _Book:
 
     async def wait(self, waiting: Sequence[WaitingCall]) -> Answers:
         """These calls wait for consent."""
-        calls = tuple(each.ready.call for each in waiting)
+        calls = tuple(replace(each.ready.call, arguments=each.ready.arguments.text) for each in waiting)
         await self._run.transcript.note(
-            *(ApprovalPendingRecord(call.id, call.name, call.arguments) for call in calls)
+            *(
+                ApprovalPendingRecord(call.id, call.name, each.ready.call.arguments)
+                for call, each in zip(calls, waiting, strict=True)
+            )
         )
         for call in calls:
             self._run.tell(ApprovalPending, call=call)
         return Answers(waiting=calls)
 
-    async def finish(self, result: ToolResult) -> None:
+    async def tool_ended(self, result: ToolResult) -> None:
         """A call has ended; that is written down before anything else begins, so that a crash cannot undo it.
 
         Where the calls before it have their results this is its result already, else a note of what came of it. Not
@@ -159,7 +163,7 @@ class _Book:
             message, _ = await self._answer(result)
             await self._claims.add(CallFinishedRecord(result.call_id, result.status, message))
 
-    async def close(self, left: Mapping[int, ToolResult]) -> None:
+    async def answer_the_rest(self, left: Mapping[int, ToolResult]) -> None:
         """Calls that were cut off have their results, too: written at once, to the end, whoever cancels once more."""
         await self._write(*left.values(), skip=True)
         for place, result in left.items():
@@ -197,6 +201,7 @@ class _Book:
             ended=now,
             message=message,
             variable=variable,
+            arguments_variable=self._run.kept_arguments.get(call.id),
             usage=self._run.asked_with,
         )
         self.records.append(record)

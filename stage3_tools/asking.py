@@ -11,7 +11,7 @@ from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
 from stage3_tools.dialect import RequestParts
 from stage3_tools.events import ReplyStreamed, TurnStarted
-from stage3_tools.options import BeforeSend
+from stage3_tools.options import BeforeSend, check_kind
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run import Run
 
@@ -38,6 +38,9 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
             "The newest calls of this conversation have no results yet: somebody else is at it. If nobody is, "
             "resume=True goes on with them."
         )
+    if _is_parted(history):  # somebody said something while the tools ran
+        await run.transcript.close_open_calls()
+        history = await _window(run, tools)
     run.seen = run.transcript.length
     parts = run.dialect.render(history, tools)
     if run.options.before_send is not None:
@@ -48,6 +51,7 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
     if run.deps.stream is None:
         return run.took(await run.deps.chat(parts.messages, **settings)), tools
     stream = run.deps.stream(parts.messages, **settings)
+    check_kind("What stream= returns", stream, MessageStream, "Give gateway.stream.")
     run.tell(ReplyStreamed, stream=stream)
     return stream, tools
 
@@ -62,10 +66,22 @@ async def _window(run: Run, registry: ToolRegistry) -> list[Message]:
 
 def _is_open(history: Sequence[Message]) -> bool:
     """Whether the newest calls have fewer results than they are."""
-    for results, message in enumerate(reversed(history)):
-        if message.role != "tool":
-            return len(message.tool_calls) > results
-    return False
+    newest = _newest(history)
+    return len(newest[0].tool_calls) > sum(each.role == "tool" for each in newest) if newest else False
+
+
+def _is_parted(history: Sequence[Message]) -> bool:
+    """Whether something stands between the newest calls and their results."""
+    roles = [each.role for each in _newest(history)[1:]]
+    return "tool" in roles[next((at for at, role in enumerate(roles) if role != "tool"), len(roles)) :]
+
+
+def _newest(history: Sequence[Message]) -> Sequence[Message]:
+    """The newest message of a model, and what follows it."""
+    for back, message in enumerate(reversed(history), 1):
+        if message.role == "assistant":
+            return history[-back:]
+    return ()
 
 
 async def _edited(messages: tuple[Message, ...], before_send: BeforeSend) -> tuple[Message, ...]:

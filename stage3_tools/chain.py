@@ -7,18 +7,27 @@ between. The loop is `run_turns`, begun with a turn whose reply is there already
 """
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from stage0_gateway import ChatResponse, GatewayError, Message, Usage
-from stage1_context import ContextEngine, MemoryStore, MessageRecord, Transcript, VariableStore
+from stage1_context import (
+    ContextEngine,
+    MemoryStore,
+    MessageRecord,
+    StoreFailed,
+    Transcript,
+    VariableStore,
+)
 from stage2_output import OutputController
 from stage3_tools.chain_options import ToolChainOptions, readable
-from stage3_tools.ending import Ending
+from stage3_tools.dialect import Calls
+from stage3_tools.ending import STOPPED, Ending
 from stage3_tools.events import LoopEnded
 from stage3_tools.flow import MessageFlowFormatter
-from stage3_tools.long_values import LongValues
+from stage3_tools.long_values import LongValues, mark_of
 from stage3_tools.loop import stoppable, until_over
 from stage3_tools.options import PREVIEW, ToolLoopDeps
 from stage3_tools.registry import ToolRegistry
@@ -132,9 +141,9 @@ async def execute_tool_chain(
     except GatewayError as failure:
         ending, error = Ending("limit", None, str(failure)), failure
     run.over = True
-    if error is None:
-        run.tell(LoopEnded, status=ending.status, reply=ending.reply)
-    records = tuple([await _kept(run.long_values, each) for each in run.records])
+    run.tell(LoopEnded, status="error" if error else ending.status, reply=ending.reply)
+    keeps = options.variables_over is not None
+    records = tuple([await _kept(run.long_values, each) if keeps else each for each in run.records])
     chain = tuple([*await run.transcript.history()][before:])
     seconds = time.perf_counter() - clock
     return ToolChainResult(
@@ -154,7 +163,9 @@ async def execute_tool_chain(
 
 
 async def _through(run: Run, reply: ChatResponse) -> Ending:
-    first = OpenTurn(run, run.tools(run.deps.tool_registry), reply)
+    # Calls are calls, in whatever dialect the chain goes on; a text may be a decision.
+    sound = reply.tool_calls and reply.finish_reason in ("tool_calls", "stop", "unknown")
+    first = OpenTurn(run, run.tools(run.deps.tool_registry), reply, Calls(reply.message) if sound else None)
 
     async def body() -> Ending:
         if run.options.max_tool_rounds == 0:  # nobody took the tools away for this turn
@@ -163,28 +174,36 @@ async def _through(run: Run, reply: ChatResponse) -> Ending:
 
     ending = await stoppable(run, body)
     if ending.status == "aborted" and not run.records:  # before anything of the first reply was done
-        await first.finish("The run was stopped before this call was run.")
+        await first.finish(STOPPED)
     return ending
 
 
 async def _run(
     registry: ToolRegistry, reply: ChatResponse, context: tuple[Message, ...], options: ToolChainOptions
 ) -> Run:
-    if options.variables is not None and options.session_id is not None:
+    if isinstance(options.variables, VariableStore) and options.session_id is not None:
         await options.variables.check(options.session_id)
     more = {**options.chat_options, **({"model": options.model} if options.model else {})}
     stream = None if options.stream is None else partial(options.stream, **more)
     deps = ToolLoopDeps(partial(options.chat, **more), ContextEngine(), OutputController(), registry, stream)
     system = [Message.system(options.system_prompt)] if options.system_prompt else []
+    if any(each in context for each in system):
+        system = []
     name = options.session_id or "chain"
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
     run = Run(deps, transcript, options.watched(), waits=False)
-    run.long_values_in = LongValues(options.variables or VariableStore(), name)
+    run.long_values_in = _long_values(options, name, [*context, reply.message])
     run.usage, run.cost, run.asked_with = run.usage + (reply.usage or Usage()), reply.cost, reply.usage
     run.has_seen(context)
     await run.execution()  # as in `begin_turn`
     return run
+
+
+def _long_values(options: ToolChainOptions, name: str, said: list[Message]) -> LongValues:
+    if isinstance(options.variables, LongValues):
+        return options.variables
+    return LongValues(options.variables or VariableStore(mark=mark_of(said)), name)
 
 
 def _response(given: ChatResponse | Message) -> ChatResponse:
@@ -207,14 +226,15 @@ def _parted(context: tuple[Message, ...], reply: ChatResponse) -> tuple[tuple[Me
 
 async def _kept(long_values: LongValues, record: ToolCallRecord) -> ToolCallRecord:
     """A call whose result and arguments can be read in full, where the flow shows only how they begin."""
-    variable, arguments = record.variable, record.arguments_variable
-    result = record.result
+    result, kept = record.result, record
     whole = isinstance(result.output, str)  # of several parts each has a variable, and the record knows one
-    if (variable is None or not whole) and len(text := result.as_message().text) > PREVIEW:
-        variable = await long_values.keep(readable(text) if result.is_json and not result.note else text)
-    if arguments is None and len(record.arguments) > PREVIEW:
-        arguments = await long_values.keep(readable(record.arguments))
-    return replace(record, variable=variable, arguments_variable=arguments)
+    with suppress(StoreFailed):  # what was done is told, even where it cannot be kept
+        if (record.variable is None or not whole) and len(text := result.as_message().text) > PREVIEW:
+            value = readable(text) if result.is_json and not result.note else text
+            kept = replace(kept, variable=await long_values.keep(value))
+        if len(record.arguments) > PREVIEW:
+            kept = replace(kept, arguments_variable=await long_values.keep(readable(record.arguments)))
+    return kept
 
 
 def _status(ending: Ending) -> ChainStatus:

@@ -24,13 +24,16 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
+from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.native import NativeDialect
-from stage3_tools.options import LONG, BeforeSend, ToolLoopOptions
+from stage3_tools.options import LONG, MOST_CHARACTERS, BeforeSend, ToolLoopOptions
 from stage3_tools.result import ToolResult
 
 if TYPE_CHECKING:
     from stage3_tools.approval import Approver
+    from stage3_tools.cache import ResultCache
     from stage3_tools.limits import RunLimits
+    from stage3_tools.long_values import LongValues
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class ToolChainOptions:
             are no JSON object come as the text they are.
         on_tool_call_complete: Called as `(result, call_id)` with each `ToolResult`, in call order.
         on_llm_response_update: Called with all there is to show so far: the model's words, streamed where `stream` is
-            given, and a line for each tool.
+            given and the dialect is the native one, and a line for each tool.
         before_send: Given the messages of each request; may return others to send instead, for this request only.
         approve: Asked about each call before anything of its round is run. Where it is None, a tool that needs
             approval is rejected: a chain does not wait.
@@ -61,10 +64,16 @@ class ToolChainOptions:
         dialect: How to talk about tools; None is a `NativeDialect`.
         max_parallel_tools: The most tools of one round that run at once.
         limits: The most the chain may use: seconds, tokens, cost.
-        variables_over: Results and arguments with more characters are shown to the model as previews.
-        variables: Where they are kept: `engine.variables`, together with `session_id`. None keeps them in memory, for
-            as long as the result of the chain is there.
+        variables_over: Results and arguments with more characters are shown to the model as previews. When the chain
+            is over, everything else that the flow shows shortened is kept, too. None keeps nothing.
+        variables: Where they are kept: `engine.variables`, together with `session_id`; or the `variables` of an
+            earlier chain's result. None keeps them in memory, for as long as the result of the chain is there.
         session_id: The session that they belong to.
+        max_parse_retries: As in `ToolLoopOptions`, like the next four.
+        cache: Keeps what read tools said.
+        classify: Says what the exceptions of tools mean.
+        error_text: What the model is told of an exception.
+        max_result_chars: The most characters of a result that the model is shown.
         on_event: Called with each `LoopEvent`.
 
     Raises:
@@ -92,8 +101,13 @@ class ToolChainOptions:
     max_parallel_tools: int = MAX_PARALLEL
     limits: "RunLimits | None" = None
     variables_over: int | None = LONG
-    variables: VariableStore | None = None
+    variables: "VariableStore | LongValues | None" = None
     session_id: str | None = None
+    max_parse_retries: int = 2
+    cache: "ResultCache | None" = None
+    classify: Classify | None = None
+    error_text: ErrorText = "message"
+    max_result_chars: int | None = MOST_CHARACTERS
     on_event: Callable[[LoopEvent], None] | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +115,14 @@ class ToolChainOptions:
             given = getattr(self, name)
             if given is not None and is_async(given):
                 raise ValueError(f"{name} is an async function, which nobody would await; give a plain one.")
-        if (self.variables is None) != (self.session_id is None):
+        if self.chat is not None and not callable(self.chat):
+            raise TypeError(f"chat is a function, such as gateway.chat, not {type(self.chat).__name__}.")
+        if isinstance(self.context_messages, str | Message | Mapping):
+            raise ValueError("context_messages is a list of messages; put the one into brackets.")
+        if self.max_rounds < 0:
+            raise ValueError(f"max_rounds is {self.max_rounds}; 0 is the least.")
+        in_store = self.variables is None or isinstance(self.variables, VariableStore)
+        if in_store and (self.variables is None) != (self.session_id is None):
             raise ValueError(
                 "variables and session_id belong together: engine.variables, and whose they are."
             )
@@ -128,6 +149,11 @@ class ToolChainOptions:
             abort=self.abort,
             limits=self.limits,
             variables_over=self.variables_over,
+            max_parse_retries=self.max_parse_retries,
+            cache=self.cache,
+            classify=self.classify,
+            error_text=self.error_text,
+            max_result_chars=self.max_result_chars,
             before_send=self.before_send,
             on_event=self.on_event,
         )
@@ -142,7 +168,8 @@ class _Told:
 
     def __init__(self, options: ToolChainOptions) -> None:
         self._options = options
-        self._plain = isinstance(options.for_loop().dialect, NativeDialect)  # its text is meant for people
+        # The text of native replies is meant for people.
+        self._plain = options.dialect is None or isinstance(options.dialect, NativeDialect)
         self._blocks: list[str] = []
         self._lines: dict[str, int] = {}  # in which block a call stands
         self._arriving = ""

@@ -8,6 +8,7 @@ stage 2's to read; a reply that is no decision is answered with feedback and nev
 knows no registry.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -36,6 +37,12 @@ _CALL = {
 _DECISIONS: Mapping[str, Any] = {
     "anyOf": [TOOL_DECISION_SCHEMA, {"type": "array", "minItems": 1, "items": _CALL}]
 }
+
+
+_NO_WORDS = re.compile(r"(?:[\s,;]|```\w*)*")
+_SEVERAL = Issue(
+    "", "There are several JSON values, and only one is read. Write all calls as one list.", "json"
+)
 
 
 @cache
@@ -93,8 +100,24 @@ def parse_tool_decisions(
     result = _read(controller, text, _compiled(several=True), finish_reason)
     if not result.success:
         return result
+    if _is_not_alone(controller, text, result):
+        return replace(result, success=False, data=None, errors=(_SEVERAL,), extraction=None)
     written = result.data if isinstance(result.data, list) else [result.data]
     return tuple(_decision(result, each) for each in written)
+
+
+def _is_not_alone(controller: OutputController, text: str, result: ParseResult) -> bool:
+    """Whether calls stand right before the JSON that was read: whoever writes one after the other means both.
+
+    With words between them the first may be a draft.
+    """
+    before = text[: result.extraction.start] if result.extraction else ""
+    if "{" not in before:
+        return False
+    other = _read(controller, before, _compiled(several=True), None)
+    if other.extraction is None or not _NO_WORDS.fullmatch(before, other.extraction.end):
+        return False
+    return isinstance(other.data, list) or other.data["tool"] is not None
 
 
 def _read(

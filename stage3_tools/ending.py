@@ -17,6 +17,9 @@ LoopStatus = Literal[
     "completed", "max_rounds", "parse_failed", "refused", "awaiting_approval", "limit", "aborted", "timeout"
 ]
 
+STOPPED = "The run was stopped before this call was run."
+"""What the model is told of a call that nobody began any more."""
+
 MOST_PAUSES = 5
 MOST_FRUITLESS = 5
 """Turns in a row in which every call was refused; without a limit they could go on for ever."""
@@ -52,7 +55,10 @@ def ending_of(turn: Turn, tally: Tally, max_parse_retries: int) -> Ending | None
             return Ending("completed", "", "The model's reply was empty, twice.") if tally.empty > 1 else None
         case Unusable(feedback=why):
             tally.unusable += 1
-            return Ending("parse_failed", None, why) if tally.unusable > max_parse_retries else None
+            if tally.unusable <= max_parse_retries:
+                return None
+            told = f"The model gave no usable reply in {tally.unusable} tries. It was told last: {why}"
+            return Ending("parse_failed", None, told)
         case Calls() if turn.waiting:
             return awaiting(turn.waiting)
         case Calls():
@@ -66,6 +72,13 @@ def ending_of(turn: Turn, tally: Tally, max_parse_retries: int) -> Ending | None
             return (
                 Ending("limit", None, "The model paused too often.") if tally.pauses > MOST_PAUSES else None
             )
+
+
+def stopped(how: Literal["aborted", "timeout"], seconds: float | None) -> Ending:
+    """The ending of a run that was stopped from outside: by its abort event, or after so many seconds."""
+    if how == "aborted":
+        return Ending("aborted", None, "The run was stopped by its abort event.")
+    return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
 
 
 def awaiting(waiting: tuple[ToolCall, ...], *, question: bool = False) -> Ending:

@@ -20,13 +20,13 @@ from stage3_tools.turn import FEEDBACK
 
 _HINT = """\
 <SYSTEM-CONTEXT>
-Values of tools are kept in variables: use `read_variable`, or $VAR_REF{{id}} as an argument.
-Executed tools:
+%sExecuted tools:
 %s
 `[Tool Execution Log]` blocks are written by the system. Never write one; call the tool.
 </SYSTEM-CONTEXT>
 ---
 """
+_VARIABLES = "Values of tools are kept in variables: use `read_variable`, or $VAR_REF{{id}} as an argument.\n"
 _HINT_TAG = re.compile(r"<(?=/?\s*system-context)", re.IGNORECASE)
 _STATUS = {
     "completed": "✓ Success",
@@ -48,7 +48,9 @@ class MessageFlowFormatter:
         Args:
             history: The calls of the chain; none gives no hint.
         """
-        return _HINT % "\n".join(_executed(history)) if history else ""
+        if not history:
+            return ""
+        return _HINT % (_VARIABLES if any(map(_kept, history)) else "", "\n".join(_executed(history)))
 
     @staticmethod
     def natural_flow(messages: Iterable[Message], history: Sequence[ToolCallRecord]) -> str:
@@ -86,7 +88,7 @@ def _log(record: ToolCallRecord) -> str:
         f"Arguments: {_short(record.arguments)}",
         f"Status: {_status(record.result)}",
         "",
-        _short(_text(record.result)),
+        _short(record.result.as_message().text),
     ]
     inside = _safe("\n".join(lines).rstrip())
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
@@ -119,10 +121,6 @@ def _kept(record: ToolCallRecord) -> str:
 
 def _name(record: ToolCallRecord) -> str:
     return " ".join(record.name.split())[:PREVIEW].replace("`", "'")
-
-
-def _text(result: ToolResult) -> str:
-    return result.as_message().text
 
 
 def _short(text: str) -> str:

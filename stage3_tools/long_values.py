@@ -11,18 +11,20 @@ session's journal, so they outlive the process. Knows no loop; a run makes one w
 """
 
 import json
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
-from stage0_gateway import Message, TextPart, ToolCall
-from stage1_context import Transcript, VariableNotFound, VariableStore
+from stage0_gateway import JsonPart, Message, TextPart, ToolCall
+from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFound, VariableStore
 from stage2_output import OutputError, Repair, extract_json
 from stage3_tools.errors import ToolError
+from stage3_tools.execution import REFERENCE
 from stage3_tools.options import PREVIEW
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import ExtendedRegistry
-from stage3_tools.result import ToolResult, is_longer
+from stage3_tools.result import ToolResult, is_longer, part_text
 from stage3_tools.tool import Tool
 
 READ_VARIABLE = "read_variable"
@@ -48,7 +50,11 @@ class LongValues:
     @classmethod
     def of(cls, transcript: Transcript) -> "LongValues":
         """Those of a conversation, kept in its own journal."""
-        return cls(VariableStore(transcript.store), transcript.session_id)
+        store, session_id = transcript.store, transcript.session_id
+        mark = ""
+        if isinstance(store, MemoryStore) and not session_id:
+            mark = mark_of(store.history(session_id))
+        return cls(VariableStore(store, mark=mark), session_id)
 
     def with_reader(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools and the one that reads variables, unless one of them has its name."""
@@ -65,7 +71,7 @@ class LongValues:
 
         Args:
             result: The result; what was read from a variable stays as it is.
-            longer_than: Texts with more characters than this are kept.
+            longer_than: What has more characters than this together is kept.
         """
         if result.name == READ_VARIABLE or not is_longer(result.output, longer_than):
             return result, None
@@ -74,31 +80,37 @@ class LongValues:
             return replace(result, output=_preview(result.output, id)), id
         output, ids = list(result.output), list[str]()
         for place, part in enumerate(output):
-            if isinstance(part, TextPart) and len(part.text) > longer_than:
-                ids.append(await self.keep(part.text))
-                output[place] = TextPart(_preview(part.text, ids[-1]))
-        return replace(result, output=tuple(output)), ids[0]
+            if len(text := part_text(part)) > PREVIEW:
+                ids.append(await self.keep(part.value if isinstance(part, JsonPart) else text))
+                output[place] = TextPart(_preview(text, ids[-1]))
+        return replace(result, output=tuple(output)), ids[0] if ids else None
 
-    async def with_references(self, message: Message, longer_than: int) -> Message:
-        """A message with calls whose long arguments are kept, and referred to instead."""
-        calls = [await self._short(call, longer_than) for call in message.tool_calls]
-        if calls == [*message.tool_calls]:
-            return message
-        return replace(message, tool_calls=tuple(calls), raw_text=None)  # what was written is as long
+    async def with_references(self, message: Message, longer_than: int) -> tuple[Message, dict[str, str]]:
+        """A message with calls whose long arguments are kept, and referred to instead.
 
-    async def _short(self, call: ToolCall, longer_than: int) -> ToolCall:
+        Returns:
+            The message; and for each call of which something was kept the id of its first variable.
+        """
+        ids: dict[str, str] = {}
+        calls = [await self._short(call, longer_than, ids) for call in message.tool_calls]
+        if not ids:
+            return message, ids
+        return replace(message, tool_calls=tuple(calls), raw_text=None), ids  # what was written is as long
+
+    async def _short(self, call: ToolCall, longer_than: int, ids: dict[str, str]) -> ToolCall:
         found = _object_in(call.arguments) if len(call.arguments) > longer_than else None
         if found is None:
             return call
-        arguments, kept = found[0], False
+        arguments, _ = found
         for name, value in arguments.items():
-            if len(value if isinstance(value, str) else _as_json(value)) > longer_than:
-                # As the tool gets it, for inside of what is kept nobody expands references any more. One that leads
-                # nowhere stays as it is: the model is told when the call is looked at.
-                with suppress(VariableNotFound, ValueError):
-                    value = await self._variables.expand(self._session_id, value)
-                    arguments[name], kept = VariableStore.reference(await self.keep(value)), True
-        return replace(call, arguments=_as_json(arguments)) if kept else call
+            text = value if isinstance(value, str) else _as_json(value)
+            if (
+                len(text) > longer_than and REFERENCE not in text
+            ):  # inside of what is kept it would lead nowhere
+                id = await self.keep(value)
+                arguments[name] = VariableStore.reference(id)
+                ids.setdefault(call.id, id)
+        return replace(call, arguments=_as_json(arguments)) if call.id in ids else call
 
     async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
         """The text of a call's arguments with values instead of references, and what had to be mended to read it.
@@ -114,6 +126,21 @@ class LongValues:
             return _as_json(await self._variables.expand(self._session_id, value)), repairs
         except (VariableNotFound, ValueError) as error:
             raise ToolError("validation", str(error)) from None
+        except StoreFailed as error:
+            raise ToolError("execution", f"The variables cannot be read: {error}") from error
+
+
+def mark_of(messages: Iterable[Message]) -> str:
+    """A mark for the variables of a conversation that belongs to no session.
+
+    Such a conversation may go on as the beginning of another one: then references in it must not lead to what that
+    one keeps. The same conversation has the same mark.
+    """
+    said = sha256()
+    for message in messages:
+        for text in (message.text, *(call.arguments for call in message.tool_calls)):
+            said.update(text.encode(errors="replace") + b"\0")
+    return said.hexdigest()[:6]
 
 
 def reader_of(variables: VariableStore, session_id: str) -> Tool:

@@ -9,22 +9,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from stage0_gateway import Message, as_message
 from stage1_context import SessionConflict, Transcript
 from stage3_tools.batch import obey
-from stage3_tools.ending import Course, Ending
+from stage3_tools.ending import Course, Ending, stopped
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
 from stage3_tools.run import Run
 from stage3_tools.turn import OpenTurn, begin_turn
 
 _TRIES = 3
 """How often to look again where somebody else writes at the same time."""
 
-_running: ContextVar[frozenset[int]] = ContextVar("running", default=frozenset())
-"""Which transcripts the code that is running here is part of a run on."""
+_running: ContextVar[frozenset[object]] = ContextVar("running", default=frozenset())
+"""The runs that the code which is running here is part of."""
+
+_holders: WeakKeyDictionary[Transcript, object] = WeakKeyDictionary()
+"""Whose run holds a conversation, or held it last."""
 
 
 async def run_tool_loop(
@@ -58,6 +62,8 @@ async def run_tool_loop(
         Exception: What a listener, an approver, `before_send` or `classify` raises; every call has its result then,
             too.
     """
+    check_kind("deps", deps, ToolLoopDeps, "It holds gateway.chat, an engine, a controller and a registry.")
+    check_kind("options", options or ToolLoopOptions(), ToolLoopOptions)
     started = time.perf_counter()
     question = _question(user_message, resume)
     transcript = deps.context_engine.transcript(session_id)
@@ -67,6 +73,39 @@ async def run_tool_loop(
     run.over = True
     run.tell(LoopEnded, status=ending.status, reply=ending.reply)
     return result_of(run, ending, time.perf_counter() - started)
+
+
+async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[OpenTurn | Ending]:
+    """Turn after turn, until the run is over.
+
+    Args:
+        run: The run; its question stands in the history.
+        first: A turn whose request was made elsewhere.
+
+    Yields:
+        Each turn when the model has replied, before any tool of it is run; whoever gets it may finish it, and if
+        nobody does it is finished here when the next one is asked for. At last the ending.
+
+    Raises:
+        GatewayError: The model could not be asked. The history is sound.
+        Exception: What a listener or an approver raises; every call has its result then, too.
+    """
+    course, turn, ending = Course(run), first, None
+    while ending is None:
+        turn = turn or await begin_turn(run, course.registry)
+        yield turn
+        ending, turn = course.after(await turn.finish(course.refusal)), None
+        if run.between is not None and await run.between() and ending is not None and not course.exhausted:
+            ending, course = None, Course(run)
+    yield ending
+
+
+async def until_over(run: Run, first: OpenTurn | None = None) -> Ending:
+    """All turns of a run; see `run_turns`."""
+    async for step in run_turns(run, first):
+        last = step
+    assert isinstance(last, Ending)  # it comes last
+    return last
 
 
 def result_of(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
@@ -107,51 +146,13 @@ async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
         return Ending("aborted", None, "The abort event was set before the run began; nothing was asked.")
     from stage3_tools.stopping import unless_stopped  # most runs are not watched
 
-    match await unless_stopped(body(), abort, seconds):
-        case "aborted":
-            return Ending("aborted", None, "The run was stopped by its abort event.")
-        case "timeout":
-            return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
-        case ending:
-            return ending
-
-
-async def until_over(run: Run, first: OpenTurn | None = None) -> Ending:
-    """All turns of a run; see `run_turns`."""
-    async for step in run_turns(run, first):
-        last = step
-    assert isinstance(last, Ending)  # it comes last
-    return last
+    ended = await unless_stopped(body(), abort, seconds)
+    return ended if isinstance(ended, Ending) else stopped(ended, seconds)
 
 
 async def _started(run: Run, session_id: str, resume: bool) -> Ending:
     async with alone(run.transcript, session_id):
         return await _begin(run, resume) or await until_over(run)
-
-
-async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[OpenTurn | Ending]:
-    """Turn after turn, until the run is over.
-
-    Args:
-        run: The run; its question stands in the history.
-        first: A turn whose request was made elsewhere.
-
-    Yields:
-        Each turn when the model has replied, before any tool of it is run; whoever gets it may finish it, and if
-        nobody does it is finished here when the next one is asked for. At last the ending.
-
-    Raises:
-        GatewayError: The model could not be asked. The history is sound.
-        Exception: What a listener or an approver raises; every call has its result then, too.
-    """
-    course, turn, ending = Course(run), first, None
-    while ending is None:
-        turn = turn or await begin_turn(run, course.registry)
-        yield turn
-        ending, turn = course.after(await turn.finish(course.refusal)), None
-        if run.between is not None and await run.between() and ending is not None and not course.exhausted:
-            ending, course = None, Course(run)
-    yield ending
 
 
 async def _begin(run: Run, resume: bool) -> Ending | None:
@@ -189,10 +190,11 @@ async def alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
         RuntimeError: Whoever asks is part of a run on it, which would wait for ever.
     """
     outer = _running.get()
-    if id(transcript) in outer and transcript.busy:
-        raise RuntimeError(f"The session {session_id!r} is running already, and waits for whoever asks here.")
+    if transcript.busy and _holders.get(transcript) in outer:
+        raise RuntimeError(f"{session_id!r} is running already, and waits for whoever asks here.")
     async with transcript.lock:
-        _running.set(outer | {id(transcript)})
+        me = _holders[transcript] = object()
+        _running.set(outer | {me})
         try:
             yield
         finally:

@@ -42,6 +42,16 @@ BeforeSend = Callable[[Sequence[Message]], Sent | Awaitable[Sent]]
 """Sees the messages of a request before they are sent; returns others to send instead, or None."""
 
 
+def check_kind(name: str, given: object, kind: type, hint: str = "") -> None:
+    """Say at once that something was given in the place of something else.
+
+    Raises:
+        TypeError: It is not of this kind.
+    """
+    if not isinstance(given, kind):
+        raise TypeError(f"{name} is a {kind.__name__}, not {type(given).__name__}. {hint}".rstrip())
+
+
 @dataclass(frozen=True, slots=True)
 class Consent:
     """The tools of a session whose calls, and whose results, nobody is asked about any more, by name.
@@ -68,6 +78,9 @@ class ToolLoopDeps:
         tool_registry: The tools.
         stream: Sends messages and returns the reply while it arrives; `Gateway.stream`. Where it is given it is used
             instead of `chat`, and the event `reply_stream` has each reply to listen to.
+
+    Raises:
+        TypeError: One of them is something else.
     """
 
     chat: Callable[..., Awaitable[ChatResponse]]
@@ -75,6 +88,13 @@ class ToolLoopDeps:
     output_controller: OutputController
     tool_registry: ToolRegistry
     stream: Callable[..., MessageStream] | None = None
+
+    def __post_init__(self) -> None:
+        if self.chat is not None and not callable(self.chat):
+            raise TypeError(f"chat is a function, such as gateway.chat, not {type(self.chat).__name__}.")
+        check_kind("context_engine", self.context_engine, ContextEngine)
+        check_kind("output_controller", self.output_controller, OutputController)
+        check_kind("tool_registry", self.tool_registry, ToolRegistry)
 
     @cached_property
     def prompt_dialect(self) -> PromptDialect:
@@ -116,6 +136,7 @@ class ToolLoopOptions:
 
     Raises:
         ValueError: A number makes no sense, or `on_event` is async.
+        TypeError: The dialect is none.
     """
 
     max_tool_rounds: int | None = 10
@@ -143,5 +164,11 @@ class ToolLoopOptions:
             value = getattr(self, name)
             if value is not None and value < lowest:
                 raise ValueError(f"{name} is {value}; {lowest} is the least.")
+        if isinstance(self.dialect, str | type) or not (
+            self.dialect is None or hasattr(self.dialect, "read")
+        ):
+            raise TypeError(
+                f"dialect is PromptDialect(), NativeDialect() or one of your own, not {self.dialect!r:.80}."
+            )
         if self.on_event is not None and is_async(self.on_event):
             raise ValueError("on_event is an async function, which nobody would await; give a plain one.")

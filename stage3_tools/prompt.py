@@ -93,17 +93,19 @@ class PromptDialect:
     def read(self, response: ChatResponse) -> Reading:
         """The decision in the reply's text, or several calls, or feedback."""
         text, why = response.content, response.finish_reason
-        if response.tool_calls and not text.strip():
-            return Unusable(Message.assistant(""), _NATIVE)
         decisions = self._decisions(text, why)
         if isinstance(decisions, ParseResult):
-            said = cut_off(response, "one JSON object") if why == "length" else feedback(decisions)
-            return Unusable(Message.assistant(text, raw_text=text), said)
+            return Unusable(Message.assistant(text, raw_text=text), self._feedback(response, decisions))
         first = decisions[0]
         if first.tool is None:
             return FinalReply(Message.assistant(first.reply or "", raw_text=text), first.repairs)
         said = "\n".join(each.reply for each in decisions if each.reply)
         return Calls(Message.assistant(said, map(_call, decisions), raw_text=text), first.repairs)
+
+    def _feedback(self, response: ChatResponse, wrong: ParseResult) -> str:
+        if response.finish_reason == "length":
+            return cut_off(response, "one JSON object")
+        return _NATIVE if response.tool_calls else feedback(wrong)
 
     def _decisions(self, text: str, why: str) -> Sequence[ToolDecision] | ParseResult:
         if self._multiple:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from stage0_gateway import Message, Part, TextPart, Usage
+from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
 
@@ -99,7 +99,7 @@ class ToolCallRecord:
         ended: When it had its result.
         message: The message of the history that answers the call.
         variable: The id of the variable that holds the result, where it was too long to be shown whole.
-        arguments_variable: The same for the arguments.
+        arguments_variable: The same for its arguments, or for the first of them that was too long.
         usage: The tokens of the reply that asked for it, and for the other calls of its round.
     """
 
@@ -123,18 +123,25 @@ class ToolCallRecord:
 
 
 def is_longer(output: Output, characters: int) -> bool:
-    """Whether an output has a text with more characters than this."""
+    """Whether an output has more characters of text and JSON than this."""
     if isinstance(output, str):
         return len(output) > characters
-    return any(isinstance(part, TextPart) and len(part.text) > characters for part in output)
+    return sum(len(part_text(part)) for part in output) > characters
+
+
+def part_text(part: Part) -> str:
+    """The text of a part, or its JSON as text; pictures and documents have none."""
+    if isinstance(part, JsonPart):
+        return json.dumps(part.value, ensure_ascii=False, separators=(",", ":"))
+    return part.text if isinstance(part, TextPart) else ""
 
 
 def shortened(output: Output, max_chars: int) -> Output:
     """An output with no more text than this, and a note where something is left out.
 
     Args:
-        output: Text, or parts; pictures, documents and JSON parts stay whole.
-        max_chars: The most characters of all text together; the notes come on top.
+        output: Text, or parts; pictures and documents stay whole.
+        max_chars: The most characters of all text and JSON together; the notes come on top.
     """
     if isinstance(output, str):
         if len(output) <= max_chars:
@@ -143,12 +150,9 @@ def shortened(output: Output, max_chars: int) -> Output:
         return f"{output[:max_chars]}\n[{left_out}]"
     parts: list[Part] = []
     for part in output:
-        if isinstance(part, TextPart):
-            length = len(part.text)
-            parts.append(part if length <= max_chars else TextPart(str(shortened(part.text, max_chars))))
-            max_chars = max(0, max_chars - length)
-        else:
-            parts.append(part)
+        text = part_text(part)
+        parts.append(part if len(text) <= max_chars else TextPart(str(shortened(text, max_chars))))
+        max_chars = max(0, max_chars - len(text))
     return tuple(parts)
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import MessageHistory, MessageRecord, OpenCalls
-from stage3_tools.answers import answer_calls, ran_tools
+from stage3_tools.answers import answer_calls
 from stage3_tools.ending import Ending, awaiting
 from stage3_tools.errors import ToolError
 from stage3_tools.long_values import READ_VARIABLE
@@ -52,13 +52,16 @@ async def answer_open(run: Run) -> Ending | None:
         return None
     if any(call.name == READ_VARIABLE for call in opened.calls):
         run.reads_variables = True
+    run.expands = True
+    run.change(run.options)
     registry = run.tools(run.deps.tool_registry)
     known = {call.id: result for call in opened.calls if (result := _known(call, opened, registry))}
     written = {id: end.message for id, end in opened.finished.items() if end.message is not None}
     answers = await answer_calls(
         run, registry, opened.calls, seen=opened.records, known=known, written=written
     )
-    run.tool_rounds += ran_tools(answers.records)
+    run.expands = False
+    run.change(run.options)
     return awaiting(answers.waiting, question=run.question is not None) if answers.waiting else None
 
 

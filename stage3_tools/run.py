@@ -1,15 +1,16 @@
 """A run of the loop in progress: what it has used so far, and how its calls are executed.
 
-The only value in this stage that changes on the way: `turn.py` and `loop.py` carry it through the turns. Knows no
-order of things.
+The only value in this stage that changes on the way: `turn.py` and `loop.py` carry it through the turns. Does not
+know what comes next.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
-from stage1_context import Transcript
+from stage1_context import StoreFailed, Transcript
 from stage2_output import Repair
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
@@ -58,6 +59,10 @@ class Run:
     _untold: Exception | None = None
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
+    kept_arguments: dict[str, str] = field(default_factory=dict)
+    """The variable of each call that had long arguments."""
+    expands: bool = False
+    """Whether references are expanded in any case: an earlier run may have put them into the calls it stored."""
     long_values_in: "LongValues | None" = None
     """Where long results and arguments are kept, if not in the journal of the conversation."""
 
@@ -84,15 +89,19 @@ class Run:
         most = self.options.variables_over
         if most is None or not any(len(call.arguments) > most for call in message.tool_calls):
             return message
-        self.reads_variables = True
-        return await self.long_values.with_references(message, most)
+        with suppress(StoreFailed, ValueError):  # then they are shown whole
+            message, ids = await self.long_values.with_references(message, most)
+            self.kept_arguments |= ids
+            self.reads_variables = self.reads_variables or bool(ids) or None
+        return message
 
     async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message that answers a call; a long result is kept as a variable, whose id is returned, too."""
         most, variable = self.options.variables_over, None
         if most is not None and not result.is_error and is_longer(result.output, most):
-            result, variable = await self.long_values.preview(result, most)
-            self.reads_variables = True
+            with suppress(StoreFailed, ValueError):  # then its beginning is shown, and no more
+                result, variable = await self.long_values.preview(result, most)
+                self.reads_variables = True
         return result.as_message(self.options.max_result_chars), variable
 
     def change(self, options: ToolLoopOptions) -> None:
@@ -103,7 +112,7 @@ class Run:
         """Look for references in what the model is shown; returns whether these are the first ones."""
         if self.reads_variables is not None or self.options.variables_over is None:
             return False
-        self.reads_variables = any(REFERENCE in message.text for message in messages)
+        self.reads_variables = any(map(_refers, messages))
         return self.reads_variables
 
     def emit(self, event: LoopEvent) -> None:
@@ -165,7 +174,7 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                expand=None if options.variables_over is None else self._expanded,
+                expand=self._expanded if self.expands or options.variables_over is not None else None,
                 stopped=None if options.abort is None else options.abort.is_set,
                 on_progress=self._progressed,
                 on_retry=self._retried,
@@ -191,3 +200,8 @@ class Run:
             self.cost = (self.cost or 0.0) + response.cost
         self.last_content = response.content
         return response
+
+
+def _refers(message: Message) -> bool:
+    """Whether a reference stands in a message, or in the arguments of its calls."""
+    return REFERENCE in message.text or any(REFERENCE in call.arguments for call in message.tool_calls)

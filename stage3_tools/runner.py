@@ -4,13 +4,14 @@
         …                             look, push_messages, set_params, generate_tool_response, break
                                       here the tools run, then edits take effect, then the model is asked again
 
-The loop itself is `run_turns`; here is only what it takes to stop between two of its steps. Whoever leaves in the
-middle leaves a sound history: a reply is stored together with the results of its calls.
+Here is who may iterate, who waits, and who is told; the steps are `stepping.py`. Whoever leaves in the middle leaves
+a sound history: a reply with calls is stored when its tools begin, and then each call gets its result.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall
@@ -18,7 +19,7 @@ from stage3_tools.callables import is_async
 from stage3_tools.ending import Ending
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
 from stage3_tools.loop_result import ToolLoopResult
-from stage3_tools.options import ToolLoopDeps
+from stage3_tools.options import ToolLoopDeps, check_kind
 from stage3_tools.result import ToolResult
 from stage3_tools.runner_params import RunnerParams
 from stage3_tools.stepping import Item, Steps
@@ -67,12 +68,19 @@ class ToolRunner:
         on_tool_call: Callable[[ToolCall], object] | None = None,
         on_tool_result: Callable[[ToolResult], object] | None = None,
     ) -> None:
+        check_kind("deps", deps, ToolLoopDeps)
+        check_kind("params", params, RunnerParams)
         if max_iterations is not None and max_iterations < 0:
             raise ValueError(f"max_iterations is {max_iterations}; 0 is the least, None no limit.")
-        for given in (on_iteration, on_tool_call, on_tool_result):
-            if given is not None and is_async(given):
+        listeners = {
+            "on_iteration": on_iteration,
+            "on_tool_call": on_tool_call,
+            "on_tool_result": on_tool_result,
+        }
+        for name, given in listeners.items():
+            if given is not None and (not callable(given) or is_async(given)):
                 raise ValueError(
-                    "A callback is an async function, which nobody would await; give a plain one."
+                    f"{name} must be a plain function; what an async one returns nobody would await."
                 )
         self.result: ToolLoopResult | None = None
         self._deps = deps
@@ -99,7 +107,8 @@ class ToolRunner:
         """Go on with other parameters when the present turn is over.
 
         Args:
-            params: The new ones, or a function that is given the present ones and returns them.
+            params: The new ones, which without messages leave those as they are; or a function that is given the
+                present ones and returns the new ones.
 
         Raises:
             Exception: What the function raises; the parameters are then as they were.
@@ -108,7 +117,7 @@ class ToolRunner:
             RuntimeError: The run is over.
         """
         self._refuse_when_over()
-        change = params if callable(params) else lambda now: params
+        change = params if callable(params) else partial(_with_its_messages, params)
         self._steps.edits.change(lambda now: self._possible(change(now)))
 
     def push_messages(self, *messages: Message | Mapping[str, Any]) -> None:
@@ -137,17 +146,19 @@ class ToolRunner:
     # ---- iterating ---------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncGenerator[Item, None]:
-        if not self._may_be_iterated():
+        if not self._taken():
             raise RuntimeError("This runner was iterated already, and can be only once. Make another runner.")
+        return self._iterate(self._iteration)
+
+    def _taken(self) -> bool:
+        """Take the one iteration; there is another where the model failed, be it while its stream was read."""
+        if self._consumed and not self._steps.drop_failed():
+            return False
         self._consumed = True
         if self._iteration.begun:
             self._iteration = _Iteration()
         self._iteration.begun = True
-        return self._iterate(self._iteration)
-
-    def _may_be_iterated(self) -> bool:
-        """Not twice; but again where the model failed, be it while its stream was read."""
-        return not self._consumed or self._steps.drop_failed()
+        return True
 
     async def _iterate(self, this: _Iteration) -> AsyncGenerator[Item, None]:
         try:
@@ -158,7 +169,10 @@ class ToolRunner:
             self.result = self._steps.result(item)
             self._steps.end(item)
         except GeneratorExit:
-            this.failure = RuntimeError("The iteration was left before the run was over.")
+            this.failure = RuntimeError(
+                "The iteration was left before the run was over. Another runner goes on: with `params.messages`, or "
+                "in the session."
+            )
             raise
         except asyncio.CancelledError:
             this.failure, self._consumed = RuntimeError("The iteration was cancelled."), False
@@ -183,9 +197,8 @@ class ToolRunner:
             GatewayError: The model could not be asked.
             RuntimeError: Nothing ran, because `max_iterations` is 0, or the iteration was left in the middle.
         """
-        if self._may_be_iterated():
-            self._consumed = False
-            async for _ in self:
+        if self._taken():
+            async for _ in self._iterate(self._iteration):
                 pass
         return await self.done()
 
@@ -246,3 +259,10 @@ class ToolRunner:
         if isinstance(params, RunnerParams) and params.stream and self._deps.stream is None:
             raise ValueError("Streaming needs a way to do it: ToolLoopDeps(…, stream=gateway.stream).")
         return params
+
+
+def _with_its_messages(given: RunnerParams, now: RunnerParams) -> RunnerParams:
+    """Parameters that say nothing of messages, or of the session, leave them alone."""
+    if not isinstance(given, RunnerParams) or given.messages:
+        return given
+    return replace(given, messages=now.messages, session_id=given.session_id or now.session_id)

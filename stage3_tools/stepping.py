@@ -13,7 +13,7 @@ from dataclasses import replace
 from stage0_gateway import ChatResponse, Message, MessageStream, StreamEvent, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
-from stage3_tools.ending import Ending
+from stage3_tools.ending import STOPPED, Ending, stopped
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
@@ -26,12 +26,6 @@ from stage3_tools.turn import OpenTurn
 
 Item = ChatResponse | MessageStream
 """What a step leads to: a reply, whole or while it arrives."""
-
-_STOPPED: dict[Stop, Ending] = {
-    "aborted": Ending("aborted", None, "The run was stopped by its abort event."),
-    "timeout": Ending("timeout", None, "The run took longer than its limit of time."),
-}
-_NOT_RUN = "The run was stopped before this call was run."
 
 
 class Steps:
@@ -66,7 +60,7 @@ class Steps:
         self._run = Run(deps, transcript, watched(params), max_turns=max_iterations, between=self._edit)
         self._streams = params.stream
         self._watched, self._replied = watched, replied
-        self._name = session_id or "of these messages"
+        self._name = session_id or "The conversation of this runner"
         self._turns: AsyncIterator[OpenTurn | Ending] | None = None
         self._turn: OpenTurn | None = None
         self._responded: tuple[Message, ...] | None = None
@@ -108,7 +102,11 @@ class Steps:
             elif self._given:
                 self._turns = None  # its turn was not over: it goes on where it was
             raise
-        return _STOPPED[item] if isinstance(item, str) else item
+        return self._ended(item) if isinstance(item, str) else item
+
+    def _ended(self, how: Stop) -> Ending:
+        limits = self._run.options.limits
+        return stopped(how, limits.seconds if limits else None)
 
     @property
     def _left(self) -> float | None:
@@ -211,10 +209,10 @@ class Steps:
                 whole = any(event.name == "final_message" for event in self._stream_ends)
                 if self._told or whole:
                     self._tell(await self._turn.understood())
-                    waiting = (await self._turn.finish(_NOT_RUN)).waiting
+                    waiting = (await self._turn.finish(STOPPED)).waiting
                 elif self._turn.stream is not None:
                     await self._turn.stream.aclose()
-        return replace(_STOPPED[how], waiting=waiting)
+        return replace(self._ended(how), waiting=waiting)
 
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
@@ -232,7 +230,7 @@ class Steps:
         await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
         records = [] if self._begun else self._run.records
         if turn is not None and (turn is not self._turn or self._told):  # else its stream was cut off
-            records = [*(await turn.finish(_NOT_RUN)).records]
+            records = [*(await turn.finish(STOPPED)).records]
         return tuple(each.message for each in records if each.message is not None)
 
     async def _answer(self, turn: OpenTurn | None) -> None:

@@ -67,16 +67,24 @@ class OpenTurn:
         run: The run it belongs to.
         registry: The tools of this turn.
         reply: The model's reply, or the stream it arrives in.
+        reading: What it means, where that is known; None reads it in the dialect of the run.
 
     Attributes:
         stream: The stream, or None where the reply came whole.
     """
 
-    def __init__(self, run: Run, registry: ToolRegistry, reply: ChatResponse | MessageStream) -> None:
+    def __init__(
+        self,
+        run: Run,
+        registry: ToolRegistry,
+        reply: ChatResponse | MessageStream,
+        reading: Calls | None = None,
+    ) -> None:
         self.stream = reply if isinstance(reply, MessageStream) else None
         self._response = None if isinstance(reply, MessageStream) else reply
         self._run = run
         self._registry = registry
+        self._known = reading
         self._reading: Reading | Stopped | None = None
         self._turn: Turn | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -96,7 +104,7 @@ class OpenTurn:
     async def reading(self) -> Reading | Stopped:
         """What the reply means; its calls have the ids that they will have in the history."""
         if self._reading is None:
-            reading = _read(self._run, await self.response(), self._registry)
+            reading = self._known or _read(self._run, await self.response(), self._registry)
             if isinstance(reading, Calls):
                 reading = Calls(await _with_ids(self._run, reading.message), reading.repairs)
             self._reading = reading
@@ -129,23 +137,20 @@ class OpenTurn:
 
     async def _finish(self, response: ChatResponse, reading: Reading | Stopped, refusal: str) -> Turn:
         run, before = self._run, len(self._run.records)
+        answers, told = Answers(), None
         if isinstance(reading, Calls):
             message = await run.storable(reading.message)
             seen = await run.transcript.append(message, seen=run.seen)
             try:
                 answers = await self._answer(response, reading, seen, refusal)
-            except BaseException:
-                self._turn = Turn(response, reading, tuple(run.records[before:]))
-                raise
-            turn = self._turn = Turn(response, reading, answers.records, answers.waiting)
+            finally:
+                turn = Turn(response, reading, tuple(run.records[before:]), answers.waiting)
+                self._turn = turn
         else:
             told = await _enter(run, response.content, reading)
-            turn = self._turn = Turn(
-                response, reading
-            )  # it is in the history now, whatever a listener raises
-            if told is not None:
-                run.emit(told)
-        run.tool_rounds += turn.ran_tools
+            turn = self._turn = Turn(response, reading)  # written, whatever a listener raises
+        if told is not None:
+            run.emit(told)
         run.tell(TurnEnded, usage=response.usage)
         return turn
 

@@ -28,7 +28,7 @@ from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.anthropic_reply import NAME as NAME
 from stage0_gateway.wire.anthropic_reply import AnthropicReader
-from stage0_gateway.wire.names import sent_name
+from stage0_gateway.wire.names import sent_id, sent_name
 from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, place_of
 from stage0_gateway.wire.reading import read_whole
 from stage0_gateway.wire.refusal import refused
@@ -161,13 +161,13 @@ def _source(data: str | None, media_type: str, url: str | None) -> dict[str, Any
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    block = {"type": "tool_use", "id": call.id, "name": sent_name(call.name)}
+    block = {"type": "tool_use", "id": sent_id(call.id), "name": sent_name(call.name)}
     return laid_over({**block, "input": arguments_object(call)}, own_data(call, NAME))
 
 
 def _result(message: Message) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _blocks(message)
-    block = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
+    block = {"type": "tool_result", "tool_use_id": sent_id(message.tool_call_id or ""), "content": content}
     return {**block, "is_error": True} if message.is_error else block
 
 

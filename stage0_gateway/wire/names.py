@@ -12,6 +12,7 @@ from hashlib import sha256
 from stage0_gateway.request import ToolSpec
 
 _ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -21,6 +22,14 @@ def sent_name(name: str) -> str:
         return name
     mark = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{_first_letter(_OTHER.sub('_', name))[:55]}_{mark}"
+
+
+def sent_id(call_id: str) -> str:
+    """The id under which a call is sent where only some letters are taken; servers make ids of all sorts."""
+    if _ID.fullmatch(call_id):
+        return call_id
+    mark = sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{_OTHER.sub('_', call_id)}_{mark}"
 
 
 def own_names(tools: Iterable[ToolSpec]) -> Mapping[str, str]:

@@ -525,3 +525,15 @@ async def test_a_page_that_begins_between_a_call_and_its_result_costs_no_more_th
     assert sum(map(len, store.handed_out)) <= 32 + 64
     assert len(tail.rest) >= 32 + 64 - 3
     assert tail.rest[0].message.role != "tool"
+
+
+async def test_what_people_say_behind_calls_or_between_them_and_their_results_hides_no_call():
+    store = MemoryStore({"s": [said(0), calls("a", "b"), said(1), result("a"), said(2)]})
+    tail = Tail(store, "s", Letters())
+    await tail.read_on()
+    newest = [each.message.role for each in await tail.newest_exchange()]
+    assert newest[-2:] == ["tool", "user"]
+    store = MemoryStore({"s": [said(0), calls("a"), said(1), said(2)]})
+    tail = Tail(store, "s", Letters())
+    await tail.read_on()
+    assert [each.message.role for each in await tail.newest_exchange()] == ["assistant", "user", "user"]

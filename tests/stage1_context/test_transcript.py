@@ -311,8 +311,7 @@ async def test_calls_that_a_killed_program_left_open_get_a_result_that_says_so(a
         [HI],
         [HI, HELLO],
         [CALLS, RESULT, Message.tool("x", "b")],
-        [CALLS, HI],
-        [CALLS, RESULT, HI],
+        [CALLS, RESULT, Message.tool("x", "b"), HI],
     ],
 )
 async def test_where_the_newest_exchange_lacks_no_result_nothing_is_written(messages):

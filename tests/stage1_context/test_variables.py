@@ -262,3 +262,27 @@ async def test_variables_between_messages_change_nothing_of_the_history_and_the_
         assert await engine.messages_for_request("s") == await plain.messages_for_request("s")
         assert (await engine.history("s")).messages == (await plain.history("s")).messages
         assert len((await engine.explain("s")).messages) == 61
+
+
+async def test_a_variable_of_another_store_is_not_taken_for_one_of_this():
+    one, other = VariableStore(mark="a1"), VariableStore(mark="b2")
+    id = await one.put("s", "one")
+    assert await other.put("s", "other") == "var_b2_1"
+    assert (id, await one.get("s", id)) == ("var_a1_1", "one")
+    for store in (other, VariableStore()):
+        with pytest.raises(VariableNotFound, match="There is no variable 'var_a1_1'"):
+            await store.get("s", id)
+
+
+async def test_references_do_not_make_arguments_as_large_as_they_like():
+    store = VariableStore()
+    reference = store.reference(await store.put("s", "x" * 1_000_000))
+    assert len((await store.expand("s", [reference] * 10))[0]) == 1_000_000
+    with pytest.raises(ValueError, match="11,000,000 characters; 10,000,000 are the most"):
+        await store.expand("s", {"text": reference * 11})
+
+
+async def test_a_session_that_is_not_there_is_noticed_before_anything_is_put(tmp_path):
+    with pytest.raises(SessionNotFound):
+        await VariableStore(MemoryStore()).check("s")
+    await VariableStore().check("s")

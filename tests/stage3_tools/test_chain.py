@@ -529,3 +529,54 @@ async def test_arguments_that_are_no_json_are_kept_as_text(chain, recorder, kept
     (record,) = result.tool_call_history
     assert (record.result.error.kind, record.arguments) == ("validation", text)
     assert record.arguments_variable is not None
+
+
+# ---- what others stumbled over ----------------------------------------------------------------------------
+
+
+async def test_calls_are_run_in_whatever_dialect_the_chain_goes_on(chain, recorder):
+    noted = recorder()
+    result = await chain(
+        asks(("f", {"x": 1}), text="Let me look."),
+        noted.tool,
+        replies=[decision("f", x=2), decision(reply="done")],
+        dialect=PromptDialect(),
+    )
+    assert (result.status, result.reply, noted.seen) == ("completed", "done", [{"x": 1}, {"x": 2}])
+
+
+async def test_a_reference_from_an_earlier_chain_leads_to_what_it_meant_or_nowhere(chain, recorder):
+    looks = recorder("look", returns="A" * 300)
+    first = await chain(asks(("look", {})), looks.tool)
+    old = first.tool_call_history[0].variable
+    saves = recorder("save")
+    more = {"context_messages": [first.as_message()], "replies": ["done"]}
+    second = await chain(asks(("save", {"text": f"$VAR_REF{{{{{old}}}}}"})), saves.tool, **more)
+    assert (saves.seen, statuses(second)) == ([], ["error"])
+    third = await chain(
+        asks(("save", {"text": f"$VAR_REF{{{{{old}}}}}"})), saves.tool, variables=first.variables, **more
+    )
+    assert (saves.seen, statuses(third)) == ([{"text": "A" * 300}], ["completed"])
+
+
+async def test_a_system_prompt_that_the_context_has_is_not_said_twice(chain, recorder):
+    context = [Message.system("Be brief."), Message.user("Go.")]
+    await chain(asks(("f", {})), recorder().tool, system_prompt="Be brief.", context_messages=context)
+    assert [each.role for each in chain.requests[0].messages].count("system") == 1
+    await chain(asks(("f", {})), recorder().tool, system_prompt="Be kind.", context_messages=context[1:])
+    assert chain.requests[0].messages[0] == Message.system("Be kind.")
+
+
+async def test_nothing_is_kept_where_nothing_is_to_be_kept(chain, recorder):
+    result = await chain(asks(("f", {})), recorder(returns="x" * 300).tool, variables_over=None)
+    assert [each.variable for each in result.tool_call_history] == [None]
+    assert "read_variable" not in result.tool_chain_content
+
+
+async def test_what_the_loop_may_be_told_of_exceptions_a_chain_may_be_told_as_well(chain):
+    def fail(arguments):
+        raise ConnectionError("db-7.internal refused")
+
+    tool = Tool("f", "", None, fail)
+    result = await chain(asks(("f", {})), tool, error_text="type")
+    assert "db-7" not in result.tool_call_history[0].result.output

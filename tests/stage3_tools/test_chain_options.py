@@ -182,7 +182,8 @@ async def test_events_are_those_of_a_run_from_its_first_reply_on(chain, recorder
     assert (events[-1].status, events[-1].reply) == (result.status, "done")
     events.clear()
     await chain(asks(("f", {})), recorder().tool, replies=[500], on_event=events.append)
-    assert [event.name for event in events][-1] == "turn_start"
+    assert [event.name for event in events][-2:] == ["turn_start", "loop_end"]
+    assert (events[-1].status, events[-1].reply) == ("error", None)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ async def later(*told):
         ({"session_id": "s"}, "variables and session_id belong together"),
         ({"variables": ContextEngine().variables}, "variables and session_id belong together"),
         ({"check_tool_results": True}, "check_tool_results needs somebody to ask"),
-        ({"max_rounds": -1}, "max_tool_rounds is -1; 0 is the least"),
+        ({"max_rounds": -1}, "max_rounds is -1; 0 is the least"),
         ({"max_parallel_tools": 0}, "max_parallel_tools is 0; 1 is the least"),
         ({"variables_over": 199}, "variables_over is 199; 200 is the least"),
     ],

@@ -149,3 +149,12 @@ def test_what_was_mended_in_a_list_is_told_with_each_of_its_decisions():
 
 def test_a_list_is_no_decision_where_only_one_is_asked_for():
     assert not parse_tool_decision(READ, TWO).success
+
+
+@pytest.mark.parametrize("between", ["\n", " ", ", ", "\n```\n```json\n"])
+def test_calls_one_behind_the_other_are_no_list_and_none_of_them_is_dropped_unseen(between):
+    fence = ("```json\n", "\n```") if "`" in between else ("", "")
+    read = parse_tool_decisions(READ, f'{fence[0]}{{"tool": "f"}}{between}{{"tool": "g"}}{fence[1]}')
+    assert [issue.message for issue in read.errors] == [
+        "There are several JSON values, and only one is read. Write all calls as one list."
+    ]

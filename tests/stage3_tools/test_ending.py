@@ -7,6 +7,7 @@ from stage3_tools.ending import MOST_FRUITLESS, MOST_PAUSES, Ending, Tally, awai
 from stage3_tools.turn import Stopped
 
 CALL = ToolCall("c1", "send")
+TOLD = "The model gave no usable reply in {} tries. It was told last: No JSON."
 
 
 def turn(reading, **rest):
@@ -32,7 +33,7 @@ def test_an_empty_reply_is_one_the_second_time():
 @pytest.mark.parametrize("retries", [0, 2])
 def test_a_reply_that_cannot_be_used_is_one_when_the_retries_are_used_up(retries):
     found = endings(Unusable(Message.assistant("x"), "No JSON."), retries + 1, retries)
-    assert found == [None] * retries + [Ending("parse_failed", None, "No JSON.")]
+    assert found == [None] * retries + [Ending("parse_failed", None, TOLD.format(retries + 1))]
 
 
 def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
@@ -41,7 +42,7 @@ def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
         ending_of(each, tally, 1)
         for each in (unusable, turn(Calls(Message.assistant(""))), unusable, unusable)
     ]
-    assert found == [None, None, None, Ending("parse_failed", None, "No JSON.")]
+    assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
 
 
 def test_calls_are_none_but_refused_ones_are_counted():

@@ -188,7 +188,7 @@ async def test_what_has_no_long_argument_is_stored_as_it_was_written(run, record
     message = Message.assistant("", [ToolCall("call", "f", arguments)])
     talk, _ = await run([recorder().tool], [message])
     assert (await talk.history())[1].tool_calls[0].arguments == arguments
-    assert (await LongValues.of(Transcript.of([])).with_references(message, 4000)) is message
+    assert (await LongValues.of(Transcript.of([])).with_references(message, 4000))[0] is message
 
 
 async def test_results_and_arguments_outlive_the_process(tmp_path, recorder, dialect):

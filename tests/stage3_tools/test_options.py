@@ -5,7 +5,7 @@ import pytest
 
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
-from stage3_tools import ToolLoopDeps, ToolLoopOptions, ToolRegistry
+from stage3_tools import PromptDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry
 from stage3_tools.options import Consent
 
 
@@ -47,3 +47,30 @@ def test_an_async_listener_that_nobody_would_await_is_refused():
 
     with pytest.raises(ValueError, match="on_event is an async function"):
         ToolLoopOptions(on_event=listen)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        (0, "chat is a function, such as gateway.chat, not str"),
+        (1, "context_engine is a ContextEngine, not str"),
+        (2, "output_controller is a OutputController, not str"),
+        (3, "tool_registry is a ToolRegistry, not str"),
+    ],
+)
+def test_a_piece_in_the_wrong_place_is_named(place, told):
+    async def chat(messages, **settings):
+        return None
+
+    pieces = [chat, ContextEngine(), OutputController(), ToolRegistry()]
+    pieces[place] = "?"
+    with pytest.raises(TypeError, match=told):
+        ToolLoopDeps(*pieces)
+
+
+@pytest.mark.parametrize("dialect", [PromptDialect, "native", 1])
+def test_a_dialect_is_an_instance_of_one(dialect):
+    with pytest.raises(
+        TypeError, match=r"dialect is PromptDialect\(\), NativeDialect\(\) or one of your own"
+    ):
+        ToolLoopOptions(dialect=dialect)

@@ -270,7 +270,7 @@ def test_text_is_cut_where_it_is_too_long_and_says_so(text, most, shown):
     assert shortened(text, most) == shown
 
 
-def test_parts_share_the_limit_and_only_text_is_cut():
+def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
     parts = (
         TextPart("abc"),
         IMAGE,
@@ -283,7 +283,7 @@ def test_parts_share_the_limit_and_only_text_is_cut():
         TextPart("abc"),
         IMAGE,
         TextPart("de\n[The first 2 of 4 characters. Ask for a part of it, if the tool can give one.]"),
-        JsonPart({"long": "x" * 50}),
+        TextPart("\n[The first 0 of 61 characters. Ask for a part of it, if the tool can give one.]"),
         TextPart("\n[The first 0 of 1 characters. Ask for a part of it, if the tool can give one.]"),
         TextPart(""),
     )

@@ -115,3 +115,42 @@ async def rivals(path, seed):
 async def test_however_rivals_meet_the_history_is_sound_and_no_write_is_run_twice(tmp_path):
     for seed in range(40):
         await rivals(tmp_path / f"{seed}.db", seed)
+
+
+async def test_what_somebody_says_while_a_tool_runs_stands_behind_its_result(tmp_path):
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments):
+        begun.set()
+        await go_on.wait()
+
+    async def chat(messages, **settings):
+        roles = [each.role for each in messages]
+        return reply("", "wait") if roles == ["user"] else reply(" ".join(roles))
+
+    deps = engine_of(tmp_path / "s.db", chat, Tool("wait", "", None, wait, effect="read"))
+    await deps.context_engine.create_session("s")
+    running = asyncio.create_task(run_tool_loop(deps, "s", "Go.", OPTIONS))
+    await begun.wait()
+    await deps.context_engine.add_message("s", Message.user("Hurry."))
+    go_on.set()
+    assert (await running).reply == "user assistant tool user"
+    assert (await deps.context_engine.history("s")).check_history() == []
+    await deps.context_engine.aclose()
+
+
+async def test_what_somebody_says_while_a_call_waits_does_not_hide_it(tmp_path):
+    ran = []
+
+    async def chat(messages, **settings):
+        return reply() if any(each.role == "tool" for each in messages) else reply("", "pay")
+
+    pay = Tool("pay", "", None, lambda arguments: ran.append(1), needs_approval=True)
+    deps = engine_of(tmp_path / "s.db", chat, pay)
+    await deps.context_engine.create_session("s")
+    assert (await run_tool_loop(deps, "s", "Go.", OPTIONS)).status == "awaiting_approval"
+    await deps.context_engine.add_message("s", Message.user("Well?"))
+    consents = ToolLoopOptions(dialect=NativeDialect(), approve=lambda request: True)
+    assert (await run_tool_loop(deps, "s", None, consents, resume=True)).status == "completed"
+    assert (ran, (await deps.context_engine.history("s")).check_history()) == ([1], [])
+    await deps.context_engine.aclose()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from dataclasses import FrozenInstanceError, replace
 
@@ -26,6 +27,7 @@ from stage3_tools import (
     RunnerParams,
     Tool,
     ToolLoopDeps,
+    ToolLoopOptions,
     ToolRegistry,
     ToolRunner,
 )
@@ -960,13 +962,16 @@ async def test_a_long_result_is_a_variable_that_can_be_read(talk):
         return "word " * 2000
 
     talk.tools.append(Tool("g", "", None, long))
-    read = {"id": "var_4", "start": 9990, "length": 10}
+    await (await talk.runner(talk.calls(1, tool="g"), talk.says(), variables_over=200))
+    [shown] = [text for role, text in await talk.history() if role == "tool"]
+    [id] = re.findall(r"var_\w+", shown)  # the same in a conversation that is the same
+    read = {"id": id, "start": 9990, "length": 10}
     asked = Message.assistant("", [ToolCall("call_2", "read_variable", json.dumps(read))])
     if talk.dialect == "prompt":
         asked = json.dumps({"tool": "read_variable", "arguments": read})
     await (await talk.runner(talk.calls(1, tool="g"), asked, talk.says(), variables_over=200))
     results = [text for role, text in await talk.history() if role == "tool"]
-    assert "[10000 characters in $VAR_REF{{var_4}}" in results[0]
+    assert f"[10000 characters in $VAR_REF{{{{{id}}}}}" in results[0]
     assert results[1].startswith("word word \n[characters 9990 to 10000")
 
 
@@ -1042,3 +1047,22 @@ async def test_a_tool_that_uses_its_own_runner_is_refused_instead_of_hanging(tal
     async with asyncio.timeout(5):
         await runner
     assert (await talk.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
+
+
+async def test_parameters_without_messages_leave_the_conversation_alone(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            runner.set_params(replace(runner.params, messages=(), temperature=0.5))
+            assert (runner.params.temperature, len(runner.params.messages) > 0) == (0.5, True)
+    assert await talk.history() == [*CALLED, ("assistant", "done")]
+
+
+async def test_what_is_no_deps_and_no_params_is_refused_by_name(talk):
+    await talk.runner()
+    with pytest.raises(TypeError, match="deps is a ToolLoopDeps, not ToolRegistry"):
+        ToolRunner(talk.deps.tool_registry, RunnerParams())
+    with pytest.raises(TypeError, match="params is a RunnerParams, not ToolLoopOptions"):
+        ToolRunner(talk.deps, ToolLoopOptions())
+    with pytest.raises(ValueError, match="on_tool_call must be a plain function"):
+        ToolRunner(talk.deps, RunnerParams(), on_tool_call=3)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import ToolSpec
-from stage0_gateway.wire.names import own_names, sent_name
+from stage0_gateway.wire.names import own_names, sent_id, sent_name
 
 ACCEPTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
@@ -40,3 +40,11 @@ def test_every_name_becomes_one_that_is_accepted_and_no_two_become_one(names):
 def test_only_the_names_that_were_changed_need_to_be_found_again():
     tools = [ToolSpec("f", ""), ToolSpec("a.b", ""), ToolSpec("a b", "")]
     assert own_names(tools) == {sent_name("a.b"): "a.b", sent_name("a b"): "a b"}
+
+
+def test_an_id_that_is_not_taken_everywhere_is_sent_under_another_one_that_is_its_own():
+    assert sent_id("toolu_01-a") == "toolu_01-a"
+    one, other = sent_id("functions.look:0"), sent_id("functions.look.0")
+    assert one != other
+    assert one.startswith("functions_look_0_")
+    assert re.fullmatch("[a-zA-Z0-9_-]+", one)
