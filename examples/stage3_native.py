@@ -47,7 +47,7 @@ async def main() -> None:
     """The same question, four times: once as text, three times by tool calls."""
     for native, provider in enumerate(("openai", "openai", "anthropic", "gemini")):
         model = _Watched([CALL, "It is warm."]) if native else _Watched(TEXT)
-        options = ToolLoopOptions(dialect=NativeDialect() if native else None)
+        options = ToolLoopOptions(dialect=NativeDialect() if native else None)  # None is PromptDialect()
         print("By calls," if native else "As text,", "in the format of", provider)
         async with Gateway(f"{provider}:any", api_key="none", transport=model) as gateway:
             deps = ToolLoopDeps(gateway.chat, ContextEngine(), OutputController(), ToolRegistry(get_weather))

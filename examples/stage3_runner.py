@@ -46,7 +46,8 @@ async def main() -> None:
             if reply.tool_calls:
                 await runner.generate_tool_response()  # now; else they run when the loop goes on
                 runner.push_messages(Message.user("In one line, please."))
-        print(*(message.role for message in runner.params.said), sep=" > ")
+        said = runner.params.said  # its messages, each a `Message`
+        print(*(message.role for message in said), sep=" > ")
 
         print("Another runner, and at most two requests:")
         runner = ToolRunner(deps, params, max_iterations=2, on_tool_result=lambda told: print(told.output))
