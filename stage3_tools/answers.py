@@ -137,13 +137,11 @@ class _Book:
 
     async def wait(self, waiting: Sequence[WaitingCall]) -> Answers:
         """These calls wait for consent."""
+        stored = [each.ready.call for each in waiting]
+        records = (ApprovalPendingRecord(call.id, call.name, call.arguments) for call in stored)
+        await self._run.transcript.note(*records)
+        # Whoever is asked later should see what would be run, with the values of references in it.
         calls = tuple(replace(each.ready.call, arguments=each.ready.arguments.text) for each in waiting)
-        await self._run.transcript.note(
-            *(
-                ApprovalPendingRecord(call.id, call.name, each.ready.call.arguments)
-                for call, each in zip(calls, waiting, strict=True)
-            )
-        )
         for call in calls:
             self._run.tell(ApprovalPending, call=call)
         return Answers(waiting=calls)

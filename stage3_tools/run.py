@@ -35,18 +35,8 @@ class Run:
     options: ToolLoopOptions
     question: Message | None = None
     """What is being answered. It is sent in every turn, also where the window has moved past it."""
-    seen: int | None = None
-    """How many records the journal had when the newest request was made: whoever replied since is a rival."""
-    turns: int = 0
-    tool_rounds: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-    records: list[ToolCallRecord] = field(default_factory=list)
-    repeats: Repeats = field(default_factory=Repeats)
-    shown: tuple[Message, ...] = ()
-    last_content: str | None = None
-    asked_with: Usage | None = None
-    """What the newest reply took."""
+
+    # How it may end, and be changed on the way.
     waits: bool = True
     """Whether the run may end because a call waits for consent; else such a call is rejected."""
     max_turns: int | None = None
@@ -55,16 +45,35 @@ class Run:
     """Awaited after each turn, for edits; returns whether there is something new to answer."""
     over: bool = False
     """Whether nobody listens any more: a tool may go on that did not end when it was told to."""
-    _execution: Execution | None = None
-    _untold: Exception | None = None
+
+    # What it has done so far.
+    turns: int = 0
+    tool_rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    records: list[ToolCallRecord] = field(default_factory=list)
+    repeats: Repeats = field(default_factory=Repeats)
+
+    # Of the newest request and its reply.
+    seen: int | None = None
+    """How many records the journal had when the request was made: whoever replied since is a rival."""
+    shown: tuple[Message, ...] = ()
+    last_content: str | None = None
+    asked_with: Usage | None = None
+    """What the reply took."""
+
+    # Long results and arguments.
+    long_values_in: "LongValues | None" = None
+    """Where they are kept, if not in the journal of the conversation."""
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
     kept_arguments: dict[str, str] = field(default_factory=dict)
     """The variable of each call that had long arguments."""
     expands: bool = False
     """Whether references are expanded in any case: an earlier run may have put them into the calls it stored."""
-    long_values_in: "LongValues | None" = None
-    """Where long results and arguments are kept, if not in the journal of the conversation."""
+
+    _execution: Execution | None = None
+    _untold: Exception | None = None
 
     @property
     def dialect(self) -> Dialect:

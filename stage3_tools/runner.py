@@ -224,7 +224,7 @@ class ToolRunner:
         if this.task is not None and this.task is asyncio.current_task():
             raise RuntimeError(
                 "The run is not over, and goes on only with this iteration: whoever left it, or is in the middle "
-                "of it, would wait for ever."
+                "of it, would wait for ever. Another runner goes on: with `params.messages`, or in the session."
             )
         await self._steps.outside()
 
