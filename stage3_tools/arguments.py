@@ -97,7 +97,10 @@ def _issues(error: BaseException) -> tuple[Issue, ...]:
 
 def canonical(arguments: Any) -> str:
     """The same text for the same JSON, in whatever order its keys stand."""
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(arguments)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def _refusal(tool: Tool, message: str, issues: tuple[Any, ...]) -> ToolError:

@@ -12,7 +12,7 @@ in the middle. Knows no history and no events: `answers.py` writes down what com
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from stage0_gateway import ToolCall
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
@@ -42,6 +42,12 @@ class _Place:
     task: asyncio.Task[None] | None = None
     begun: bool = False
     ending: KeyboardInterrupt | None = None
+    ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def has_ended(self, _: object = None) -> None:
+        """Wake whoever waits; called by the task itself, because its own callback comes a turn of the loop later."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 class Batch:
@@ -126,13 +132,14 @@ class Batch:
             for place in group:
                 if place.ready is not None:
                     place.task = asyncio.create_task(self._run(place, place.ready))
+                    place.task.add_done_callback(place.has_ended)
             for place in group:
                 await note(place.result or await self._result(place))
 
     async def _result(self, place: _Place) -> ToolResult:
         assert place.task is not None  # what is not refused has been started
         assert place.ready is not None
-        await _end_of(place.task)
+        await place.ended  # to await the task itself would cancel it a second time
         if place.ending is not None:
             raise place.ending
         if not place.task.cancelled():
@@ -175,6 +182,12 @@ class Batch:
             yield group
 
     async def _run(self, place: _Place, ready: ReadyCall) -> None:
+        try:
+            await self._run_in_turn(place, ready)
+        finally:
+            place.has_ended()
+
+    async def _run_in_turn(self, place: _Place, ready: ReadyCall) -> None:
         async with self._slots:
             if self._on_start is not None:
                 await self._on_start(ready.call)
@@ -238,13 +251,6 @@ async def obey() -> None:
     """Who was cancelled while something was written to its end sees it here, before anything else begins."""
     if (task := asyncio.current_task()) and task.cancelling():
         await asyncio.sleep(0)
-
-
-async def _end_of(task: asyncio.Task[None]) -> None:
-    """Wait for a task; to await the task itself would cancel it a second time. `asyncio.wait` takes twice as long."""
-    ended = asyncio.get_running_loop().create_future()
-    task.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
-    await ended
 
 
 async def _to_their_end(tasks: Sequence[asyncio.Task[None]]) -> None:

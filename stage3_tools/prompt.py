@@ -39,6 +39,7 @@ _WITHOUT_TOOLS = """\
 No tools can be called. Answer the user now, with what you know and what the tool results say.
 Answer with exactly one JSON object and nothing else: {"tool": null, "reply": "<your answer>"}"""
 
+_AS_IT_IS = json.JSONEncoder(ensure_ascii=False)
 _RENDERED = "rendered by the prompt dialect"
 
 _NATIVE = "Do not use tool calls of your own. Write your decision as text: exactly one JSON object."
@@ -115,7 +116,7 @@ class PromptDialect:
 
 
 def _call(decision: ToolDecision) -> ToolCall:
-    return ToolCall("", decision.tool or "", json.dumps(decision.arguments, ensure_ascii=False))
+    return ToolCall("", decision.tool or "", _AS_IT_IS.encode(decision.arguments))
 
 
 def _once(message: Message, transcript: Sequence[Message]) -> Message:
