@@ -19,6 +19,9 @@ from stage1_context.window import exchange_start
 
 _LARGEST_PAGE = 4096
 
+_MOST_SAID = 100
+"""Messages of people behind which nobody looks for a reply whose calls are open."""
+
 
 class Tail:
     """The newest messages of one journal.
@@ -63,7 +66,7 @@ class Tail:
         self._page = self._first_page
         self._begin = self._end = 0  # `rest` holds what is shown of these records
         self._ids_from = 0  # the calls before this record were not looked at
-        self._outdated = False  # a landmark was read, and what it changes was not
+        self._outdated: int | None = None  # from here on messages look different, and were not read again
         self._torn_off = set[str]()  # results in `rest` whose calls stand before it
         self._known: defaultdict[int, list[Counted]] = defaultdict(list)
 
@@ -87,7 +90,7 @@ class Tail:
         if info.created != self._created:  # another journal of the same name, if there was one before
             self._forget()
             await self._open(info)
-        elif info.records > self._end or self._outdated:
+        elif info.records > self._end or self._outdated is not None:
             await self._read_new(info.records)
         if not self.rest or self._torn_off:  # nothing was read so far, or a reading was cancelled half-way
             await self.read_back()
@@ -111,10 +114,9 @@ class Tail:
         self.rest[:0] = [self._count(*each) for each in shown]
         self._ids_from = min(self._ids_from, start)
 
-    async def newest_exchange(self) -> Sequence[Counted]:
-        """The newest reply, its results, and what people have said since, be it between the two."""
-        while not (end := _said_since(self.rest)) and not self.whole:
-            await self.read_back()
+    def newest_exchange(self) -> Sequence[Counted]:
+        """The newest reply, its results, and what people have said since, be it between the two; if not too much."""
+        end = _said_since(self.rest)
         return self.rest[exchange_start(self.rest, end) :] if end else self.rest[-1:]
 
     async def take_call_id(self, wanted: str) -> str:
@@ -150,12 +152,14 @@ class Tail:
         entries = await self._store.read(self._session_id, self._end, end, kinds=SHOWN)
         self._end = end
         for index, record in entries:
-            self._outdated |= self._take(index, record)
-        if self._outdated:
-            await self._look_again()
+            since = self._take(index, record)
+            if since is not None:
+                self._outdated = since if self._outdated is None else min(since, self._outdated)
+        if self._outdated is not None:
+            await self._look_again(self._outdated)
 
-    def _take(self, index: int, record: Record) -> bool:
-        """Take in what is new; returns whether messages that were taken in before look different now."""
+    def _take(self, index: int, record: Record) -> int | None:
+        """Take in what is new; returns from which record on those taken in before look different now, if they do."""
         if isinstance(record, MessageRecord):
             counted = [self._count(*each) for each in self._shown(index, record)]
             (self.system if record.kind == "system" else self.rest).extend(counted)
@@ -166,18 +170,24 @@ class Tail:
             del self.rest[: bisect_left(self.rest, self._floor, key=lambda each: each.index)]
             self._begin = min(self._floor, self._end)
             self._torn_off = _torn_off([(each.index, each.message) for each in self.rest], set())
-        return changed
+        if not changed:
+            return None
+        if isinstance(record, RepairRecord):
+            return min([*record.hidden, *(index for index, _ in record.inserted)])
+        return 0
 
-    async def _look_again(self) -> None:
-        """Read the messages anew, because they are shown differently now; none is counted again."""
-        entries = await self._store.read(self._session_id, self._begin, self._end, kinds=TALK)
-        for each in self.rest:
+    async def _look_again(self, since: int) -> None:
+        """Read messages anew, because they are shown differently now; none is counted again."""
+        at, begin = bisect_left(self.rest, since, key=lambda each: each.index), max(since, self._begin)
+        entries = await self._store.read(self._session_id, begin, self._end, kinds=TALK)
+        for each in self.rest[at:]:
             self._known[each.index].append(each)
         shown = [each for entry in entries for each in self._shown(*entry)]
-        self.rest = [self._count(*each) for each in shown]
+        self.rest[at:] = [self._count(*each) for each in shown]
         self._known.clear()
-        self._torn_off = _torn_off(shown, set())
-        self._outdated = False
+        if self._torn_off or _torn_off(shown, set()):
+            self._torn_off = _torn_off([(each.index, each.message) for each in self.rest], set())
+        self._outdated = None
 
     def _shown(self, index: int, record: Record) -> list[tuple[int, Message]]:
         self._note_calls(record)
@@ -224,4 +234,6 @@ def _said_since(rest: Sequence[Counted]) -> int:
     end = len(rest)
     while end and rest[end - 1].message.role == "user":
         end -= 1
+        if len(rest) - end > _MOST_SAID:
+            return 0
     return end

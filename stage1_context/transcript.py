@@ -229,7 +229,7 @@ class Transcript:
         return open_calls([each.message for each in newest], [note for _, note in notes], length)
 
     async def _newest_exchange(self) -> Sequence[Counted]:
-        return await (await self._read_on(include_summary=True)).newest_exchange()
+        return (await self._read_on(include_summary=True)).newest_exchange()
 
     async def close_open_calls(self) -> None:
         """Give the calls of the newest exchange that have no result one that says they were interrupted.

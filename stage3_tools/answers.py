@@ -7,7 +7,7 @@ for calls that an earlier run left open, by `resume`.
 
 import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stage0_gateway import Message, ToolCall
@@ -93,11 +93,7 @@ async def answer_calls(
             return await book.wait(waiting)
         await batch.run(book.answered)
     except BaseException:
-        done, results = len(book.records), await batch.stop()
-        left = [*range(done, len(calls))]
-        if claims.lost:  # what was not begun here is somebody else's to answer
-            left = [place for place in left if batch.has_begun(place)]
-        await book.answer_the_rest({place: results[place] for place in left})
+        await book.answer_the_rest(await batch.stop(), batch.has_begun)
         raise
     run.tool_rounds += ran_tools(book.records)
     return Answers(tuple(book.records))
@@ -161,14 +157,21 @@ class _Book:
             message, _ = await self._answer(result)
             await self._claims.add(CallFinishedRecord(result.call_id, result.status, message))
 
-    async def answer_the_rest(self, left: Mapping[int, ToolResult]) -> None:
-        """Calls that were cut off have their results, too: written at once, to the end, whoever cancels once more."""
-        await self._write(*left.values(), skip=True)
-        for place, result in left.items():
+    async def answer_the_rest(self, results: Sequence[ToolResult], has_begun: Callable[[int], bool]) -> None:
+        """Calls that were cut off have their results, too: written at once, to the end, whoever cancels once more.
+
+        Args:
+            results: Those of all calls.
+            has_begun: Whether the call at a place was begun here; one that was not may be somebody else's to answer.
+        """
+        places = range(len(self.records), len(results))
+        left = [place for place in places if not self._claims.lost or has_begun(place)]
+        await self._write(*(results[place] for place in left), skip=True)
+        for place in left:
             told = place < len(self._started)
-            self._record(place, result)
+            self._record(place, results[place])
             if told:
-                self._run.emit_safely(ToolAnswered(turn=self._run.turns, result=result))
+                self._run.emit_safely(ToolAnswered(turn=self._run.turns, result=results[place]))
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _write(self, *results: ToolResult, skip: bool = False) -> None:

@@ -6,6 +6,7 @@ Knows no turn and what becomes of the reply; used by `turn`.
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
@@ -14,6 +15,9 @@ from stage3_tools.events import ReplyStreamed, TurnStarted
 from stage3_tools.options import BeforeSend, check_kind
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run import Run
+
+_MOST_SAID = 200
+"""Messages behind a reply, results and what people say, behind which nobody looks for it."""
 
 
 async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageStream, ToolRegistry]:
@@ -33,12 +37,12 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
     if run.has_seen(history):
         tools = run.tools(registry)
         history = await _window(run, tools)
-    if _is_open(history):
+    if _is_open(history) and await run.transcript.open_calls() is not None:
         raise SessionConflict(
             "The newest calls of this conversation have no results yet: somebody else is at it. If nobody is, "
             "resume=True goes on with them."
         )
-    if _is_parted(history):  # somebody said something while the tools ran
+    if _is_open(history) or _is_parted(history):  # somebody said something while the tools ran
         await run.transcript.close_open_calls()
         history = await _window(run, tools)
     run.seen = run.transcript.length
@@ -78,7 +82,7 @@ def _is_parted(history: Sequence[Message]) -> bool:
 
 def _newest(history: Sequence[Message]) -> Sequence[Message]:
     """The newest message of a model, and what follows it."""
-    for back, message in enumerate(reversed(history), 1):
+    for back, message in enumerate(islice(reversed(history), _MOST_SAID), 1):
         if message.role == "assistant":
             return history[-back:]
     return ()

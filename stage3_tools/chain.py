@@ -164,8 +164,9 @@ async def execute_tool_chain(
 
 async def _through(run: Run, reply: ChatResponse) -> Ending:
     # Calls are calls, in whatever dialect the chain goes on; a text may be a decision.
-    sound = reply.tool_calls and reply.finish_reason in ("tool_calls", "stop", "unknown")
-    first = OpenTurn(run, run.tools(run.deps.tool_registry), reply, Calls(reply.message) if sound else None)
+    tools = run.deps.tool_registry
+    sound = reply.tool_calls and len(tools) and reply.finish_reason in ("tool_calls", "stop", "unknown")
+    first = OpenTurn(run, run.tools(tools), reply, Calls(reply.message) if sound else None)
 
     async def body() -> Ending:
         if run.options.max_tool_rounds == 0:  # nobody took the tools away for this turn
@@ -181,8 +182,6 @@ async def _through(run: Run, reply: ChatResponse) -> Ending:
 async def _run(
     registry: ToolRegistry, reply: ChatResponse, context: tuple[Message, ...], options: ToolChainOptions
 ) -> Run:
-    if isinstance(options.variables, VariableStore) and options.session_id is not None:
-        await options.variables.check(options.session_id)
     more = {**options.chat_options, **({"model": options.model} if options.model else {})}
     stream = None if options.stream is None else partial(options.stream, **more)
     deps = ToolLoopDeps(partial(options.chat, **more), ContextEngine(), OutputController(), registry, stream)
@@ -194,6 +193,8 @@ async def _run(
     await transcript.repair_history()
     run = Run(deps, transcript, options.watched(), waits=False)
     run.long_values_in = _long_values(options, name, [*context, reply.message])
+    await run.long_values_in.check()
+    run.expands = options.variables is not None  # references of an earlier chain mean what they meant
     run.usage, run.cost, run.asked_with = run.usage + (reply.usage or Usage()), reply.cost, reply.usage
     run.has_seen(context)
     await run.execution()  # as in `begin_turn`

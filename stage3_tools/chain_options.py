@@ -26,7 +26,7 @@ from stage3_tools.events import (
 )
 from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.native import NativeDialect
-from stage3_tools.options import LONG, MOST_CHARACTERS, BeforeSend, ToolLoopOptions
+from stage3_tools.options import LONG, MOST_CHARACTERS, BeforeSend, ToolLoopOptions, check_kind
 from stage3_tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -121,6 +121,10 @@ class ToolChainOptions:
             raise ValueError("context_messages is a list of messages; put the one into brackets.")
         if self.max_rounds < 0:
             raise ValueError(f"max_rounds is {self.max_rounds}; 0 is the least.")
+        if self.variables is not None and not isinstance(self.variables, VariableStore):
+            from stage3_tools.long_values import LongValues
+
+            check_kind("variables", self.variables, LongValues, "Or it is engine.variables.")
         in_store = self.variables is None or isinstance(self.variables, VariableStore)
         if in_store and (self.variables is None) != (self.session_id is None):
             raise ValueError(

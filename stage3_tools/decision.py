@@ -115,7 +115,7 @@ def _is_not_alone(controller: OutputController, text: str, result: ParseResult) 
     if "{" not in before:
         return False
     other = _read(controller, before, _compiled(several=True), None)
-    if other.extraction is None or not _NO_WORDS.fullmatch(before, other.extraction.end):
+    if not other.success or other.extraction is None or not _NO_WORDS.fullmatch(before, other.extraction.end):
         return False
     return isinstance(other.data, list) or other.data["tool"] is not None
 

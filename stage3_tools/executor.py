@@ -79,7 +79,8 @@ async def _arguments(tool: Tool, call: ToolCall, execution: Execution) -> Argume
     if execution.expand is None or REFERENCE not in call.arguments:
         return parse_arguments(tool, call.arguments)
     text, repairs = await execution.expand(tool, call.arguments)
-    return replace(parse_arguments(tool, text), repairs=repairs)
+    parsed = parse_arguments(tool, text)
+    return replace(parsed, repairs=repairs or parsed.repairs)
 
 
 async def run_ready(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:

@@ -62,6 +62,14 @@ class LongValues:
             self._extended = ExtendedRegistry(registry, self.reader)
         return self._extended
 
+    async def check(self) -> None:
+        """Make sure that something can be kept, before anything is run.
+
+        Raises:
+            SessionNotFound: The session is not there.
+        """
+        await self._variables.check(self._session_id)
+
     async def keep(self, value: Any) -> str:
         """Keep a value; returns the id of its variable."""
         return await self._variables.put(self._session_id, value)

@@ -98,6 +98,8 @@ class Run:
         most = self.options.variables_over
         if most is None or not any(len(call.arguments) > most for call in message.tool_calls):
             return message
+        if not self.transcript.session_id:  # who goes on with these messages elsewhere would not find them
+            return message
         with suppress(StoreFailed, ValueError):  # then they are shown whole
             message, ids = await self.long_values.with_references(message, most)
             self.kept_arguments |= ids
@@ -110,7 +112,7 @@ class Run:
         if most is not None and not result.is_error and is_longer(result.output, most):
             with suppress(StoreFailed, ValueError):  # then its beginning is shown, and no more
                 result, variable = await self.long_values.preview(result, most)
-                self.reads_variables = True
+                self.reads_variables = self.reads_variables or variable is not None or None
         return result.as_message(self.options.max_result_chars), variable
 
     def change(self, options: ToolLoopOptions) -> None:
@@ -191,7 +193,12 @@ class Run:
         return self._execution
 
     async def _expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
-        return await self.long_values.expanded(tool, arguments)
+        try:
+            return await self.long_values.expanded(tool, arguments)
+        except ToolError:
+            if self.options.variables_over is not None:
+                raise
+            return arguments, ()  # nobody was told of variables, so it may mean what it says
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
         if not self.over:

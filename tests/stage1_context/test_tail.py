@@ -531,9 +531,23 @@ async def test_what_people_say_behind_calls_or_between_them_and_their_results_hi
     store = MemoryStore({"s": [said(0), calls("a", "b"), said(1), result("a"), said(2)]})
     tail = Tail(store, "s", Letters())
     await tail.read_on()
-    newest = [each.message.role for each in await tail.newest_exchange()]
+    newest = [each.message.role for each in tail.newest_exchange()]
     assert newest[-2:] == ["tool", "user"]
     store = MemoryStore({"s": [said(0), calls("a"), said(1), said(2)]})
     tail = Tail(store, "s", Letters())
     await tail.read_on()
-    assert [each.message.role for each in await tail.newest_exchange()] == ["assistant", "user", "user"]
+    assert [each.message.role for each in tail.newest_exchange()] == ["assistant", "user", "user"]
+
+
+async def test_after_a_repair_only_what_it_concerns_is_read_again():
+    store = Watched({"s": [*map(said, range(1000)), calls("a"), said(1)]})
+    tail = Tail(store, "s", Letters())
+    await tail.read_on()
+    while not tail.whole:
+        await tail.read_back()
+    await store.append("s", RepairRecord(((1000, result("a").message),)))
+    store.handed_out.clear()
+    await tail.read_on()
+    assert sum(map(len, store.handed_out)) <= 4
+    assert [each.message.role for each in tail.rest[-3:]] == ["assistant", "tool", "user"]
+    assert len(tail.rest) == 1003

@@ -1,6 +1,6 @@
 import pytest
 
-from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools import NativeDialect, Run, ToolLoopDeps, ToolLoopOptions, ToolRegistry
@@ -91,3 +91,12 @@ async def test_a_model_that_may_call_no_tool_cannot_read_variables_either(option
     run, _ = a_run(*tools, text="Look at $VAR_REF{{var_1}}.", **options)
     _, offered = await ask(run, run.deps.tool_registry)
     assert "read_variable" not in offered
+
+
+async def test_two_calls_of_one_id_that_have_one_result_are_mended_and_not_taken_for_a_rivals(recorder):
+    run, given = a_run(recorder().tool)
+    twice = Message.assistant("", [ToolCall("a", "f"), ToolCall("a", "f")])
+    await run.transcript.append(twice, Message.tool("ok", "a"))
+    await ask(run, run.deps.tool_registry)
+    assert [each.role for each in given[0][0]] == ["user", "assistant", "tool", "tool"]
+    assert (await run.transcript.history()).check_history() == []

@@ -158,3 +158,8 @@ def test_calls_one_behind_the_other_are_no_list_and_none_of_them_is_dropped_unse
     assert [issue.message for issue in read.errors] == [
         "There are several JSON values, and only one is read. Write all calls as one list."
     ]
+
+
+@pytest.mark.parametrize("first", ["{}", '{"a": 1}', '{"tool": null}', '{"tool": 5}', "[1]"])
+def test_what_is_no_call_before_a_call_is_passed_over(first):
+    assert parse_tool_decisions(READ, f'{first}\n{{"tool": "f"}}') == (ToolDecision("f"),)

@@ -58,6 +58,7 @@ def cited(note):
     return Citation(note.get("url"), note.get("document_title"), note["cited_text"], {"anthropic": note})
 
 
+ID = st.from_regex(r"[a-zA-Z0-9_-]{1,30}", fullmatch=True)  # others are sent under another one
 CITATIONS = st.lists(NOTE.map(cited), max_size=2).map(tuple)
 MARK = st.none() | st.just(own(cache_control={"type": "ephemeral"}))
 PART = st.one_of(
@@ -89,7 +90,7 @@ ITEM = st.one_of(
     ),
     st.builds(
         ToolCall,
-        SAID,
+        ID,
         NAME,
         OBJECT.map(lambda given: json.dumps(given, ensure_ascii=False)),
         st.none() | st.just(own(caller={"type": "direct"})),
@@ -99,7 +100,7 @@ ITEM = st.one_of(
 
 MESSAGE = (
     st.builds(Message.user, SAID | PARTS)
-    | st.builds(Message.tool, TEXT | PARTS, SAID, is_error=st.booleans())
+    | st.builds(Message.tool, TEXT | PARTS, ID, is_error=st.booleans())
     | st.lists(ITEM, min_size=1, max_size=5).map(lambda items: from_order(items, "anthropic"))
 )
 REQUEST = st.builds(

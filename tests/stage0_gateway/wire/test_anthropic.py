@@ -155,3 +155,11 @@ def test_a_system_message_with_a_block_of_its_own_stays_in_its_place():
 def test_only_a_given_key_is_sent():
     assert anthropic.headers("k") == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
     assert anthropic.headers(None) == {"anthropic-version": "2023-06-01"}
+
+
+def test_a_call_and_its_result_are_sent_under_the_same_id_where_the_servers_takes_only_some_letters():
+    call = ToolCall("functions.look:0", "look", "{}")
+    messages = (Message.assistant("", [call]), Message.tool("ok", call.id))
+    asked, answered = anthropic.encode(ChatRequest("m", messages))["messages"]
+    assert asked["content"][-1]["id"] == answered["content"][0]["tool_use_id"]
+    assert asked["content"][-1]["id"].startswith("functions_look_0_")
