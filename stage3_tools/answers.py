@@ -70,15 +70,12 @@ async def answer_calls(
             the rest is theirs.
         Exception: What a listener or an approver raises. Every call has its result then, too.
     """
-    claims, most = run.transcript.claims(seen), run.options.max_parallel_tools
-    book = _Book(run, calls, claims)
-    for call_id, message in (written or {}).items():
-        book.known_before((known or {})[call_id], message)
+    book = _Book(run, calls, run.transcript.claims(seen), known or {}, written or {})
     batch = Batch(
         registry,
         calls,
         await run.execution(),
-        max_parallel=most,
+        max_parallel=run.options.max_parallel_tools,
         known=known,
         on_start=book.tool_begins,
         on_finish=book.tool_ended,
@@ -102,18 +99,23 @@ async def answer_calls(
 class _Book:
     """Where it is written what became of each call."""
 
-    def __init__(self, run: Run, calls: Sequence[ToolCall], claims: Claims) -> None:
+    def __init__(
+        self,
+        run: Run,
+        calls: Sequence[ToolCall],
+        claims: Claims,
+        known: Mapping[str, ToolResult],
+        written: Mapping[str, Message],
+    ) -> None:
         self.records: list[ToolCallRecord] = []
         self._claims = claims
         self._run = run
         self._calls = calls
         self._started: list[float] = []
         self._written: set[str] = set()
-        self._answers: dict[str, tuple[ToolResult, tuple[Message, str | None]]] = {}
-
-    def known_before(self, result: ToolResult, message: Message) -> None:
-        """The message that answers a call was made in an earlier run."""
-        self._answers[result.call_id] = (result, (message, None))
+        self._answers: dict[str, tuple[ToolResult, tuple[Message, str | None]]] = {
+            id: (known[id], (message, None)) for id, message in written.items()
+        }
 
     def called(self, call: ToolCall) -> None:
         """A call is about to be looked up."""
