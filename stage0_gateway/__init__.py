@@ -47,6 +47,7 @@ Reading order:
 Sometimes:
     settings                Gateway.from_env: what the environment says
     line                    one open line to a server: bytes out, bytes in
+    talk                    HTTP/1.1 over such a line
     direct                  connections over such lines; loaded with the first
     fast                    connections of another library, where it is installed
     cost                    token counts to dollars

@@ -1,24 +1,23 @@
-"""Connections with nothing between the server and asyncio but httpcore: half of what httpx's own cost.
+"""Connections with nothing between the server and asyncio but h11: half of what httpx's own cost.
 
-The same HTTP as in httpx's own connections (httpcore and h11), without the pool and the locks that httpx puts
-around each, and with the bytes taken from asyncio by `line.py`. Addresses are tried in turn as asyncio does it.
+h11 is what httpx speaks HTTP/1.1 with, too (`talk.py`); here are neither the pool nor the locks that stand around it
+there, for a connection is lent to one request at a time. Addresses are tried in turn as asyncio does it.
 
 Knows no proxies, no HTTP/2 and no event loop but asyncio's; `connection.py`, which uses it, takes httpx's own
-connections there. Loaded with the first connection, since httpcore takes as long to import as httpx.
+connections there. Loaded with the first connection, since httpcore, whose errors are used, takes long to import.
 """
 
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Any, cast
+from typing import Any
 
 import httpcore
 import httpx
 
 from stage0_gateway.line import Line
+from stage0_gateway.talk import Talk, as_httpx
 
 _NEXT_ADDRESS = 0.25  # seconds until the next of a host's addresses is tried as well
 _FOREVER = 1e9  # seconds for the handshake alone: the time to connect is for all of it
@@ -35,66 +34,42 @@ class DirectTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, context: ssl.SSLContext, kept: float) -> None:
         self._context, self._kept = context, kept
-        self._connection: httpcore.AsyncHTTP11Connection | None = None
+        self._talk: Talk | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; the next must wait until the response is closed."""
-        url = request.url
-        asked = httpcore.Request(
-            request.method,
-            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=request.headers.raw,
-            content=cast("httpx.AsyncByteStream", request.stream),
-            extensions=request.extensions,
-        )
-        with _as_httpx():
-            connection = await self._ready(asked)
-            answer = await connection.handle_async_request(asked)
-        body = _Body(cast("httpx.AsyncByteStream", answer.stream))
-        return httpx.Response(
-            answer.status, headers=answer.headers, stream=body, extensions=answer.extensions
-        )
+        with as_httpx():
+            talk = await self._ready(request)
+            return await talk.ask(request)
 
     async def aclose(self) -> None:
         """Hang up."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.aclose()
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            await talk.aclose()
 
-    async def _ready(self, asked: httpcore.Request) -> httpcore.AsyncHTTP11Connection:
-        if self._connection is not None:
-            if self._connection.is_idle() and not self._connection.has_expired():
-                return self._connection
+    async def _ready(self, request: httpx.Request) -> Talk:
+        if self._talk is not None:
+            if self._talk.may_go_on:
+                return self._talk
             await self.aclose()
-        to = asked.url.origin
-        context = self._context if to.scheme == b"https" else None
-        line = await _open(asked, to.host.decode("ascii"), to.port, context)
-        self._connection = httpcore.AsyncHTTP11Connection(to, line, self._kept)
-        return self._connection
+        self._talk = Talk(await _open(request, self._context), self._kept)
+        return self._talk
 
 
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, body: httpx.AsyncByteStream) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _as_httpx():
-            async for chunk in self._body:
-                yield chunk
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-async def _open(asked: httpcore.Request, host: str, port: int, context: ssl.SSLContext | None) -> Line:
+async def _open(request: httpx.Request, trust: ssl.SSLContext) -> Line:
+    url, asked = request.url, request.extensions
+    host, encrypted = url.raw_host.decode("ascii"), url.scheme == "https"
+    context = trust if encrypted else None
+    port = url.port or (443 if encrypted else 80)
     try:
-        async with asyncio.timeout(asked.extensions.get("timeout", {}).get("connect")):
+        async with asyncio.timeout(asked.get("timeout", {}).get("connect")):
             sock = await _reached(host, port)
             _, line = await asyncio.get_running_loop().create_connection(
                 lambda: Line(tls=context is not None),
                 sock=sock,
                 ssl=context,
-                server_hostname=(asked.extensions.get("sni_hostname") or host) if context else None,
+                server_hostname=(asked.get("sni_hostname") or host) if context else None,
                 ssl_handshake_timeout=_FOREVER if context else None,
             )
             return line
@@ -155,12 +130,3 @@ async def _connected(address: _Address) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-@contextmanager
-def _as_httpx() -> Iterator[None]:
-    """Errors of httpcore as httpx's, which bear the same names."""
-    try:
-        yield
-    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
-        raise getattr(httpx, type(error).__name__)(str(error)) from error

@@ -1,11 +1,7 @@
 """One open line to a server: bytes out, bytes in, each in time.
 
-httpcore, which speaks HTTP for us, takes its bytes from whatever has the shape of its `AsyncNetworkStream`. Its
-own is made with anyio, which can do more than is needed here. Beside bare httpx a request costs 0.39 over these
-lines, 0.55 over those, and 0.75 over those with the pool that httpx puts around each.
-
-Knows nothing of HTTP, of names or certificates, and waits for one thing at a time, as HTTP/1.1 does. Made by
-`direct.py`, for the event loop that runs then.
+Knows nothing of HTTP, of names or certificates, and waits for one thing at a time, as HTTP/1.1 does. Errors are
+httpcore's, which httpx's are made of. Made by `direct.py`, for the event loop that runs then; used by `talk.py`.
 """
 
 import asyncio
@@ -21,7 +17,7 @@ _ENOUGH = 131072  # bytes that came and nobody has read; with more the server ha
 _NAMES = {"client_addr": "sockname", "server_addr": "peername"}
 
 
-class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
+class Line(asyncio.Protocol):
     """A socket, and what came through it.
 
     Args:
@@ -37,7 +33,7 @@ class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
         self._head, self._begins = b"", True
         self._waiter: asyncio.Future[None] | None = None
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's
+    async def read(self, max_bytes: int, within: float | None = None) -> bytes:
         """The next bytes; none at the end.
 
         Raises:
@@ -46,7 +42,7 @@ class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
         """
         self._begins = True
         if not self._came and not self._at_end:
-            await self._change(self._until(timeout), httpcore.ReadTimeout)
+            await self._change(self._until(within), httpcore.ReadTimeout)
         if not self._came:
             if self._broken_by is not None:
                 raise httpcore.ReadError from self._broken_by
@@ -60,8 +56,8 @@ class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._transport.resume_reading()
         return piece
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore's
-        """Send bytes. httpcore writes a head and then a body, which may be empty: both leave together.
+    async def write(self, buffer: bytes, within: float | None = None) -> None:
+        """Send bytes. The head is written first and then the body, which may be empty: both leave together.
 
         Raises:
             httpcore.WriteError: The line broke.
@@ -71,7 +67,7 @@ class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._head, self._begins = buffer, False
             return
         head, self._head = self._head, b""
-        until, rest = self._until(timeout), memoryview(buffer)
+        until, rest = self._until(within), memoryview(buffer)
         await self._send(head + buffer[:_PIECE], until)
         for start in range(_PIECE, len(buffer), _PIECE):
             await asyncio.sleep(0)  # others have their turn, and a line that broke is told
@@ -96,8 +92,8 @@ class Line(asyncio.Protocol, httpcore.AsyncNetworkStream):
         while self._full:
             await self._change(until, httpcore.WriteTimeout)
 
-    def _until(self, timeout: float | None) -> float | None:
-        return None if timeout is None else self._loop.time() + timeout
+    def _until(self, within: float | None) -> float | None:
+        return None if within is None else self._loop.time() + within
 
     async def _change(self, until: float | None, too_late: type[Exception]) -> None:
         """Wait until something came, went out or broke; a third of what `asyncio.timeout` costs."""

@@ -134,8 +134,9 @@ async def test_a_password_of_a_proxy_is_not_told(monkeypatch):
 
 async def test_the_http_librarys_own_logs_show_no_query(server, caplog):
     caplog.set_level("DEBUG")
-    async with Gateway("openai:m", base_url=f"{server}/v1?key=sk-secret", transport=Pool()) as gateway:
-        await gateway.chat(ASK)
+    for transport in (Pool(), httpx.AsyncHTTPTransport()):
+        async with Gateway("openai:m", base_url=f"{server}/v1?key=sk-secret", transport=transport) as gateway:
+            await gateway.chat(ASK)
     assert "httpcore" in {record.name.split(".")[0] for record in caplog.records}
     assert "sk-secret" not in caplog.text
 
