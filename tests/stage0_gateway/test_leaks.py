@@ -237,13 +237,14 @@ ON_THE_LINE = {
 }
 
 
-async def asked_on_a_line(ask, response):
+async def asked_on_a_line(ask, response, transport=None):
     """What comes of asking a server that answers so on a real line."""
     server = await raw_server(response.encode())
     host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     url = URL.replace("https", "http").replace("api.test", host)
     events = []
-    asked = Gateway("openai:m", api_key=KEY, base_url=url, max_retries=0, on_event=events.append)
+    options = {"max_retries": 0, "on_event": events.append, "transport": transport}
+    asked = Gateway("openai:m", api_key=KEY, base_url=url, **options)
     async with server, asked as gateway:
         error, told = await tried(gateway, ask)
     return [*shown(error), *map(repr, [*events, *told])]
@@ -262,6 +263,10 @@ async def test_a_server_that_speaks_no_http_shows_no_secret(caplog, ask, respons
 @BOTH
 async def test_no_log_of_any_library_holds_what_is_sent(caplog, ask):
     caplog.set_level(logging.DEBUG)
-    await asked_on_a_line(ask, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n")
+    for transport in (
+        None,
+        httpx.AsyncHTTPTransport(),
+    ):  # our own connections, and those where there is a proxy
+        await asked_on_a_line(ask, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n", transport)
     assert "httpcore" in {line.name.partition(".")[0] for line in caplog.records}
     assert leaks(*(f"{line.getMessage()} {line.__dict__!r}" for line in caplog.records)) == []
