@@ -49,6 +49,7 @@ Sometimes:
     stopping       stop a run from outside
     resume         calls that an earlier run left open
     runner_params  what a runner is to do, and edits of it
+    newest_reply   what has become of a runner's newest reply
     stepping       a run that stops whenever the model has replied
     runner         ToolRunner: step by step
     flow           a chain of calls as one text

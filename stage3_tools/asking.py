@@ -6,7 +6,7 @@ Knows no turn and what becomes of the reply; used by `turn`.
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import dropwhile, islice
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
@@ -37,12 +37,13 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
     if run.has_seen(history):
         tools = run.tools(registry)
         history = await _window(run, tools)
-    if _is_open(history) and await run.transcript.open_calls() is not None:
+    newest = _newest(history)
+    if _is_open(newest) and await run.transcript.open_calls() is not None:
         raise SessionConflict(
             "The newest calls of this conversation have no results yet: somebody else is at it. If nobody is, "
             "resume=True goes on with them."
         )
-    if _is_open(history) or _is_parted(history):  # somebody said something while the tools ran
+    if _is_open(newest) or _is_parted(newest):  # somebody said something while the tools ran
         await run.transcript.close_open_calls()
         history = await _window(run, tools)
     run.seen = run.transcript.length
@@ -68,16 +69,15 @@ async def _window(run: Run, registry: ToolRegistry) -> list[Message]:
     )
 
 
-def _is_open(history: Sequence[Message]) -> bool:
+def _is_open(newest: Sequence[Message]) -> bool:
     """Whether the newest calls have fewer results than they are."""
-    newest = _newest(history)
     return len(newest[0].tool_calls) > sum(each.role == "tool" for each in newest) if newest else False
 
 
-def _is_parted(history: Sequence[Message]) -> bool:
+def _is_parted(newest: Sequence[Message]) -> bool:
     """Whether something stands between the newest calls and their results."""
-    roles = [each.role for each in _newest(history)[1:]]
-    return "tool" in roles[next((at for at, role in enumerate(roles) if role != "tool"), len(roles)) :]
+    behind = dropwhile(lambda each: each.role == "tool", newest[1:])
+    return any(each.role == "tool" for each in behind)
 
 
 def _newest(history: Sequence[Message]) -> Sequence[Message]:

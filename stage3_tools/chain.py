@@ -29,7 +29,7 @@ from stage3_tools.events import LoopEnded
 from stage3_tools.flow import MessageFlowFormatter
 from stage3_tools.long_values import LongValues, mark_of
 from stage3_tools.loop import stoppable, until_over
-from stage3_tools.options import PREVIEW, ToolLoopDeps
+from stage3_tools.options import PREVIEW, ToolLoopDeps, check_kind
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run import Run
@@ -128,10 +128,8 @@ async def execute_tool_chain(
         SessionNotFound: The session that variables are to belong to is not there.
         Exception: What a callback or an approver raises.
     """
-    if not isinstance(executor, ToolRegistry):
-        raise TypeError(
-            f"The executor is a ToolRegistry, not {type(executor).__name__}: ToolRegistry(tool, …)."
-        )
+    check_kind("The executor", executor, ToolRegistry, "ToolRegistry(tool, …) makes one.")
+    check_kind("options", options, ToolChainOptions)
     started, clock = time.time(), time.perf_counter()
     context, reply = _parted(options.context, _response(first_response))
     run = await _run(executor, reply, context, options)

@@ -7,13 +7,12 @@ loop; used by `chain`.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage0_gateway import ChatResponse, Message, MessageStream
 from stage1_context import VariableStore
 from stage3_tools.batch import MAX_PARALLEL
-from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import (
     DecisionMade,
@@ -26,7 +25,15 @@ from stage3_tools.events import (
 )
 from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.native import NativeDialect
-from stage3_tools.options import LONG, MOST_CHARACTERS, BeforeSend, ToolLoopOptions, check_kind
+from stage3_tools.options import (
+    LONG,
+    MOST_CHARACTERS,
+    BeforeSend,
+    ToolLoopOptions,
+    check_kind,
+    check_listener,
+    messages_of,
+)
 from stage3_tools.result import ToolResult
 
 if TYPE_CHECKING:
@@ -112,13 +119,10 @@ class ToolChainOptions:
 
     def __post_init__(self) -> None:
         for name in ("on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"):
-            given = getattr(self, name)
-            if given is not None and is_async(given):
-                raise ValueError(f"{name} is an async function, which nobody would await; give a plain one.")
+            check_listener(name, getattr(self, name))
         if self.chat is not None and not callable(self.chat):
             raise TypeError(f"chat is a function, such as gateway.chat, not {type(self.chat).__name__}.")
-        if isinstance(self.context_messages, str | Message | Mapping):
-            raise ValueError("context_messages is a list of messages; put the one into brackets.")
+        object.__setattr__(self, "context_messages", messages_of("context_messages", self.context_messages))
         if self.max_rounds < 0:
             raise ValueError(f"max_rounds is {self.max_rounds}; 0 is the least.")
         if self.variables is not None and not isinstance(self.variables, VariableStore):
@@ -137,29 +141,16 @@ class ToolChainOptions:
     @property
     def context(self) -> tuple[Message, ...]:
         """The context, each a `Message`."""
-        return tuple(map(as_message, self.context_messages))
+        return cast("tuple[Message, ...]", self.context_messages)
 
     def for_loop(self) -> ToolLoopOptions:
-        """The same for the loop."""
-        asked = self.approve_result or (self.approve if self.check_tool_results else None)
+        """The same for the loop: what is called the same, and three things that are not."""
+        names = {each.name for each in fields(ToolLoopOptions)} & {each.name for each in fields(self)}
         return ToolLoopOptions(
+            **{name: getattr(self, name) for name in names - {"dialect", "approve_result"}},
             max_tool_rounds=self.max_rounds,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
             dialect=self.dialect or NativeDialect(),
-            max_parallel_tools=self.max_parallel_tools,
-            approve=self.approve,
-            approve_result=asked,
-            abort=self.abort,
-            limits=self.limits,
-            variables_over=self.variables_over,
-            max_parse_retries=self.max_parse_retries,
-            cache=self.cache,
-            classify=self.classify,
-            error_text=self.error_text,
-            max_result_chars=self.max_result_chars,
-            before_send=self.before_send,
-            on_event=self.on_event,
+            approve_result=self.approve_result or (self.approve if self.check_tool_results else None),
         )
 
     def watched(self) -> ToolLoopOptions:

@@ -112,9 +112,7 @@ class LongValues:
         arguments, _ = found
         for name, value in arguments.items():
             text = value if isinstance(value, str) else _as_json(value)
-            if (
-                len(text) > longer_than and REFERENCE not in text
-            ):  # inside of what is kept it would lead nowhere
+            if len(text) > longer_than and REFERENCE not in text:  # which nobody would expand in a value
                 id = await self.keep(value)
                 arguments[name] = VariableStore.reference(id)
                 ids.setdefault(call.id, id)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from stage0_gateway import ChatResponse, Message, MessageStream
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools.batch import MAX_PARALLEL
@@ -50,6 +50,29 @@ def check_kind(name: str, given: object, kind: type, hint: str = "") -> None:
     """
     if not isinstance(given, kind):
         raise TypeError(f"{name} is a {kind.__name__}, not {type(given).__name__}. {hint}".rstrip())
+
+
+def check_listener(name: str, given: object) -> None:
+    """Refuse what could not be called, or would have to be awaited, where somebody is to be told something.
+
+    Raises:
+        ValueError: It is no plain function.
+    """
+    if given is not None and not callable(given):
+        raise ValueError(f"{name} must be a plain function, not {type(given).__name__}.")
+    if given is not None and is_async(given):
+        raise ValueError(f"{name} is an async function, which nobody would await; give a plain one.")
+
+
+def messages_of(name: str, given: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Messages as people give them, each a `Message`.
+
+    Raises:
+        ValueError: It is one message, or something in it is none.
+    """
+    if isinstance(given, str | Message | Mapping):
+        raise ValueError(f"{name} is a list of messages; put the one into brackets.")
+    return tuple(map(as_message, given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,5 +193,4 @@ class ToolLoopOptions:
             raise TypeError(
                 f"dialect is PromptDialect(), NativeDialect() or one of your own, not {self.dialect!r:.80}."
             )
-        if self.on_event is not None and is_async(self.on_event):
-            raise ValueError("on_event is an async function, which nobody would await; give a plain one.")
+        check_listener("on_event", self.on_event)

@@ -15,11 +15,10 @@ from functools import partial
 from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall
-from stage3_tools.callables import is_async
 from stage3_tools.ending import Ending
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
 from stage3_tools.loop_result import ToolLoopResult
-from stage3_tools.options import ToolLoopDeps, check_kind
+from stage3_tools.options import ToolLoopDeps, check_kind, check_listener
 from stage3_tools.result import ToolResult
 from stage3_tools.runner_params import RunnerParams
 from stage3_tools.stepping import Item, Steps
@@ -78,10 +77,7 @@ class ToolRunner:
             "on_tool_result": on_tool_result,
         }
         for name, given in listeners.items():
-            if given is not None and (not callable(given) or is_async(given)):
-                raise ValueError(
-                    f"{name} must be a plain function; what an async one returns nobody would await."
-                )
+            check_listener(name, given)
         self.result: ToolLoopResult | None = None
         self._deps = deps
         self._max_iterations = max_iterations

@@ -6,10 +6,10 @@ which they were pushed. Knows no loop; used by `runner`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from stage0_gateway import Message, as_message
-from stage3_tools.options import ToolLoopOptions
+from stage3_tools.options import ToolLoopOptions, messages_of
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,12 @@ class RunnerParams(ToolLoopOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.messages, str | Message | Mapping):
-            raise ValueError("messages is a list of messages; put the one into brackets.")
-        object.__setattr__(self, "messages", tuple(map(as_message, self.messages)))
+        object.__setattr__(self, "messages", messages_of("messages", self.messages))
 
     @property
     def said(self) -> tuple[Message, ...]:
-        """The messages, each a `Message`."""
-        return tuple(map(as_message, self.messages))
+        """The messages, each a `Message`; the same as `messages`, for programs with types."""
+        return cast("tuple[Message, ...]", self.messages)
 
 
 class Edits:

@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from stage0_gateway import ChatResponse, Message, MessageStream, StreamEvent, ToolCall
+from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import STOPPED, Ending, stopped
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
+from stage3_tools.newest_reply import NewestReply
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.resume import answer_open, last_question
 from stage3_tools.run import Run
@@ -62,14 +63,10 @@ class Steps:
         self._watched, self._replied = watched, replied
         self._name = session_id or "The conversation of this runner"
         self._turns: AsyncIterator[OpenTurn | Ending] | None = None
-        self._turn: OpenTurn | None = None
-        self._responded: tuple[Message, ...] | None = None
+        self._newest = NewestReply.none()
         self._ending: Ending | None = None
         self._begun = False
         self._started = 0.0
-        # Of the newest reply: whether it was told, given to whoever iterates, and followed by edits.
-        self._told = self._given = self._edited = True
-        self._stream_ends: list[StreamEvent] = []
 
     async def next(self) -> Item | Ending:
         """Up to the next reply, or to the end.
@@ -83,7 +80,7 @@ class Steps:
             self._started = self._started or time.perf_counter()
             item = await self._unless_stopped()
             if not isinstance(item, Ending):
-                self._given = True
+                self._newest.given = True
                 return item
             self._ending = item
         return self._ending
@@ -97,9 +94,9 @@ class Steps:
         try:
             item = await unless_stopped(self._step_alone(), abort, left)
         except BaseException:
-            if self._edited or not self._told:
+            if self._newest.edited or not self._newest.told:
                 self._drop()
-            elif self._given:
+            elif self._newest.given:
                 self._turns = None  # its turn was not over: it goes on where it was
             raise
         return self._ended(item) if isinstance(item, str) else item
@@ -132,15 +129,15 @@ class Steps:
     async def _step(self) -> Item | Ending:
         if not self._begun and (ending := await self._begin()):
             return ending
-        if self._turn is not None:
-            self._tell(await self._turn.understood())
-        if self._turn is None or self._given:
+        if self._newest.turn is not None:
+            self._tell(await self._newest.turn.understood())
+        if self._newest.turn is None or self._newest.given:
             turn = await self._next_turn()
             if isinstance(turn, Ending):
                 return turn
             self._take(turn)
         else:  # whoever was told of it failed before it was given
-            turn = self._turn
+            turn = self._newest.turn
         return await self._item(turn)
 
     async def _begin(self) -> Ending | None:
@@ -159,23 +156,20 @@ class Steps:
 
     async def _next_turn(self) -> OpenTurn | Ending:
         if self._turns is None:
-            if self._turn is None:
+            if self._newest.turn is None:
                 await self._edit()
-            self._turns = run_turns(self._run, self._turn)
-            if self._turn is not None:
+            self._turns = run_turns(self._run, self._newest.turn)
+            if self._newest.turn is not None:
                 await anext(self._turns)  # it was given already
         return await anext(self._turns)
 
     def _take(self, turn: OpenTurn) -> None:
-        self._turn, self._responded = turn, None
-        self._told = self._given = self._edited = False
-        self._stream_ends = []
+        self._newest = NewestReply(turn)
         self.count += 1
 
     async def _item(self, turn: OpenTurn) -> Item:
         if turn.stream is not None and self._streams:
-            for name in ("final_message", "error", "abort"):  # somebody else may read it
-                turn.stream.on(name, self._stream_ends.append)
+            self._newest.listen(turn.stream)  # somebody else may read it
             return turn.stream
         self._tell(await turn.understood())
         if not isinstance(await turn.reading(), Calls):
@@ -183,60 +177,59 @@ class Steps:
         return await turn.understood()
 
     def _tell(self, response: ChatResponse) -> None:
-        if not self._told:
-            self.last, self._told = response, True
+        if not self._newest.told:
+            self.last, self._newest.told = response, True
             self._replied(response)
 
     def _drop(self) -> None:
         """Forget the turn: it is over, or its reply never came whole."""
-        self.count -= not self._told
-        self._told = self._given = self._edited = True
-        self._turns = self._turn = self._responded = None
+        self.count -= not self._newest.told
+        self._turns, self._newest = None, NewestReply.none()
 
     def drop_failed(self) -> bool:
         """Forget a reply whose stream failed while somebody read it; returns whether there was one."""
-        failed = any(event.name != "final_message" for event in self._stream_ends)
-        if failed and not self._told:
+        failed = self._newest.failed
+        if failed:
             self._drop()
-            return True
-        return False
+        return failed
 
     async def _stopped(self, how: Stop) -> Ending:
         """The run was stopped between two steps: a whole reply is kept, its calls are not run, or go on waiting."""
         waiting: tuple[ToolCall, ...] = ()
-        if self._turn is not None:
+        if self._newest.turn is not None:
             async with self._alone():
-                whole = any(event.name == "final_message" for event in self._stream_ends)
-                if self._told or whole:
-                    self._tell(await self._turn.understood())
-                    waiting = (await self._turn.finish(STOPPED)).waiting
-                elif self._turn.stream is not None:
-                    await self._turn.stream.aclose()
+                if self._newest.whole:
+                    self._tell(await self._newest.turn.understood())
+                    waiting = (await self._newest.turn.finish(STOPPED)).waiting
+                elif self._newest.turn.stream is not None:
+                    await self._newest.turn.stream.aclose()
         return replace(self._ended(how), waiting=waiting)
 
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
-        turn = self._turn  # the one that is meant, also where a step comes first
+        turn = self._newest.turn  # the one that is meant, also where a step comes first
         self._started = self._started or time.perf_counter()
-        if self._responded is None and not self._run.over:
+        if self._newest.responded is None and not self._run.over:
             async with self._alone():
-                if turn is not self._turn:
+                if turn is not self._newest.turn:
                     return await self._respond(turn)
-                if self._responded is None:  # nobody else did it meanwhile
-                    self._responded = await self._respond(turn)
-        return self._responded or ()
+                if self._newest.responded is None:  # nobody else did it meanwhile
+                    self._newest.responded = await self._respond(turn)
+        return self._newest.responded or ()
 
     async def _respond(self, turn: OpenTurn | None) -> tuple[Message, ...]:
         await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
         records = [] if self._begun else self._run.records
-        if turn is not None and (turn is not self._turn or self._told):  # else its stream was cut off
+        if turn is not None and (
+            turn is not self._newest.turn or self._newest.told
+        ):  # else its stream was cut off
             records = [*(await turn.finish(STOPPED)).records]
         return tuple(each.message for each in records if each.message is not None)
 
     async def _answer(self, turn: OpenTurn | None) -> None:
         if turn is not None:
             response = await turn.understood()
-            if turn is self._turn:
+            if turn is self._newest.turn:
                 self._tell(response)
             await turn.finish()
         elif not self._begun:
@@ -286,7 +279,7 @@ class Steps:
         if asked is None and (rewritten or not run.turns):
             asked = last_question(await run.transcript.history())
         run.question = asked or run.question
-        self._edited = True
+        self._newest.edited = True
         return bool(pushed) and run.spent is None
 
     def _rewrite(self) -> bool:
