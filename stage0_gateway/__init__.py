@@ -34,7 +34,7 @@ Reading order:
     models                  "provider:name" to a URL and a wire format
     redact                  secrets out of texts
     exchange                one answer of a server, read in time
-    connection              the one file that opens connections
+    connection              which connection takes a request
     outgoing                a request as it is sent
     sending                 one request sent, its reply read in one piece
     incoming                a streamed reply on its way in

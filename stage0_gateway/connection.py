@@ -1,11 +1,10 @@
-"""The one file that opens connections: bytes to a URL, an answer back.
+"""Which connection takes a request: bytes to a URL, an answer back.
 
-Knows HTTP and nothing of models, messages or retries. Which connection takes a request is decided here: httpx's
-own pool looks through all it has for every request, which makes 256 requests at once four times as slow. The
-connections are those of `direct.py`, and httpx's own where those cannot be: through a proxy, or in an event loop
-that is not asyncio's. Where the `httpx-aiohttp` library is installed (the extra `[fast]`), its connections are
-used instead. Proxies (HTTP_PROXY, NO_PROXY) and certificates (SSL_CERT_FILE) are taken from the environment when
-a connection is opened.
+Knows HTTP and nothing of models, messages or retries. httpx's own pool looks through all it has for every
+request, which makes 256 requests at once four times as slow. So the connections are those of `direct.py`, and
+httpx's own where those cannot be: through a proxy, or in an event loop that is not asyncio's. Where the
+`httpx-aiohttp` library is installed (the extra `[fast]`), its connections are used instead. Proxies (HTTP_PROXY,
+NO_PROXY) and certificates (SSL_CERT_FILE) are taken from the environment when a connection is opened.
 """
 
 import asyncio
