@@ -8,12 +8,13 @@ needs; a server that is not in it is reached as `openai:NAME` with its own `base
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.wire import WireFormat, anthropic, gemini, openai
+from stage0_gateway.wire import WireFormat
 
 OFFLINE = "offline:teacher"
 
@@ -23,18 +24,23 @@ class Provider:
     """One kind of server.
 
     Attributes:
-        wire: The format it speaks.
+        speaks: The format it speaks: a file of `wire/`.
         base_url: Where it is, unless the caller says otherwise.
         key_variable: The environment variable its key is usually kept in; None where it needs no key.
         example_model: A model to start with.
         supports_schema: Whether it can be asked for JSON by a schema.
     """
 
-    wire: WireFormat
+    speaks: str
     base_url: str
     key_variable: str | None
     example_model: str
     supports_schema: bool = True
+
+    @property
+    def wire(self) -> WireFormat:
+        """The format; loaded when a model that speaks it is first named."""
+        return cast("WireFormat", import_module(f"stage0_gateway.wire.{self.speaks}"))
 
 
 _OPENAI_COMPATIBLE = {
@@ -49,15 +55,15 @@ _OPENAI_COMPATIBLE = {
     "offline": ("http://offline/v1", None, "teacher", True),
 }
 PROVIDERS = {
-    "openai": Provider(openai, "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
-    "anthropic": Provider(anthropic, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
+    "openai": Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
+    "anthropic": Provider("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
     "gemini": Provider(
-        gemini,
+        "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         "GEMINI_API_KEY",
         "gemini-2.5-flash",
     ),
-    **{name: Provider(openai, *about) for name, about in _OPENAI_COMPATIBLE.items()},
+    **{name: Provider("openai", *about) for name, about in _OPENAI_COMPATIBLE.items()},
 }
 
 
@@ -116,7 +122,7 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
             f"Unknown provider {prefix!r} in {model!r}. There are {known}. "
             f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
         )
-    base = _parts(base_url or provider.base_url)
+    base, wire = _parts(base_url or provider.base_url), provider.wire
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ConfigurationError(
             f"The key for {prefix!r} holds a space, a line break or a letter no key has."
@@ -124,12 +130,12 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
     return Target(
         provider=prefix,
         model=name,
-        wire=provider.wire,
-        headers=_basic(base) | provider.wire.headers(api_key),
+        wire=wire,
+        headers=_basic(base) | wire.headers(api_key),
         # The longest first: where one is the beginning of another, the rest of that would be left to read.
         secrets=tuple(sorted(dict.fromkeys(_secrets(api_key, base)), key=len, reverse=True)),
-        url=_url(base, provider.wire.path(name)),
-        stream_url=_url(base, provider.wire.path(name, stream=True)),
+        url=_url(base, wire.path(name)),
+        stream_url=_url(base, wire.path(name, stream=True)),
         # OpenAI's own server has another name for it; everybody who followed has kept the old one.
         renamed={"max_tokens": "max_completion_tokens"} if prefix == "openai" and not base_url else {},
     )

@@ -75,22 +75,31 @@ class Talk:
 
     async def _next(self, within: float | None) -> Any:
         """What the server says next."""
-        while True:
-            try:
-                event = self._http.next_event()
-            except h11.RemoteProtocolError as error:
-                raise httpcore.RemoteProtocolError(str(error)) from error
-            if event is not h11.NEED_DATA:
-                return event
+        while (event := self._heard()) is h11.NEED_DATA:
             came = await self._line.read(_PIECE, within)
             if not came and self._http.their_state is h11.SEND_RESPONSE:
                 raise httpcore.RemoteProtocolError("Server disconnected without sending a response.")
             self._http.receive_data(came)
+        return event
+
+    def _heard(self) -> Any:
+        """What follows from the bytes that came; NEED_DATA if they say no more."""
+        try:
+            return self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            raise httpcore.RemoteProtocolError(str(error)) from error
 
     async def body(self, within: float | None) -> AsyncIterator[bytes]:
-        """The body of the answer, as it comes."""
+        """The body of the answer: in one piece what came at once, in however many chunks the server wrote it."""
         while isinstance(event := await self._next(within), h11.Data):
-            yield bytes(event.data)
+            pieces = [event.data]
+            try:
+                while isinstance(event := self._heard(), h11.Data):
+                    pieces.append(event.data)
+            finally:
+                yield b"".join(pieces)
+            if event is not h11.NEED_DATA:
+                return
 
     async def answered(self) -> None:
         """The answer is closed: if it was read to its end, another request may follow."""

@@ -7,6 +7,7 @@ dialect; used where results are shown as text, by `prompt` and `flow`.
 """
 
 import re
+from functools import cache
 from itertools import groupby
 
 from stage0_gateway import Message, Part, TextPart
@@ -25,16 +26,19 @@ def _however_spaced(words: str) -> str:
     return rf"[\s{_INVISIBLE}]+".join(hidden.join(word) for word in words.split())
 
 
-_FORGED = re.compile(
-    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}*_>#+-])*)\[(?=[\s{_INVISIBLE}]*"
-    rf"(?:{_however_spaced('tool result')}|{_however_spaced('tool execution log')}))",
-    re.IGNORECASE,
-)
+@cache
+def _forged() -> re.Pattern[str]:
+    """Made when it is first needed: it takes 3 ms."""
+    return re.compile(
+        rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{_INVISIBLE}*_>#+-])*)\[(?=[\s{_INVISIBLE}]*"
+        rf"(?:{_however_spaced('tool result')}|{_however_spaced('tool execution log')}))",
+        re.IGNORECASE,
+    )
 
 
 def escaped_text(text: str) -> str:
     """A text with every line escaped that imitates a result, or a log of one."""
-    return _FORGED.sub(r"\1\\[", text) if "[" in text else text
+    return _forged().sub(r"\1\\[", text) if "[" in text else text
 
 
 def escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:

@@ -115,3 +115,26 @@ async def test_a_request_that_cannot_be_written_is_refused_before_anything_is_se
     with pytest.raises(httpcore.LocalProtocolError, match="Illegal header value"):
         await Talk(line, 5.0).ask(request)
     assert line.written == []
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def pieces_of(*says):
+    response = await Talk(Line(*says), 5.0).ask(post())
+    got = []
+    try:
+        async for piece in response.stream:
+            got.append(piece)
+    except httpx.RemoteProtocolError as error:
+        got.append(type(error))
+    return got
+
+
+async def test_chunks_that_came_together_are_one_piece():
+    assert await pieces_of(CHUNKED, b"2\r\nhi\r\n3\r\nyou\r\n1\r\n", b"!\r\n0\r\n\r\n") == [b"hiyou", b"!"]
+
+
+async def test_what_came_before_the_body_broke_is_given_first():
+    assert await pieces_of(CHUNKED, b"2\r\nhi\r\nno number\r\n") == [b"hi", httpx.RemoteProtocolError]
+    assert await pieces_of(CHUNKED, b"2\r\nhi\r\n3\r\ny") == [b"hiy", httpx.RemoteProtocolError]
