@@ -8,7 +8,7 @@ where the window is full, so its cost depends on the window, not on the length o
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
@@ -171,15 +171,6 @@ class KeepSystemAndRecent(DropOldest):
         return self.max_messages
 
 
-def exchanges(rest: Sequence[Counted]) -> Iterator[tuple[int, int]]:
-    """Where each exchange begins and ends, the newest first."""
-    end = len(rest)
-    while end > 0:
-        begin = exchange_start(rest, end)
-        yield begin, end
-        end = begin
-
-
 def exchange_start(rest: Sequence[Counted], end: int) -> int:
     """The index at which the exchange that ends before `end` begins.
 
@@ -201,12 +192,15 @@ def exchange_start(rest: Sequence[Counted], end: int) -> int:
 
 def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> int:
     """Where the newest whole exchanges begin that fit."""
-    start = len(rest)
-    for begin, end in exchanges(rest):
-        for place in range(begin, end):
-            tokens_left -= rest[place].tokens
+    start = end = len(rest)
+    while end > 0:
+        begin = end - 1
+        tokens_left -= rest[begin].tokens
+        if rest[begin].message.tool_call_id:  # most messages stand for themselves
+            begin = exchange_start(rest, end)
+            tokens_left -= sum(each.tokens for each in rest[begin : end - 1])
         places_left -= end - begin
         if tokens_left < 0 or places_left < 0:
             break
-        start = begin
+        start = end = begin
     return start

@@ -19,7 +19,7 @@ from stage1_context import (
     message_tokens,
 )
 from stage1_context.cut import SHORTEST, cut_text
-from stage1_context.window import exchange_start, exchanges
+from stage1_context.window import exchange_start
 
 
 class Written:
@@ -283,13 +283,17 @@ def test_a_result_is_not_parted_from_its_call_by_a_message_in_between():
 @given(talks())
 def test_exchanges_follow_one_another_without_a_gap(talk):
     rest = [each for exchange in talk for each in exchange]
-    found = [rest[begin:end] for begin, end in exchanges(rest)]
-    assert found[::-1] == talk
+    end = len(rest)
+    for exchange in reversed(talk):
+        begin = exchange_start(rest, end)
+        assert rest[begin:end] == exchange
+        end = begin
+    assert end == 0
 
 
 def test_an_exchange_whose_call_is_missing_reaches_back_to_the_beginning():
     rest = of_ten(QUESTION, Message.tool("1", "x"))
-    assert list(exchanges(rest)) == [(0, 2)]
+    assert exchange_start(rest, 2) == 0
     assert [exchange_start([], 0), exchange_start(rest, 1)] == [0, 0]
 
 
