@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format test-real bench clean
+.PHONY: help demo test check format test-real bench bench-peers bench-rooms clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.demo ## answer a question through all four stages, with no key and no network
 	@$(BIN)/python examples/basic_usage.py --model offline:teacher
@@ -30,24 +30,18 @@ format: .venv/.dev ## format the code
 test-real: .venv/.test ## run the tests that need more than Python; each says why if it is skipped
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
 
-bench: .venv/.bench ## measure, and print the figures
-	@$(BIN)/python tests/benchmarks/import_time.py
-	@$(BIN)/python tests/benchmarks/gateway_chat.py
-	@$(BIN)/python tests/benchmarks/gateway_at_once.py
-	@$(BIN)/python tests/benchmarks/gateway_stream.py
-	@$(BIN)/python tests/benchmarks/gateway_memory.py
-	@$(BIN)/python tests/benchmarks/context_growth.py
-	@$(BIN)/python tests/benchmarks/context_trim.py
-	@$(BIN)/python tests/benchmarks/context_memory.py
-	@$(BIN)/python tests/benchmarks/output_repair.py
-	@$(BIN)/python tests/benchmarks/output_linear.py
-	@$(BIN)/python tests/benchmarks/schema_check.py
-	@$(BIN)/python tests/benchmarks/tool_call.py
-	@$(BIN)/python tests/benchmarks/tools_parallel.py
-	@$(BIN)/python tests/benchmarks/loop_turn.py
+bench: .bench/.ready ## measure the whole beside loops written by hand: two minutes
+	@.bench/base/bin/python tests/benchmarks/side_by_side
+
+bench-peers: .bench/.ready ## the same, beside other frameworks too: some GB the first time, and half an hour
+	@.bench/base/bin/python tests/benchmarks/side_by_side --peers
+
+bench-rooms: .bench/.ready ## measure one thing after the other, each beside what it is like
+	@for each in tests/benchmarks/[cgost]*_*.py; do .bench/base/bin/python $$each || missed="$$missed $$each"; done; \
+		test -z "$$missed" || { echo "Missed a bar:$$missed"; exit 1; }
 
 clean: ## remove .venv and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Say which one: make PYTHON=python3.12 …"; exit 1; }
@@ -64,10 +58,11 @@ clean: ## remove .venv and caches
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@ .venv/.demo
 
-.venv/.bench: .venv/.python pyproject.toml
-	@echo 'Installing what this needs into .venv, once; it may take a minute …'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
-	@touch $@ .venv/.test .venv/.demo
+.bench/.ready: .venv/.python pyproject.toml
+	@echo 'Installing what the benchmarks need into .bench/base, once; it may take a minute …'
+	@$(PYTHON) -m venv .bench/base
+	@.bench/base/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
 
 .venv/.dev: .venv/.python pyproject.toml
 	@echo 'Installing what this needs into .venv, once; it may take a minute …'

@@ -56,7 +56,9 @@ _OPENAI_COMPATIBLE = {
 }
 PROVIDERS = {
     "openai": Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
-    "anthropic": Provider("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
+    "anthropic": Provider(
+        "anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"
+    ),
     "gemini": Provider(
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",

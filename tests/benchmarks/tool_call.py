@@ -2,7 +2,7 @@
 
     python tests/benchmarks/tool_call.py [rounds]
 
-The arguments are the order of `schema_check.py`: 25 plain values in objects and lists, against a closed schema with
+The arguments are an order: 25 plain values in objects and lists, against a closed schema with
 limits and patterns; or one number. A turn is one of ten that answer a question: nine call the async tool with one
 number, the last one replies, and the model has its replies ready. Opening the session is a part of it.
 
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from loopback import Cost, Way, at_most, cpu, ratio, rounds_asked_for, table, take_turns, wall
-from schema_check import SCHEMA, VALUE
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import ContextEngine, MemoryStore, SessionStore, SqliteStore
@@ -33,6 +32,50 @@ from stage3_tools import (
     execute_tool_calls,
     run_tool_loop,
 )
+
+
+def closed(*optional: str, **properties: Any) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    needed = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 80}
+SCHEMA = closed(
+    "note",
+    id={"type": "integer", "minimum": 1},
+    customer=_TEXT,
+    email={"type": "string", "pattern": "^[^@ ]+@[^@ ]+$"},
+    status={"enum": ["open", "paid", "sent", "returned"]},
+    total={"type": "number", "minimum": 0},
+    note={"type": ["string", "null"]},
+    address=closed("zip", street=_TEXT, city=_TEXT, zip={"type": "string", "pattern": "^[0-9]{5}$"}),
+    lines={
+        "type": "array",
+        "minItems": 1,
+        "items": closed(
+            "gift",
+            article={"type": "string"},
+            count={"type": "integer", "minimum": 1, "maximum": 1000},
+            price={"type": "number", "exclusiveMinimum": 0},
+            gift={"type": "boolean"},
+        ),
+    },
+)
+VALUE = {
+    "id": 4711,
+    "customer": "Ada Lovelace",
+    "email": "ada@example.com",
+    "status": "paid",
+    "total": 86.4,
+    "note": None,
+    "address": {"street": "12 St James's Square", "city": "London", "zip": "12345"},
+    "lines": [
+        {"article": name, "count": count, "price": price, "gift": count == 1}
+        for name, count, price in [("pen", 2, 3.2), ("ink", 1, 8), ("paper", 500, 0.14), ("chair", 1, 2.5)]
+    ],
+}
+
 
 _BAR = 60.0
 _TIMES = 300

@@ -1,0 +1,154 @@
+"""What this project costs beside a loop written by hand, and beside others of its kind.
+
+    python tests/benchmarks/side_by_side [--peers] [--runs N] [--only NAME …] [--to FOLDER]
+
+Without `--peers` it takes about two minutes: this project, bare httpx and bare aiohttp. With it each peer gets a
+virtual environment of its own below `.bench/`, made the first time (minutes, some GB), and all of it takes half an
+hour. The results are written as JSON and as Markdown, with plots; ends with 1 where a bar is missed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import alone
+import bars
+import plots
+import report
+import venvs
+from pairs import Driver, model_server, side_by_side
+from starting import starting
+from tasks import TASKS
+
+BASE, OURS, OTHERS = "bare_httpx", ("ours", "ours_fast"), ("bare_aiohttp",)
+
+
+def main() -> int:
+    """Measure, write, and say which bars hold."""
+    asked = arguments()
+    started = time.monotonic()
+    with driving(asked) as (drivers, skipped), model_server() as server:
+        results = {
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "machine": machine(),
+            "drivers": {each.name: each.about for each in drivers},
+            "skipped": skipped,
+            "side by side": list(with_a_server(drivers, server, asked)),
+            "starting": list(started_anew(drivers, server, asked)),
+        }
+    results["alone"] = [] if asked.only else [asdict(row) for row in alone.measure(asked.runs or 5)]
+    results["minutes"] = round((time.monotonic() - started) / 60, 1)
+    asked.to.mkdir(parents=True, exist_ok=True)
+    (asked.to / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    (asked.to / "results.md").write_text(report.markdown(results))
+    plots.draw(results, asked.to)
+    print(report.markdown(results))
+    return int(any(bar.missed for bar in bars.judged(results)))
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description="What this project costs beside others.")
+    parser.add_argument(
+        "--peers", action="store_true", help="also other frameworks, each in an environment of its own"
+    )
+    parser.add_argument(
+        "--runs", type=int, help="how often each thing is measured; the default differs by thing"
+    )
+    parser.add_argument("--only", nargs="+", default=[], help="tasks or drivers whose names begin so")
+    parser.add_argument(
+        "--to", type=Path, default=venvs.FOLDER / "results", help="the folder the results go to"
+    )
+    return parser.parse_args()
+
+
+@contextmanager
+def driving(asked: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[str, str]]]:
+    """The drivers, the base first; and why others are missing."""
+    for name in [*os.environ]:
+        if name.lower().endswith("_proxy"):
+            del os.environ[name]
+    drivers: list[Driver] = []
+    skipped: dict[str, str] = {}
+    with ExitStack() as stack:
+        for name in (BASE, *OURS, *OTHERS, *(venvs.REQUIREMENTS if asked.peers else ())):
+            say(f"starting {name}")
+            try:
+                driver = Driver(name, str(venvs.python_of(name)))
+                stack.callback(driver.close)
+                drivers.append(driver)
+            except (venvs.Skipped, RuntimeError, OSError) as error:
+                skipped[name] = str(error)
+        yield drivers, skipped
+
+
+def with_a_server(drivers: list[Driver], server: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Each task by each driver that can do it."""
+    base = drivers[0]
+    for task in TASKS:
+        for driver in drivers:
+            if task.needs not in driver.can or not wanted(asked, task.name, driver.name):
+                continue
+            say(f"{task.title}: {driver.about['title']}")
+            beside = base if task.needs in base.can and driver is not base else None
+            row: dict[str, Any] = {"task": task.name, "driver": driver.name, "runs": asked.runs or task.quick}
+            try:
+                given = {"server": server, **task.given}
+                row |= asdict(side_by_side(beside, driver, task.way, given, row["runs"]))
+            except RuntimeError as error:
+                row["error"] = str(error)
+            yield row
+
+
+def started_anew(drivers: list[Driver], server: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What it costs to start each."""
+    for driver in drivers:
+        if not wanted(asked, "starting", driver.name):
+            continue
+        say(f"starting anew: {driver.about['title']}")
+        row: dict[str, Any] = {"driver": driver.name, "runs": asked.runs or 5}
+        try:
+            row |= asdict(starting(drivers[0], driver, server, (venvs.FOLDER / "compiled"), row["runs"]))
+        except RuntimeError as error:
+            row["error"] = str(error)
+        yield row
+
+
+def wanted(asked: argparse.Namespace, *names: str) -> bool:
+    """Whether that was asked for."""
+    return not asked.only or any(name.startswith(each) for name in names for each in asked.only)
+
+
+def machine() -> dict[str, Any]:
+    """What it is measured on."""
+    processor = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(
+            (line.partition(":")[2].strip() for line in lines if "model name" in line), processor
+        )
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def say(what: str) -> None:
+    """Progress, where a person looks on."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,300 @@
+"""What needs no model server, in one process: checking, extracting, windowing, parsing what is not complete yet.
+
+    python tests/benchmarks/side_by_side/alone.py [rounds]
+
+The ways of a task take turns, round by round, with a collection before each and a first round that does not count. CPU
+time of all threads, medians. The ratio is taken to the task's base in each round, then its median. What a way answers
+is checked before it is measured. A library that is not installed is left out.
+
+    arguments   one valid call, parsed already, by a schema compiled before. Ours is `CompiledSchema.issues`, which a
+                registry asks
+    json in …   1 MB of JSON between words, or in a fence; `json.loads` is given the JSON alone. `parse_json_markdown`
+                takes minutes for 1 MB, so it is asked for 10 kB; and between words without a fence it finds none
+    hostile …   1 MB of one bracket, which must be refused in words
+    window …    the messages to send of a session that has so many, none of them new
+    turn …      the same, after two more were added. What `trim_messages` is given is a list in memory, too
+    parse on …  so many pieces of arguments, 18 characters each; the value is looked at after each. `JsonReader` is what
+                streams take for `snapshot`: it goes on, and shows live views. `from_json` begins anew each time
+"""
+
+import asyncio
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import accumulate
+from typing import Any, Literal
+
+import jsonschema
+import pydantic_core
+from alone_data import SCHEMA, VALUE, Event, Sessions, orders, pieces, talk, trimming
+
+from stage0_gateway import Message
+from stage0_gateway.json_stream import JsonReader
+from stage2_output import CompiledSchema, ExtractionError, OutputController, extract_json
+
+Unit = Literal["us", "ms"]
+_IN_A_SECOND: dict[Unit, float] = {"us": 1e6, "ms": 1e3}
+_ROUNDS = 7
+_CHECKS, _LOOKS, _TURNS = 300, 50, 10  # in one round
+_MEGABYTE, _MOST_FROM_THE_START = 1_000_000, 2000  # with those who begin anew, each piece takes longer
+_OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a way of doing a task costs.
+
+    Attributes:
+        task: What is done.
+        way: Who does it.
+        unit: Of the figure.
+        figure: CPU time of doing it once, the median.
+        ratio: To the base of the task, the median; None for the base itself, and where there is none.
+        runs: How many rounds there were.
+    """
+
+    task: str
+    way: str
+    unit: Unit
+    figure: float
+    ratio: float | None
+    runs: int
+
+
+async def _nothing() -> None:
+    """What most ways need before a round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of doing a task: `run` does it `times` times. `prepare` comes before each round, and does not count."""
+
+    name: str
+    run: Callable[[], Awaitable[object]]
+    times: int = 1
+    prepare: Callable[[], Awaitable[object]] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is done, and the ways of doing it; the others are held against the one named `base`, if there is one."""
+
+    name: str
+    unit: Unit
+    base: str
+    ways: Sequence[Way]
+
+
+def plain(name: str, function: Callable[[], object], times: int = 1) -> Way:
+    """A way that is a plain function."""
+
+    async def run() -> None:
+        for _ in range(times):
+            function()
+
+    return Way(name, run, times)
+
+
+def _must(right: bool, name: str) -> None:
+    if not right:
+        raise RuntimeError(f"{name}: not the answer that was expected")
+
+
+# ---- one value, one text ---------------------------------------------------------------------------------
+
+
+def arguments() -> Task:
+    """A valid value."""
+    checks: dict[str, Callable[[Any], object]] = {
+        "llm-stages": CompiledSchema(SCHEMA).issues,
+        "jsonschema": jsonschema.Draft202012Validator(SCHEMA).validate,
+        "pydantic": Event.model_validate,
+    }
+    if find_spec("jsonschema_rs"):
+        checks["jsonschema_rs"] = import_module("jsonschema_rs").validator_for(SCHEMA).validate
+    if find_spec("fastjsonschema"):
+        checks["fastjsonschema"] = import_module("fastjsonschema").compile(SCHEMA)
+    wrong = VALUE | {"recurrence": {"frequency": "never"}}
+    for name, check in checks.items():
+        _must(not _refuses(check, VALUE) and _refuses(check, wrong), name)
+    ways = [plain(name, partial(check, VALUE), _CHECKS) for name, check in checks.items()]
+    return Task("arguments", "us", "jsonschema", ways)
+
+
+def _refuses(check: Callable[[Any], object], value: Any) -> bool:
+    try:
+        found = check(value)
+    except Exception:  # each library has its own
+        return True
+    return isinstance(found, tuple) and found != ()
+
+
+def extraction() -> Iterator[Task]:
+    """The same JSON in two wrappings; and a little of it, for what is slow."""
+    large, small = orders(_MEGABYTE), orders(10_000)
+    slow = {}
+    if find_spec("langchain_core"):
+        name = "langchain_core parse_json_markdown (1 MB takes minutes)"
+        slow[name] = import_module("langchain_core.utils.json").parse_json_markdown
+    yield in_text("json in prose", large, "{}")
+    yield in_text("json in a fence", large, "```json\n{}\n```")
+    yield in_text("json in a fence, 10 kB", small, "```json\n{}\n```", **slow)
+
+
+def in_text(task: str, text: str, wrapping: str, **slow: Callable[[str], object]) -> Task:
+    """Find a JSON text in what a model says."""
+    whole = f"Here are the orders:\n\n{wrapping.replace('{}', text)}\n\nTell me if you need more."
+    readers = {"llm-stages": lambda given: extract_json(given).value, **slow}
+    if find_spec("json_repair"):
+        readers["json_repair"] = import_module("json_repair").loads
+    for name, read in readers.items():
+        _must(read(whole) == json.loads(text), name)
+    ways = [plain(name, partial(read, whole)) for name, read in readers.items()]
+    return Task(task, "ms", "json.loads", [plain("json.loads", partial(json.loads, text)), *ways])
+
+
+def hostile(bracket: str) -> Task:
+    """Brackets that are never closed."""
+    text = bracket * _MEGABYTE
+    validate = partial(OutputController().parse_and_validate, text, _OBJECT)
+    _must(bool(validate().errors), "parse_and_validate")
+    extract = plain("llm-stages extract_json", partial(refused, text))
+    return Task(f"hostile {bracket}", "ms", "", [plain("llm-stages parse_and_validate", validate), extract])
+
+
+def refused(text: str) -> None:
+    """Look for JSON where there is none; any other exception ends the program."""
+    with suppress(ExtractionError):
+        _must(not extract_json(text), "extract_json")
+
+
+def parse_on(count: int) -> Task:
+    """The arguments of a streamed call, looked at after each piece."""
+    arrived = pieces(count)
+
+    def ours() -> object:
+        reader = JsonReader()
+        for piece in arrived:
+            reader.feed(piece)
+            len(reader.value)
+        return reader.value
+
+    def theirs() -> object:
+        value = None
+        for so_far in accumulate(arrived):
+            value = pydantic_core.from_json(so_far, allow_partial=True)
+        return value
+
+    base = "pydantic_core from_json"
+    readers = {"llm-stages JsonReader": ours} | ({base: theirs} if count <= _MOST_FROM_THE_START else {})
+    for name, read in readers.items():
+        _must(read() == json.loads("".join(arrived)), name)
+    ways = [replace(plain(name, read), times=count) for name, read in readers.items()]
+    return Task(f"parse on {count}", "us", base, ways)
+
+
+# ---- windows --------------------------------------------------------------------------------------------
+
+
+def windows(size: int) -> Iterator[Task]:
+    """What is to be sent of a talk of so many messages."""
+    messages = talk(size + 2)
+    ways = {"window": [looking(messages[:size])], "turn": [turning(messages[:size], messages[size:])]}
+    base = "langchain_core trim_messages"
+    if find_spec("langchain_core"):
+        times = _TURNS if size < 1000 else 1
+        ways["window"].append(plain(base, trimming(messages[:size]), times))
+        # What it takes to append two messages to a list cannot be seen beside the rest.
+        ways["turn"].append(plain(base, trimming(messages), times))
+    for name, each in ways.items():
+        yield Task(f"{name} {size}", "us", base, each)
+
+
+def looking(messages: Sequence[Message]) -> Way:
+    """Our way without anything new."""
+    sessions = Sessions(messages)
+
+    async def run() -> None:
+        for _ in range(_LOOKS):
+            await sessions.engine.messages_for_request(sessions.ids[0])
+
+    return Way("llm-stages", run, _LOOKS, partial(sessions.renew, 1))
+
+
+def turning(messages: Sequence[Message], more: Sequence[Message]) -> Way:
+    """Our way of a turn: each in a session of its own, so that each finds as many messages."""
+    sessions = Sessions(messages)
+
+    async def run() -> None:
+        for session in sessions.ids:
+            for message in more:
+                await sessions.engine.add_message(session, message)
+            await sessions.engine.messages_for_request(session)
+
+    return Way("llm-stages", run, _TURNS, partial(sessions.renew, _TURNS))
+
+
+# ---- measuring ------------------------------------------------------------------------------------------
+
+
+def tasks() -> Iterator[Task]:
+    """Everything; made one after the other, so that little is in memory at once."""
+    yield arguments()
+    yield from extraction()
+    yield from map(hostile, "{[")
+    for size in (10, 100, 1000, 10_000):
+        yield from windows(size)
+    yield from map(parse_on, (500, 2000, 10_000))
+
+
+async def take_turns(task: Task, rounds: int) -> dict[str, list[float]]:
+    """Seconds of CPU that each way took to do the task once, in each round."""
+    taken: dict[str, list[float]] = {way.name: [] for way in task.ways}
+    for _ in range(rounds + 1):
+        for way in task.ways:
+            await way.prepare()
+            gc.collect()
+            begun = time.process_time()
+            await way.run()
+            taken[way.name].append((time.process_time() - begun) / way.times)
+    return {name: seconds[1:] for name, seconds in taken.items()}
+
+
+def rows(task: Task, taken: dict[str, list[float]]) -> Iterator[Row]:
+    """What a task's seconds say."""
+    base = taken.get(task.base)
+    for name, seconds in taken.items():
+        ratio = None
+        if base and name != task.base:
+            ratio = statistics.median(a / b for a, b in zip(seconds, base, strict=True))
+        figure = statistics.median(seconds) * _IN_A_SECOND[task.unit]
+        yield Row(task.name, name, task.unit, figure, ratio, len(seconds))
+
+
+def measure(rounds: int) -> list[Row]:
+    """Every way of every task, in so many rounds."""
+
+    async def every() -> list[Row]:
+        return [row for task in tasks() for row in rows(task, await take_turns(task, rounds))]
+
+    return asyncio.run(every())
+
+
+def main(rounds: int) -> None:
+    """Measure and print."""
+    print(f"{'task':22}  {'way':55}  {'CPU, once':>14}  {'ratio':>8}  {'runs':>4}")
+    for row in measure(rounds):
+        ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+        print(f"{row.task:22}  {row.way:55}  {row.figure:11.2f} {row.unit}  {ratio:>8}  {row.runs:4}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else _ROUNDS)

@@ -1,0 +1,80 @@
+"""This project: `run_tool_loop` over the gateway's own connections, a session for each question."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import httpx
+from job import KEY, QUESTION, SYSTEM, Ask, Work
+
+from stage0_gateway import Gateway
+from stage0_gateway.connection import Pool
+from stage1_context import ContextEngine
+from stage2_output import OutputController
+from stage3_tools import NativeDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop, tool
+
+TITLE = "llm-stages"
+PACKAGES = ("llm-stages", "httpx", "pydantic", "jsonschema")
+IMPORT = "import stage0_gateway, stage1_context, stage2_output, stage3_tools"
+SPEAKS = ("calls", "decisions", "messages")
+Connections = Callable[[], httpx.AsyncBaseTransport | None]
+Read = Callable[[], Awaitable[tuple[int, str]]]
+
+
+def transport() -> httpx.AsyncBaseTransport | None:
+    """Our own connections, also where those of the extra `[fast]` are installed."""
+    return Pool()
+
+
+@asynccontextmanager
+async def asking(work: Work, connections: Connections = transport) -> AsyncIterator[Ask]:
+    """The loop with the dialect that is wanted."""
+    provider, base = ("anthropic", f"{work.base}/v1") if work.dialect == "messages" else ("openai", work.base)
+    dialect = None if work.dialect == "decisions" else NativeDialect()
+    options = ToolLoopOptions(max_tool_rounds=work.rounds + 1, dialect=dialect)
+    registry = ToolRegistry()
+    for function in work.functions:
+        registry.register(tool(function))
+    model = f"{provider}:{work.model}"
+    async with Gateway(model, api_key=KEY, base_url=base, transport=connections()) as gateway:
+        engine = ContextEngine()
+        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
+
+        async def ask() -> str:
+            session_id = await engine.create_session(system_prompt=SYSTEM)
+            result = await run_tool_loop(deps, session_id, QUESTION, options)
+            await engine.delete_session(session_id)
+            return result.reply or ""
+
+        yield ask
+
+
+@asynccontextmanager
+async def reading(url: str, connections: Connections = transport) -> AsyncIterator[Read]:
+    """A stream as typed events, its text and its arguments."""
+    async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url, transport=connections()) as gateway:
+
+        async def read() -> tuple[int, str]:
+            characters, arguments = 0, []
+            async for event in gateway.stream([{"role": "user", "content": QUESTION}]):
+                if event.name == "text":
+                    characters += len(event.delta)
+                elif event.name == "input_json":
+                    arguments.append(event.delta)
+            return characters, "".join(arguments)
+
+        yield read
+
+
+@asynccontextmanager
+async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
+    """The same, and the value so far looked at in each event."""
+    async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url, transport=transport()) as gateway:
+
+        async def read() -> tuple[int, object]:
+            seen, value = 0, None
+            async for event in gateway.stream([{"role": "user", "content": QUESTION}]).events("input_json"):
+                value = event.snapshot
+                seen += len(value)
+            return seen, value
+
+        yield read

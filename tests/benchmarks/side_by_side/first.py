@@ -1,0 +1,28 @@
+"""From nothing to the first answer: what somebody waits who starts a program.
+
+    python first.py DRIVER SERVER
+
+Imports the driver and all it needs, asks one question that takes one round, and ends. Timed from outside, by
+`starting.py`.
+"""
+
+import asyncio
+import importlib
+import os
+import sys
+
+import job
+from server import ANSWER
+
+
+async def main(name: str, server: str) -> None:
+    """Ask once."""
+    driver = importlib.import_module(f"drivers.{name}")
+    dialect: job.Dialect = "calls" if "calls" in driver.SPEAKS else "messages"
+    async with driver.asking(job.Work(server, dialect, 1)) as ask:
+        assert ANSWER in await ask()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

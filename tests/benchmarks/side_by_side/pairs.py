@@ -1,0 +1,135 @@
+"""Has drivers take turns, each beside the bare loop right before it: figures and ratios.
+
+One machine differs from minute to minute, so what counts is the ratio of two measurements made one after the other;
+the median of several. Each driver is a process of its own that lives as long as the run, on one core; the model
+server has another. Knows nothing of what the figures mean.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+_HERE = Path(__file__).parent
+
+
+def cores() -> tuple[list[str], list[str]]:
+    """A core for the server and one for the drivers; none are named where that cannot be said."""
+    ours = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return ([str(ours[0])], [str(ours[-1])]) if len(ours) > 1 else ([], [])
+
+
+@contextmanager
+def model_server() -> Iterator[str]:
+    """The URL of a model server that runs meanwhile."""
+    command = [sys.executable, str(_HERE / "server.py"), *cores()[0]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.terminate()
+
+
+class Driver:
+    """A driver in its own process.
+
+    Args:
+        name: One of `drivers/`.
+        python: The Python that has what it drives.
+    """
+
+    def __init__(self, name: str, python: str = sys.executable) -> None:
+        self.name, self.python = name, python
+        command = [python, str(_HERE / "worker.py"), name, *cores()[1]]
+        # Not a pipe: one that nobody reads would fill up. Closed with the process.
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
+        )
+        self.about = self._answer()
+        if "error" in self.about:
+            raise RuntimeError(self.about["error"])
+        self.can: list[str] = ["", *self.about.get("can", ())]
+
+    def do(self, task: str, **given: Any) -> dict[str, Any]:
+        """Have it measured once.
+
+        Raises:
+            RuntimeError: It failed; the text says why.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"task": task, **given}) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the answer says so
+        answer = self._answer()
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+        self._complaints.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("@@"):
+                answer: dict[str, Any] = json.loads(line[2:])
+                return answer
+        self._complaints.seek(0)
+        said = self._complaints.read().strip().splitlines() or [""]
+        return {"error": f"the process of {self.name} ended: {said[-1]}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What several measurements of one thing came to, as medians by the name of the figure.
+
+    Attributes:
+        figures: Themselves: seconds.
+        ratios: To the base's right before each of them; none where there is no base.
+        above: How much more than the base's: seconds.
+    """
+
+    figures: dict[str, float]
+    ratios: dict[str, float]
+    above: dict[str, float]
+
+
+def side_by_side(base: Driver | None, driver: Driver, way: str, given: dict[str, Any], runs: int) -> Measured:
+    """Measure a driver so often, and the base right before each time.
+
+    Raises:
+        RuntimeError: One of them failed.
+    """
+    figures: list[dict[str, float]] = []
+    before: list[dict[str, float]] = []
+    for run in range(runs + 1):
+        bare = base.do(way, **given) if base else {}
+        now = driver.do(way, **given)
+        if run:  # the first finds cold caches
+            figures.append(now)
+            before.append(bare)
+    pairs = list(zip(figures, before, strict=True))
+    return Measured(
+        medians(figures),
+        medians([{name: now[name] / bare[name] for name in bare} for now, bare in pairs]),
+        medians([{name: now[name] - bare[name] for name in bare} for now, bare in pairs]),
+    )
+
+
+def medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure."""
+    return {name: median(row[name] for row in rows) for name in rows[0]}

@@ -1,0 +1,74 @@
+"""What it costs to start: the import, the memory it takes, and the time to the first answer.
+
+Each is measured in a new process of the driver's own Python, beside a Python that does nothing and beside bare
+httpx, right before. Compiled files are kept, as on any machine but one where that is switched off.
+"""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from pairs import Driver, Measured, cores, medians
+
+_HERE = Path(__file__).parent
+_RESIDENT = """
+import gc, resource, sys
+try:
+    [kilobytes] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")]
+except OSError:
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(int(kilobytes) * 1024, len(sys.modules))
+"""
+
+
+def starting(base: Driver, driver: Driver, server: str, cache: Path, runs: int) -> Measured:
+    """Seconds above bare Python to import, seconds to the first answer, bytes of memory, and modules."""
+    environment = _environment(cache)
+    figures, before = [], []
+    for run in range(runs + 1):
+        bare = _once(base, server, environment)
+        now = bare if base is driver else _once(driver, server, environment)
+        if run:  # the first compiles
+            figures.append(now)
+            before.append(bare)
+    pairs = list(zip(figures, before, strict=True))
+    return Measured(
+        medians(figures),
+        medians([{name: now[name] / bare[name] for name in bare} for now, bare in pairs]),
+        medians([{name: now[name] - bare[name] for name in bare} for now, bare in pairs]),
+    )
+
+
+def _once(driver: Driver, server: str, environment: dict[str, str]) -> dict[str, float]:
+    imports = driver.about["import"]
+    nothing = _seconds([driver.python, "-c", "pass"], environment)
+    imported = _seconds([driver.python, "-c", imports], environment)
+    answered = _seconds([driver.python, str(_HERE / "first.py"), driver.name, server], environment)
+    said = _run([driver.python, "-c", imports + _RESIDENT], environment)
+    resident, modules = said.split()[-2:]
+    return {
+        "import": imported - nothing,
+        "first answer": answered,
+        "resident": float(resident),
+        "modules": float(modules),
+    }
+
+
+def _seconds(command: list[str], environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    _run(command, environment)
+    return time.perf_counter() - started
+
+
+def _run(command: list[str], environment: dict[str, str]) -> str:
+    pin = ["taskset", "-c", cores()[1][0]] if cores()[1] else []
+    done = subprocess.run([*pin, *command], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-500:])
+    return done.stdout
+
+
+def _environment(cache: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(cache), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}

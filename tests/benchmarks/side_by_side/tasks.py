@@ -1,0 +1,65 @@
+"""What is measured with a model server: a table, so that one can see at a glance what there is.
+
+Knows nothing of how it is measured (`worker.py`, `pairs.py`) or shown (`report.py`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing every driver is asked to do, if it can.
+
+    Attributes:
+        name: What it is called in the results.
+        title: What it is called in a report.
+        way: The function of `worker.py`.
+        needs: What a driver must be able to do; the names are those of `job.py`.
+        given: That function's arguments, besides the server.
+        quick: How often it is measured in a run of two minutes.
+    """
+
+    name: str
+    title: str
+    way: str
+    needs: str
+    given: dict[str, Any] = field(default_factory=dict)
+    quick: int = 9
+
+
+def _loop(dialect: str, what: str, rounds: int, times: int) -> Task:
+    given = {"dialect": dialect, "rounds": rounds, "times": times}
+    return Task(f"{dialect} {rounds}", f"{what}, {rounds} rounds", "loop", dialect, given)
+
+
+def _at_once(loops: int, rounds: int, quick: int) -> Task:
+    given = {"loops": loops, "rounds": rounds}
+    return Task(f"at once {loops}", f"{loops} loops at once", "at_once", "", given, quick)
+
+
+TASKS = (
+    _loop("calls", "tool calls", 1, 20),
+    _loop("calls", "tool calls", 10, 5),
+    _loop("calls", "tool calls", 50, 2),
+    _loop("decisions", "prompt dialect", 10, 5),
+    _loop("decisions", "prompt dialect", 50, 2),
+    _loop("messages", "Anthropic's tool calls", 10, 5),
+    _at_once(32, 10, 5),
+    _at_once(256, 3, 3),
+    Task("three", "three tools at once, coroutines", "three", "", {"tools": "three"}, 5),
+    Task(
+        "three blocking", "three tools at once, plain functions", "three", "", {"tools": "three blocking"}, 5
+    ),
+    Task("stream", "a stream of 10,000 pieces", "stream", "reading", {"pieces": 10000}, 5),
+    Task(
+        "snapshots 500",
+        "arguments parsed after each of 500 pieces",
+        "snapshots",
+        "snapshots",
+        {"pieces": 500},
+        5,
+    ),
+    Task("snapshots 2000", "after each of 2,000", "snapshots", "snapshots", {"pieces": 2000}, 3),
+    Task("snapshots 10000", "after each of 10,000", "snapshots", "snapshots", {"pieces": 10000}, 3),
+)

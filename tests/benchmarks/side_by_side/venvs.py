@@ -1,0 +1,89 @@
+"""The Python each driver runs in: a virtual environment of its own for each peer, made once, with plain pip.
+
+    python tests/benchmarks/side_by_side/venvs.py [DRIVER …]     makes them, all if none is named
+
+They lie in `.bench/` in the project's root and stay there; delete that folder to get newer versions. What stands on
+nothing but the project and its extras runs in the Python that runs the benchmark. Knows nothing of what is measured.
+Needs nothing but Python.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[3] / ".bench"
+
+HERE = ("bare_httpx", "bare_aiohttp", "ours", "ours_fast")
+"""Drivers that run in the Python that runs the benchmark."""
+
+REQUIREMENTS: dict[str, tuple[str, ...]] = {
+    "openai_sdk": ("openai>=3.54",),
+    "anthropic_runner": ("anthropic>=2.12",),
+    "openai_agents": ("openai-agents>=0.24",),
+    "pydantic_ai_agent": ("pydantic-ai-slim[openai]>=2.68",),
+    "langchain_agent": ("langchain>=1.4", "langchain-openai>=1.7"),
+    "litellm_sdk": ("litellm[mcp]>=1.106",),  # without that extra it cannot be asked with tools
+    "smolagents_agent": ("smolagents[openai]>=1.26",),
+}
+"""What is installed for each other driver. Not pinned: a report names the versions it measured."""
+
+
+class Skipped(Exception):
+    """An environment could not be made; the message says why."""
+
+
+def python_of(driver: str) -> Path:
+    """The Python to run a driver with; makes its environment where there is none yet.
+
+    Args:
+        driver: Name of a file in `drivers/`.
+
+    Returns:
+        Path of an executable.
+
+    Raises:
+        Skipped: The environment cannot be made.
+    """
+    if driver in HERE:
+        return Path(sys.executable)
+    home = FOLDER / driver
+    python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    # Written last, so an environment that was left half made is not taken for a whole one.
+    mark, wanted = home / "installed.txt", "\n".join(REQUIREMENTS[driver])
+    if not (mark.exists() and mark.read_text() == wanted):
+        _make(home, python, REQUIREMENTS[driver])
+        mark.write_text(wanted)
+    return python
+
+
+def _make(home: Path, python: Path, requirements: tuple[str, ...]) -> None:
+    print(f"{home.name}: installs {', '.join(requirements)} in {home} …", flush=True)
+    shutil.rmtree(home, ignore_errors=True)
+    _run([sys.executable, "-m", "venv", str(home)])
+    _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+
+
+def _run(command: list[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:
+        said = [line.strip() for line in (error.stdout + error.stderr).splitlines() if line.strip()]
+        # pip says first what is wrong, and then where to read on.
+        reasons = [line for line in said if line.startswith("ERROR")] or said[-1:]
+        raise Skipped(f"{' '.join(command[1:4])} failed: {' '.join(reasons[:1])}") from None
+    except OSError as error:
+        raise Skipped(f"{type(error).__name__}: {error}") from None
+
+
+def main(names: list[str]) -> None:
+    """Make the environments that are named, or all."""
+    for name in names or REQUIREMENTS:
+        try:
+            print(f"{name}: {python_of(name)}")
+        except Skipped as error:
+            print(f"{name}: skipped, {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
