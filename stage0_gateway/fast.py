@@ -1,4 +1,6 @@
-"""Connections of the `aiohttp` library, which cost half: the extra `[fast]`.
+"""Connections of the `aiohttp` library, whose parser is written in C: the extra `[fast]`.
+
+A long stream costs a quarter less over them; a request in one piece costs what it does over our own.
 
 `httpx-aiohttp` makes them look like httpx's; this makes them behave like our own: no cookies, no limit but
 the gateway's, large headers, and errors that say what happened and never show a URL, which may hold a key.

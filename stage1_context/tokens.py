@@ -33,22 +33,28 @@ class Counted:
 
     Attributes:
         message: The message.
+        tokens: What it takes, by our own counting.
         index: Where in the journal it stands.
     """
 
-    __slots__ = ("_tokens", "index", "message")
+    __slots__ = ("_counter", "index", "message", "tokens")
+
+    tokens: int
 
     def __init__(self, message: Message, tokens: int | TokenCounter, index: int = -1) -> None:
         self.message = message
         self.index = index
-        self._tokens = tokens
+        if isinstance(tokens, int):
+            self.tokens = tokens
+        else:
+            self._counter = tokens
 
-    @property
-    def tokens(self) -> int:
-        """What it takes, by our own counting."""
-        if not isinstance(self._tokens, int):
-            self._tokens = message_tokens(self._tokens, self.message)
-        return self._tokens
+    def __getattr__(self, name: str) -> int:
+        """What has no value yet: the tokens, until they are counted. A window asks for them in every turn."""
+        if name != "tokens":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.tokens = message_tokens(self._counter, self.message)
+        return self.tokens
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counted):

@@ -192,15 +192,18 @@ def exchange_start(rest: Sequence[Counted], end: int) -> int:
 
 def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> int:
     """Where the newest whole exchanges begin that fit."""
-    start = end = len(rest)
-    while end > 0:
-        begin = end - 1
-        tokens_left -= rest[begin].tokens
-        if rest[begin].message.tool_call_id:  # most messages stand for themselves
-            begin = exchange_start(rest, end)
-            tokens_left -= sum(each.tokens for each in rest[begin : end - 1])
-        places_left -= end - begin
-        if tokens_left < 0 or places_left < 0:
+    start = place = len(rest)
+    furthest = place - places_left
+    unanswered = set[str]()  # results whose call was not passed yet
+    for each in reversed(rest):
+        place -= 1
+        tokens_left -= each.tokens
+        if tokens_left < 0 or place < furthest:
             break
-        start = end = begin
+        if each.message.tool_call_id:
+            unanswered.add(each.message.tool_call_id)
+        if unanswered:
+            unanswered.difference_update(call.id for call in each.message.tool_calls)
+        if not unanswered:
+            start = place
     return start

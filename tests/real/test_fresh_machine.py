@@ -52,5 +52,7 @@ def test_make_alone_prints_the_targets(fresh):
         "format",
         "test-real",
         "bench",
+        "bench-peers",
+        "bench-rooms",
         "clean",
     ]

@@ -308,6 +308,9 @@ class Watched(list):
         self.asked.update(range(*place.indices(len(self))) if isinstance(place, slice) else [place])
         return super().__getitem__(place)
 
+    def __reversed__(self):
+        return (self[place] for place in range(len(self) - 1, -1, -1))
+
 
 def test_nothing_is_looked_at_that_is_older_than_what_does_not_fit():
     rest = Watched(of_ten(*[QUESTION] * 1000))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Results = dict[str, Any]
-_SERVER_SIDE = (
+SERVER_SIDE = (
     # what, task, driver, of what, figure, at most
     ("CPU of a request, 10 rounds", "calls 10", "ours", "ratios", "cpu", 1.0),
     ("… in the prompt dialect", "decisions 10", "ours", "ratios", "cpu", 1.1),
@@ -30,12 +30,12 @@ _SERVER_SIDE = (
     ("arguments parsed on, 500 pieces, s per event", "snapshots 500", "ours", "figures", "cpu", 40e-6),
     ("… 10,000 pieces", "snapshots 10000", "ours", "figures", "cpu", 40e-6),
 )
-_STARTING = (
+STARTING = (
     ("import above bare Python, s", "figures", "import", 0.4),
     ("import beside `import httpx`", "ratios", "import", 0.40 / 0.15),
     ("memory after import, bytes", "figures", "resident", 45 * 1024**2),
 )
-_ALONE = (
+ALONE = (
     # what, task, way, the ratio or the figure, at most
     ("valid arguments, us", "arguments", "llm-stages", "figure", 15.0),
     ("1 MB of JSON in prose beside json.loads", "json in prose", "llm-stages", "ratio", 3.0),
@@ -68,14 +68,14 @@ class Bar:
 def judged(results: Results) -> Iterator[Bar]:
     """Each bar of which something was measured."""
     side = {(row["task"], row["driver"]): row for row in results["side by side"]}
-    for what, task, driver, kind, name, most in _SERVER_SIDE:
+    for what, task, driver, kind, name, most in SERVER_SIDE:
         if name in side.get((task, driver), {}).get(kind, {}):
             yield Bar(what, side[task, driver][kind][name], most)
     for row in results["starting"]:
-        for what, kind, name, most in _STARTING:
+        for what, kind, name, most in STARTING:
             if row["driver"] == "ours" and name in row.get(kind, {}):
                 yield Bar(what, row[kind][name], most)
     lone = {(row["task"], row["way"]): row for row in results["alone"]}
-    for what, task, way, kind, most in _ALONE:
+    for what, task, way, kind, most in ALONE:
         if (task, way) in lone:
             yield Bar(what, lone[task, way][kind], most)

@@ -173,7 +173,7 @@ class AnthropicFormat:
             "id": "msg_0123456789abcdef",
             "type": "message",
             "role": "assistant",
-            "model": "claude-sonnet-4-5",
+            "model": "claude-haiku-4-5",
         }
         usage = {"input_tokens": tokens, "output_tokens": 20}
         return {**head, "content": content, "stop_reason": reason, "stop_sequence": None, "usage": usage}

@@ -112,6 +112,10 @@ class Worker:
             raise RuntimeError("the last value is not what was sent")
         return cost
 
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self._stack.aclose()
+
     @property
     def _own_calls(self) -> job.Dialect:
         """The tool calls of the provider that it speaks to."""

@@ -17,7 +17,7 @@ IMPORT = "import anthropic"
 SPEAKS = ("messages",)
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
 _SAY: Any = {
-    "model": "claude-sonnet-4-5",
+    "model": "claude-haiku-4-5",
     "max_tokens": 4096,
     "messages": [{"role": "user", "content": QUESTION}],
 }

@@ -1,0 +1,299 @@
+"""The results as a page of Markdown that a person reads.
+
+Knows nothing of how it is measured. Says nothing of the machine but what the results say of its processor: the page is
+kept as documentation. A section of which nothing was measured is left out.
+"""
+
+import re
+from typing import Any
+
+import bars
+from tables import (
+    Column,
+    Side,
+    beside,
+    grid,
+    headed,
+    joined,
+    megabytes,
+    microseconds,
+    milliseconds,
+    number,
+    per_second,
+    ratio,
+    table,
+    tenths,
+    without_machine,
+)
+from tasks import TASKS, Task
+
+Results = dict[str, Any]
+_TITLES = {task.name: task.title for task in TASKS}
+_UNIT = re.compile(r"(?P<what>.*), (?P<unit>s|us|ms|bytes)\b(?P<more>.*)")
+_UNITS = {"s": (1.0, "s"), "ms": (1.0, "ms"), "us": (1.0, "µs"), "bytes": (1 / 1024**2, "MB"), "": (1.0, "×")}
+_ALONE = {
+    "arguments": "The arguments of a call, checked against a schema that was compiled before.",
+    "json": "JSON found in what a model says; 1 MB where nothing else is said.",
+    "hostile": "1 MB of one bracket, refused.",
+    "window": "The messages to send of a session that has so many, none of them new.",
+    "turn": "The same after a turn: two messages were added.",
+    "parse": "The arguments of a streamed call looked at after each of so many pieces, per piece.",
+}
+
+
+def markdown(results: Results) -> str:
+    """The page.
+
+    Args:
+        results: As `__main__.py` makes them.
+    """
+    side = Side(results)
+    sections = [
+        ("", beginning(results)),
+        ("The bars", bars_judged(results)),
+        ("Not comparable", not_comparable(side)),
+        ("One loop", one_loop(side)),
+        ("Growth", growth(side)),
+        ("Loops at once", loops_at_once(side)),
+        ("Three tools at once", three_tools(side)),
+        ("Streams", streams(results, side)),
+        ("Starting", starting(results)),
+        ("Without a server", alone(results)),
+        ("Versions", versions(results)),
+        ("Skipped or failed", missing(results, side)),
+    ]
+    parts = [f"## {title}\n\n{text}" if title else text for title, text in sections if text]
+    return "\n\n".join(parts) + "\n"
+
+
+def beginning(results: Results) -> str:
+    """What was measured, where, when and how."""
+    machine = results["machine"]
+    pinned = machine["system"] == "Linux" and machine["cores"] > 1  # as in `pairs.py`
+    return (
+        f"What a request costs with llm-stages and with others: measured on {results['date']} on "
+        f"{machine['processor']} with {machine['cores']} cores ({machine['system']}, Python {machine['python']}, "
+        f"load {machine['load']} when it began), in {number(results['minutes'], 2)} minutes. The model server and "
+        f"the clients {'had a core each' if pinned else 'shared all cores'}. Each figure is a median. A ratio is "
+        "the median of the ratios to bare httpx, which was measured right before each time: below 1 is less than "
+        "bare httpx. So a ratio may differ from the quotient of two rows, which were measured minutes apart."
+    )
+
+
+# ---- what is judged --------------------------------------------------------------------------------------
+
+
+def bars_judged(results: Results) -> str:
+    """Each bar that was measured, and whether it holds."""
+    judged = list(bars.judged(results))
+    if not judged:
+        return ""
+    missed = sum(bar.missed for bar in judged)
+    says = f"{len(judged) - missed} of {len(judged)} that were measured hold. Less is better."
+    return f"{says}\n\n{table(['what', 'measured', 'at most', ''], map(bar_line, judged))}"
+
+
+def bar_line(bar: bars.Bar) -> list[str]:
+    """A bar in readable units, the same for both figures; with more digits where they would look the same."""
+    found = _UNIT.fullmatch(bar.what)
+    what, unit = bar.what, "s" if bar.most < 1e-3 else ""  # no ratio is so small
+    if found:
+        what, unit = ", ".join(filter(None, (found["what"], found["more"].strip()))), found["unit"]
+    factor, sign = _UNITS[unit]
+    if unit == "s" and bar.most < 1:
+        factor, sign = (1e3, "ms") if bar.most >= 1e-3 else (1e6, "µs")
+    figure, most = bar.figure * factor, bar.most * factor
+    digits = next((n for n in range(3, 8) if f"{figure:.{n}g}" != f"{most:.{n}g}"), 3) if bar.missed else 3
+    measured = ratio(figure) if sign == "×" and digits == 3 else f"{number(figure, digits)} {sign}"
+    return [what, measured, f"{most:.{digits}g} {sign}", "**missed**" if bar.missed else "holds"]
+
+
+def not_comparable(side: Side) -> str:
+    """Where the base's own row would mislead."""
+    names = {"cpu": "CPU", "wall": "wall time"}
+    lines = [
+        f"- {_TITLES.get(stray.task, stray.task)}, {names[stray.figure]}: {ratio(stray.times)} what it was then"
+        for stray in side.strays()
+    ]
+    says = (
+        "These figures of bare httpx do not fit what was measured of it right before the others. The ratios are "
+        "not taken to them; hold to those. The plots leave these figures out."
+    )
+    return headed(says, "\n".join(lines)) if lines else ""
+
+
+# ---- with a server ---------------------------------------------------------------------------------------
+
+
+def one_loop(side: Side) -> str:
+    """CPU and wall time of a request, one conversation after the other."""
+    loops = [task for task in TASKS if task.way == "loop"]
+    parts = [
+        side.table(
+            [Column(rounds_title(task), task.name, name, microseconds, compared=True) for task in loops],
+            title,
+        )
+        for name, title in (("cpu", "CPU per request"), ("wall", "wall time per request"))
+    ]
+    return joined(*parts)
+
+
+def rounds_title(task: Task) -> str:
+    """A loop's title, also where there is one round."""
+    rounds = task.given["rounds"]
+    return f"{task.title.rpartition(', ')[0]}, {rounds} {'round' if rounds == 1 else 'rounds'}"
+
+
+def growth(side: Side) -> str:
+    """CPU time of a round early and late in a long conversation."""
+    shown = (
+        ("early", "rounds 2–6", microseconds),
+        ("late", "46–50", microseconds),
+        ("growth", "growth", ratio),
+    )
+    columns = [
+        Column(f"{dialect}, {title}", task, name, text)
+        for task, dialect in (("calls 50", "tool calls"), ("decisions 50", "prompt dialect"))
+        for name, title, text in shown
+    ]
+    says = "CPU time from one call of the tool to the next, in a conversation of 50 rounds."
+    return headed(says, side.table(columns))
+
+
+def loops_at_once(side: Side) -> str:
+    """How many requests there are in a second, on one core."""
+    tasks = [task for task in TASKS if task.way == "at_once"]
+    columns = []
+    for task in tasks:
+        loops = f"{task.given['loops']} loops"
+        columns += [
+            Column(f"{loops}, requests", task.name, "wall", per_second),
+            Column(f"{loops}, time beside bare httpx", task.name, "wall", ratio, "ratios"),
+            Column(f"{loops}, CPU per request", task.name, "cpu", microseconds),
+        ]
+    rounds = ", ".join(f"{task.given['loops']} of {task.given['rounds']} rounds each" for task in tasks)
+    return headed(f"So many conversations at the same time: {rounds}.", side.table(columns))
+
+
+def three_tools(side: Side) -> str:
+    """Three tools that wait 100, 200 and 150 ms."""
+    columns = []
+    for task, tools in (("three", "coroutines"), ("three blocking", "plain functions")):
+        columns += [
+            Column(f"{tools}, time", task, "wall", tenths),
+            Column(f"{tools}, above bare httpx", task, "wall", tenths, "above"),
+            Column(f"{tools}, stuck", task, "stuck", tenths),
+        ]
+    says = (
+        "Tools that wait 100, 200 and 150 ms: 200 ms if they run at once, 450 ms one after the other. Stuck is "
+        "the longest that the event loop could do nothing else."
+    )
+    return headed(says, side.table(columns))
+
+
+def streams(results: Results, side: Side) -> str:
+    """Reading a long stream, and looking at the arguments meanwhile."""
+    read = side.table(
+        [
+            Column("events", "stream", "wall", per_second),
+            Column("time beside bare httpx", "stream", "wall", ratio, "ratios"),
+        ]
+    )
+    parsed = side.table(
+        Column(f"{task.given['pieces']:,} pieces", task.name, "cpu", microseconds)
+        for task in TASKS
+        if task.way == "snapshots"
+    )
+    return joined(
+        headed("A stream of 10,000 events, half of them text and half arguments of one call.", read),
+        headed(
+            "CPU per event of such a stream, with the arguments parsed after each of so many pieces.", parsed
+        ),
+        other_formats(results) if read or parsed else "",
+    )
+
+
+def other_formats(results: Results) -> str:
+    """Whose streams are not those of the base."""
+    titles = [
+        about["title"]
+        for about in results["drivers"].values()
+        if "messages" in about["can"] and "calls" not in about["can"]
+    ]
+    return (
+        f"Measured in Anthropic's format, bare httpx beside it in OpenAI's: {', '.join(titles)}."
+        if titles
+        else ""
+    )
+
+
+def starting(results: Results) -> str:
+    """What it costs to start."""
+    rows = [{"task": "starting", **row} for row in results["starting"]]
+    side = Side({"drivers": results["drivers"], "side by side": rows})
+    columns = [
+        Column("import, above bare Python", "starting", "import", milliseconds),
+        Column("import beside bare httpx", "starting", "import", ratio, "ratios"),
+        Column("to the first answer", "starting", "first answer", milliseconds),
+        Column("memory", "starting", "resident", megabytes),
+        Column("modules", "starting", "modules", "{:,.0f}".format),
+    ]
+    says = (
+        "In a new process each time, with compiled files kept. The time to the first answer includes the start of "
+        "Python. Memory and modules are those after the import; a MB is 1024² bytes."
+    )
+    return headed(says, side.table(columns))
+
+
+def alone(results: Results) -> str:
+    """What needs no server: a table for each kind of task, which is the first word of its name."""
+    kinds = dict.fromkeys(row["task"].split()[0] for row in results["alone"])
+    parts = [
+        alone_of([row for row in results["alone"] if row["task"].split()[0] == kind], kind) for kind in kinds
+    ]
+    return "\n\n".join(["CPU time of doing it once, in one process.", *parts]) if parts else ""
+
+
+def alone_of(rows: list[dict[str, Any]], kind: str) -> str:
+    """The table of one kind: ways by tasks."""
+    by = {(row["way"], row["task"]): row for row in rows}
+    compared = {row["task"] for row in rows if row["ratio"] is not None}
+    base = dict.fromkeys(row["way"] for row in rows if row["ratio"] is None and row["task"] in compared)
+    ways = {
+        row["way"]: f"**{row['way']}**" if row["way"].startswith("llm-stages") else row["way"] for row in rows
+    }
+    tasks = {row["task"]: re.sub(r"\d+", lambda found: f"{int(found[0]):,}", row["task"]) for row in rows}
+
+    def cell(way: str, task: str) -> str | None:
+        row = by.get((way, task))
+        unit = {"us": "µs"}
+        return (
+            beside(f"{number(row['figure'])} {unit.get(row['unit'], row['unit'])}", row["ratio"])
+            if row
+            else None
+        )
+
+    says = _ALONE.get(kind, kind) + (f" Ratios are to {', '.join(base)}." if base else "")
+    return headed(says, grid("", ways, tasks, cell))
+
+
+def versions(results: Results) -> str:
+    """What was measured, exactly."""
+    rows = [
+        [about["title"], ", ".join(f"{name} {version}" for name, version in about["versions"].items())]
+        for about in results["drivers"].values()
+    ]
+    return table(["driver", "versions"], rows).replace("--:", ":--")
+
+
+def missing(results: Results, side: Side) -> str:
+    """Who was skipped and what failed, each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    starts = [{"task": "starting", **row} for row in results["starting"]]
+    for row in [*results["side by side"], *starts]:
+        if "error" in row:
+            driver, task = side.titles.get(row["driver"], row["driver"]), row["task"]
+            reasons.setdefault((driver, without_machine(row["error"])), []).append(_TITLES.get(task, task))
+    lines = [f"- {name} was skipped: `{without_machine(why)}`" for name, why in results["skipped"].items()]
+    lines += [f"- {driver} failed at {'; '.join(at)}: `{why}`" for (driver, why), at in reasons.items()]
+    return "\n".join(lines)

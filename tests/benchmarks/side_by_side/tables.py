@@ -1,0 +1,213 @@
+"""What the report and the plots read the results with: rows by name, figures as text, Markdown tables.
+
+Knows nothing of which tables there are (`report.py`) or of what is drawn (`plots.py`).
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+BASE, OURS = "bare_httpx", ("ours", "ours_fast")
+_STRAY = 1.25  # how far the base's own row may be from what it was beside the others
+_NONE = "–"
+_LONGEST = 200  # characters of a reason
+_MACHINE = (
+    re.compile(r"\w+://[^\s'\"`)>]+"),  # URLs
+    re.compile(r"(?<=host=)'[^']*'"),
+    re.compile(r"\b[\w-]+(?:\.[\w-]+)+:\d+"),  # a host or an address, and its port
+    re.compile(r"\b[A-Za-z]:\\[^\s'\"`]+"),
+    re.compile(r"(?<!\w)~?(?:/[\w.@+~-]+)+/?"),  # paths
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a column of a table shows of each driver.
+
+    Attributes:
+        title: Its head.
+        task: The name of the task.
+        name: The name of the figure.
+        shown: How it is written.
+        kind: Itself, or in which relation to the base.
+        compared: Whether the ratio follows it.
+    """
+
+    title: str
+    task: str
+    name: str
+    shown: Callable[[float], str]
+    kind: Literal["figures", "ratios", "above"] = "figures"
+    compared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A task where the base's own row does not fit the ratios that were taken to it.
+
+    Attributes:
+        task: The name of the task.
+        figure: The name of the figure.
+        times: Its row, in terms of what it was right before the others.
+    """
+
+    task: str
+    figure: str
+    times: float
+
+
+class Side:
+    """The rows that were measured with a model server, by task and driver.
+
+    Args:
+        results: The whole results.
+    """
+
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        self.titles = {name: about["title"] for name, about in results["drivers"].items()}
+        self._rows = {(row["task"], row["driver"]): row for row in results["side by side"]}
+
+    def row(self, task: str, driver: str) -> dict[str, Any]:
+        """One row; empty where there is none."""
+        row: dict[str, Any] = self._rows.get((task, driver), {})
+        return row
+
+    def figure(self, task: str, driver: str, name: str, kind: str = "figures") -> float | None:
+        """One figure, if it was measured."""
+        value: float | None = self.row(task, driver).get(kind, {}).get(name)
+        return value
+
+    def table(self, columns: Iterable[Column], corner: str = "") -> str:
+        """The drivers and what was measured of them; ours stand out."""
+        drivers = {name: f"**{title}**" if name in OURS else title for name, title in self.titles.items()}
+        by = dict(enumerate(columns))
+        heads = {str(index): column.title for index, column in by.items()}
+        return grid(corner, drivers, heads, lambda driver, index: self._cell(driver, by[int(index)]))
+
+    def _cell(self, driver: str, column: Column) -> str | None:
+        value = self.figure(column.task, driver, column.name, column.kind)
+        if value is None:
+            return "failed" if "error" in self.row(column.task, driver) else None
+        times = self.figure(column.task, driver, column.name, "ratios") if column.compared else None
+        return beside(column.shown(value), times)
+
+    def strays(self) -> Iterable[Stray]:
+        """Where the base's own row is too far from what it was right before the others."""
+        for task, driver in self._rows:
+            for name in ("cpu", "wall") if driver == BASE else ():
+                itself, beside = self.figure(task, BASE, name), self._beside(task, name)
+                if itself and beside and max(itself / beside, beside / itself) > _STRAY:
+                    yield Stray(task, name, itself / beside)
+
+    def _beside(self, task: str, name: str) -> float | None:
+        """What the base was right before the others."""
+        pairs = [
+            (self.figure(task, driver, name), self.figure(task, driver, name, "ratios"))
+            for driver in self.titles
+        ]
+        found = [figure / ratio for figure, ratio in pairs if figure and ratio]
+        return median(found) if found else None
+
+
+# ---- figures as text -------------------------------------------------------------------------------------
+
+
+def number(value: float, digits: int = 3) -> str:
+    """So many significant digits, and commas between thousands."""
+    if not value or not math.isfinite(value):
+        return f"{value:.0f}"
+    after = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, after)
+    if abs(rounded) >= 10 ** (digits - after):  # 999.7 is 1,000
+        after -= 1
+    return f"{rounded:,.{max(after, 0)}f}"
+
+
+def ratio(value: float) -> str:
+    """How many times."""
+    return f"{value:.2f} ×" if 0.1 <= abs(value) < 10 else f"{number(value)} ×"
+
+
+def microseconds(seconds: float) -> str:
+    """Seconds, as µs."""
+    return f"{number(seconds * 1e6)} µs"
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds, as ms."""
+    return f"{number(seconds * 1e3)} ms"
+
+
+def tenths(seconds: float) -> str:
+    """Seconds, as ms with one decimal: more would be noise."""
+    return f"{seconds * 1e3:,.1f} ms"
+
+
+def megabytes(amount: float) -> str:
+    """Bytes, as MB."""
+    return f"{number(amount / 1024**2)} MB"
+
+
+def per_second(seconds: float) -> str:
+    """Seconds that one takes, as how many there are in a second."""
+    return f"{number(1 / seconds)}/s"
+
+
+def beside(text: str, times: float | None) -> str:
+    """A figure and its ratio, if there is one."""
+    return text if times is None else f"{text} ({ratio(times)})"
+
+
+def joined(*parts: str) -> str:
+    """What there is, one under the other."""
+    return "\n\n".join(part for part in parts if part)
+
+
+def headed(says: str, found: str) -> str:
+    """A table under a sentence; nothing where there is no table."""
+    return f"{says}\n\n{found}" if found else ""
+
+
+def without_machine(reason: str) -> str:
+    """Why something failed, short, in one line, and without what it says of the machine: paths, hosts, URLs."""
+    for what in _MACHINE:
+        reason = what.sub("…", reason)
+    reason = " ".join(reason.replace("`", "'").split()) or "no reason was given"
+    return reason if len(reason) <= _LONGEST else reason[: _LONGEST - 1] + "…"
+
+
+# ---- Markdown --------------------------------------------------------------------------------------------
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table, its first column to the left and the others to the right; empty where there are no rows."""
+    lines = [_line(row) for row in rows]
+    first, *others = head
+    return (
+        "\n".join([_line([first, *others]), _line([":--", *["--:" for _ in others]]), *lines])
+        if lines
+        else ""
+    )
+
+
+def grid(
+    corner: str, rows: Mapping[str, str], columns: Mapping[str, str], cell: Callable[[str, str], str | None]
+) -> str:
+    """A table of what `cell` says of each row and column, both by name with a title.
+
+    A row or a column of which it says nothing is left out.
+    """
+    cells = {(row, column): cell(row, column) for row in rows for column in columns}
+    shown = [row for row in rows if any(cells[row, column] for column in columns)]
+    across = [column for column in columns if any(cells[row, column] for row in rows)]
+    return table(
+        [corner, *[columns[column] for column in across]],
+        [[rows[row], *[cells[row, column] or _NONE for column in across]] for row in shown],
+    )
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
