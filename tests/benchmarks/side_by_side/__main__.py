@@ -13,10 +13,11 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ import bars
 import plots
 import report
 import venvs
-from pairs import Driver, model_server, side_by_side
+from pairs import Driver, beside, cores, medians, model_server
 from starting import starting
+from tables import without_machine
 from tasks import TASKS
 
 BASE, OURS, OTHERS = "bare_httpx", ("ours", "ours_fast"), ("bare_aiohttp",)
@@ -87,40 +89,65 @@ def driving(asked: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[str,
                 stack.callback(driver.close)
                 drivers.append(driver)
             except (venvs.Skipped, RuntimeError, OSError) as error:
-                skipped[name] = str(error)
+                skipped[name] = without_machine(str(error))
         yield drivers, skipped
 
 
 def with_a_server(drivers: list[Driver], server: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Each task by each driver that can do it."""
-    base = drivers[0]
     for task in TASKS:
-        for driver in drivers:
-            if task.needs not in driver.can or not wanted(asked, task.name, driver.name):
-                continue
-            say(f"{task.title}: {driver.about['title']}")
-            beside = base if task.needs in base.can and driver is not base else None
-            row: dict[str, Any] = {"task": task.name, "driver": driver.name, "runs": asked.runs or task.quick}
-            try:
-                given = {"server": server, **task.given}
-                row |= asdict(side_by_side(beside, driver, task.way, given, row["runs"]))
-            except RuntimeError as error:
-                row["error"] = str(error)
-            yield row
+        given = {"server": server, **task.given}
+
+        def measured(driver: Driver, way: str = task.way, given: dict[str, Any] = given) -> dict[str, float]:
+            return driver.do(way, **given)
+
+        able = [each for each in drivers if task.needs in each.can]
+        chosen = [each for each in able if wanted(asked, task.name, each.name)]
+        base = drivers[0] if drivers[0] in able else None
+        for row in taking_turns(task.title, base, chosen, measured, asked.runs or task.quick):
+            yield {"task": task.name, **row}
 
 
 def started_anew(drivers: list[Driver], server: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """What it costs to start each."""
+    chosen = [each for each in drivers if wanted(asked, "starting", each.name)]
+
+    def measured(driver: Driver) -> dict[str, float]:
+        return starting(driver, server, venvs.FOLDER / "compiled")
+
+    yield from taking_turns("starting anew", drivers[0], chosen, measured, asked.runs or 5)
+
+
+def taking_turns(
+    what: str,
+    base: Driver | None,
+    drivers: list[Driver],
+    measured: Callable[[Driver], dict[str, float]],
+    runs: int,
+) -> Iterator[dict[str, Any]]:
+    """One row for each driver; the base's is what it was beside the others."""
+    bases: list[dict[str, float]] = []
     for driver in drivers:
-        if not wanted(asked, "starting", driver.name):
+        if driver is base:
             continue
-        say(f"starting anew: {driver.about['title']}")
-        row: dict[str, Any] = {"driver": driver.name, "runs": asked.runs or 5}
+        say(f"{what}: {driver.about['title']}")
+        row: dict[str, Any] = {"driver": driver.name, "runs": runs}
         try:
-            row |= asdict(starting(drivers[0], driver, server, (venvs.FOLDER / "compiled"), row["runs"]))
+            bare = partial(measured, base) if base else dict[str, float]
+            found = asdict(beside(bare, partial(measured, driver), runs))
+            bases.append(found.pop("base"))
+            row |= found
         except RuntimeError as error:
-            row["error"] = str(error)
+            row["error"] = without_machine(str(error))
         yield row
+    if base and bases:
+        yield {
+            "driver": base.name,
+            "runs": runs * len(bases),
+            "figures": medians(bases),
+            "ratios": {},
+            "above": {},
+        }
 
 
 def wanted(asked: argparse.Namespace, *names: str) -> bool:
@@ -139,6 +166,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor,
         "cores": os.cpu_count(),
+        "a core each": bool(cores()[0]),
         "system": platform.system(),
         "python": platform.python_version(),
         "load": round(os.getloadavg()[0], 1),

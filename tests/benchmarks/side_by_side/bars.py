@@ -6,42 +6,43 @@ common machine, and are judged only where there is no ratio.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 Results = dict[str, Any]
 SERVER_SIDE = (
-    # what, task, driver, of what, figure, at most
-    ("CPU of a request, 10 rounds", "calls 10", "ours", "ratios", "cpu", 1.0),
-    ("… in the prompt dialect", "decisions 10", "ours", "ratios", "cpu", 1.1),
-    ("… in Anthropic's format", "messages 10", "ours", "ratios", "cpu", 1.0),
-    ("CPU of a request, 50 rounds", "calls 50", "ours", "ratios", "cpu", 0.9),
-    ("… in the prompt dialect", "decisions 50", "ours", "ratios", "cpu", 0.9),
-    ("rounds 46 to 50 against 2 to 6", "calls 50", "ours", "figures", "growth", 1.05),
-    ("… in the prompt dialect", "decisions 50", "ours", "figures", "growth", 1.05),
-    ("32 loops at once, time", "at once 32", "ours", "ratios", "wall", 1.0),
-    ("256 loops at once, time", "at once 256", "ours", "ratios", "wall", 1.0),
-    ("32 loops at once with [fast], s per request", "at once 32", "ours_fast", "figures", "wall", 0.001),
-    ("256 loops at once with [fast], s per request", "at once 256", "ours_fast", "figures", "wall", 0.001),
-    ("three coroutines, s above bare", "three", "ours", "above", "wall", 0.003),
-    ("… the event loop stuck, s above bare", "three", "ours", "above", "stuck", 0.003),
-    ("three plain functions, s above bare", "three blocking", "ours", "above", "wall", 0.003),
-    ("… the event loop stuck, s above bare", "three blocking", "ours", "above", "stuck", 0.003),
-    ("a stream of 10,000 pieces, time", "stream", "ours", "ratios", "wall", 1 / 0.75),
-    ("arguments parsed on, 500 pieces, s per event", "snapshots 500", "ours", "figures", "cpu", 40e-6),
-    ("… 10,000 pieces", "snapshots 10000", "ours", "figures", "cpu", 40e-6),
+    # what, task, driver, of what, figure, at most, unit
+    ("CPU of a request, 10 rounds", "calls 10", "ours", "ratios", "cpu", 1.0, "x"),
+    ("… in the prompt dialect", "decisions 10", "ours", "ratios", "cpu", 1.1, "x"),
+    ("… in Anthropic's format", "messages 10", "ours", "ratios", "cpu", 1.0, "x"),
+    ("CPU of a request, 50 rounds", "calls 50", "ours", "ratios", "cpu", 0.9, "x"),
+    ("… in the prompt dialect", "decisions 50", "ours", "ratios", "cpu", 0.9, "x"),
+    ("rounds 46 to 50 against 2 to 6", "calls 50", "ours", "figures", "growth", 1.05, "x"),
+    ("… in the prompt dialect", "decisions 50", "ours", "figures", "growth", 1.05, "x"),
+    ("32 loops at once, time", "at once 32", "ours", "ratios", "wall", 1.0, "x"),
+    ("256 loops at once, time", "at once 256", "ours", "ratios", "wall", 1.0, "x"),
+    ("32 loops at once with [fast], per request", "at once 32", "ours_fast", "figures", "wall", 0.001, "s"),
+    ("256 loops at once with [fast], per request", "at once 256", "ours_fast", "figures", "wall", 0.001, "s"),
+    ("three coroutines, above bare", "three", "ours", "above", "wall", 0.003, "s"),
+    ("… the event loop stuck, above bare", "three", "ours", "above", "stuck", 0.003, "s"),
+    ("three plain functions, above bare", "three blocking", "ours", "above", "wall", 0.003, "s"),
+    ("… the event loop stuck, above bare", "three blocking", "ours", "above", "stuck", 0.003, "s"),
+    ("a stream of 10,000 pieces, time", "stream", "ours", "ratios", "wall", 1 / 0.75, "x"),
+    ("arguments parsed on, 500 pieces, per event", "snapshots 500", "ours", "figures", "cpu", 40e-6, "s"),
+    ("… 10,000 pieces", "snapshots 10000", "ours", "figures", "cpu", 40e-6, "s"),
 )
 STARTING = (
-    ("import above bare Python, s", "figures", "import", 0.4),
-    ("import beside `import httpx`", "ratios", "import", 0.40 / 0.15),
-    ("memory after import, bytes", "figures", "resident", 45 * 1024**2),
+    ("import above bare Python", "figures", "import", 0.4, "s"),
+    ("import beside `import httpx`", "ratios", "import", 0.40 / 0.15, "x"),
+    ("memory after import", "figures", "resident", 45 * 1024**2, "bytes"),
 )
 ALONE = (
-    # what, task, way, the ratio or the figure, at most
-    ("valid arguments, us", "arguments", "llm-stages", "figure", 15.0),
-    ("1 MB of JSON in prose beside json.loads", "json in prose", "llm-stages", "ratio", 3.0),
-    ("1 MB of JSON in a fence beside json.loads", "json in a fence", "llm-stages", "ratio", 3.0),
-    ("1 MB of {, ms", "hostile {", "llm-stages parse_and_validate", "figure", 250.0),
-    ("windowing at 10,000 messages, us", "window 10000", "llm-stages", "figure", 30.0),
+    # what, task, way, the ratio or the figure, at most, unit
+    ("valid arguments", "arguments", "llm-stages", "figure", 15.0, "us"),
+    ("1 MB of JSON in prose beside json.loads", "json in prose", "llm-stages", "ratio", 3.0, "x"),
+    ("1 MB of JSON in a fence beside json.loads", "json in a fence", "llm-stages", "ratio", 3.0, "x"),
+    ("1 MB of {", "hostile {", "llm-stages parse_and_validate", "figure", 250.0, "ms"),
+    ("windowing at 10,000 messages", "window 10000", "llm-stages", "figure", 30.0, "us"),
 )
 
 
@@ -51,13 +52,15 @@ class Bar:
 
     Attributes:
         what: What is judged.
-        figure: What was measured.
+        figure: What was measured; infinite if it failed.
         most: How much it may be.
+        unit: Of both: "x" is a ratio.
     """
 
     what: str
     figure: float
     most: float
+    unit: str
 
     @property
     def missed(self) -> bool:
@@ -68,14 +71,13 @@ class Bar:
 def judged(results: Results) -> Iterator[Bar]:
     """Each bar of which something was measured."""
     side = {(row["task"], row["driver"]): row for row in results["side by side"]}
-    for what, task, driver, kind, name, most in SERVER_SIDE:
-        if name in side.get((task, driver), {}).get(kind, {}):
-            yield Bar(what, side[task, driver][kind][name], most)
+    for what, task, driver, kind, name, most, unit in SERVER_SIDE:
+        if row := side.get((task, driver)):
+            yield Bar(what, row.get(kind, {}).get(name, inf), most, unit)
     for row in results["starting"]:
-        for what, kind, name, most in STARTING:
-            if row["driver"] == "ours" and name in row.get(kind, {}):
-                yield Bar(what, row[kind][name], most)
+        for what, kind, name, most, unit in STARTING if row["driver"] == "ours" else ():
+            yield Bar(what, row.get(kind, {}).get(name, inf), most, unit)
     lone = {(row["task"], row["way"]): row for row in results["alone"]}
-    for what, task, way, kind, most in ALONE:
-        if (task, way) in lone:
-            yield Bar(what, lone[task, way][kind], most)
+    for what, task, way, kind, most, unit in ALONE:
+        if row := lone.get((task, way)):
+            yield Bar(what, row[kind], most, unit)

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,27 +98,26 @@ class Measured:
     """What several measurements of one thing came to, as medians by the name of the figure.
 
     Attributes:
-        figures: Themselves: seconds.
-        ratios: To the base's right before each of them; none where there is no base.
-        above: How much more than the base's: seconds.
+        figures: Themselves.
+        ratios: To the base's, right before each of them.
+        above: How much more than the base's.
+        base: The base's.
     """
 
     figures: dict[str, float]
     ratios: dict[str, float]
     above: dict[str, float]
+    base: dict[str, float]
 
 
-def side_by_side(base: Driver | None, driver: Driver, way: str, given: dict[str, Any], runs: int) -> Measured:
-    """Measure a driver so often, and the base right before each time.
-
-    Raises:
-        RuntimeError: One of them failed.
-    """
+def beside(
+    base: Callable[[], dict[str, float]], measure: Callable[[], dict[str, float]], runs: int
+) -> Measured:
+    """Measure so often, and the base right before each time; what the base does not have has no ratio."""
     figures: list[dict[str, float]] = []
     before: list[dict[str, float]] = []
     for run in range(runs + 1):
-        bare = base.do(way, **given) if base else {}
-        now = driver.do(way, **given)
+        bare, now = base(), measure()
         if run:  # the first finds cold caches
             figures.append(now)
             before.append(bare)
@@ -127,9 +126,10 @@ def side_by_side(base: Driver | None, driver: Driver, way: str, given: dict[str,
         medians(figures),
         medians([{name: now[name] / bare[name] for name in bare} for now, bare in pairs]),
         medians([{name: now[name] - bare[name] for name in bare} for now, bare in pairs]),
+        medians(before),
     )
 
 
 def medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     """The median of each figure."""
-    return {name: median(row[name] for row in rows) for name in rows[0]}
+    return {name: median(row[name] for row in rows) for name in rows[0]} if rows else {}

@@ -55,6 +55,8 @@ def draw(results: dict[str, Any], folder: Path) -> None:
     except ImportError:
         print("No plots are drawn: matplotlib is missing. Get it with: pip install 'matplotlib>=3.10'")
         return
+    for old in folder.glob("*.svg"):
+        old.unlink()
     with style.context(["default", _STYLE]):
         for name, figure in drawn(results).items():
             # Neither the day nor the version: the same results give the same file.
@@ -140,11 +142,10 @@ def bars(
 
 def growth(side: Side) -> "Figure | None":
     """CPU of a request early and late in a conversation, as slopes."""
-    strays = {(stray.task, stray.figure) for stray in side.strays()}
     lines = {}
     for driver in side.titles:
         ends = [side.figure("calls 50", driver, name) for name in ("early", "late", "growth")]
-        if all(ends) and not (driver == BASE and ("calls 50", "cpu") in strays):
+        if all(ends):
             lines[driver] = [value * 1e6 for value in ends[:2] if value]
     if len(lines) < 2:
         return None
@@ -163,12 +164,11 @@ def growth(side: Side) -> "Figure | None":
 
 def at_once(side: Side) -> "Figure | None":
     """Requests in a second by the number of loops at once."""
-    strays = {(stray.task, stray.figure) for stray in side.strays()}
     lines: dict[str, list[tuple[int, float]]] = {}
     for driver in side.titles:
         for place, task in enumerate(_LOOPS):
             seconds = side.figure(task, driver, "wall")
-            if seconds and not (driver == BASE and (task, "wall") in strays):
+            if seconds:
                 lines.setdefault(driver, []).append((place, 1 / seconds))
     lines = {driver: points for driver, points in lines.items() if any(place for place, _ in points)}
     if len(lines) < 2:

@@ -25,12 +25,17 @@ from tables import (
     tenths,
     without_machine,
 )
-from tasks import TASKS, Task
+from tasks import TASKS
 
 Results = dict[str, Any]
 _TITLES = {task.name: task.title for task in TASKS}
-_UNIT = re.compile(r"(?P<what>.*), (?P<unit>s|us|ms|bytes)\b(?P<more>.*)")
-_UNITS = {"s": (1.0, "s"), "ms": (1.0, "ms"), "us": (1.0, "µs"), "bytes": (1 / 1024**2, "MB"), "": (1.0, "×")}
+_UNITS = {
+    "s": (1.0, "s"),
+    "ms": (1.0, "ms"),
+    "us": (1.0, "µs"),
+    "bytes": (1 / 1024**2, "MB"),
+    "x": (1.0, "×"),
+}
 _ALONE = {
     "arguments": "The arguments of a call, checked against a schema that was compiled before.",
     "json": "JSON found in what a model says; 1 MB where nothing else is said.",
@@ -51,7 +56,6 @@ def markdown(results: Results) -> str:
     sections = [
         ("", beginning(results)),
         ("The bars", bars_judged(results)),
-        ("Not comparable", not_comparable(side)),
         ("One loop", one_loop(side)),
         ("Growth", growth(side)),
         ("Loops at once", loops_at_once(side)),
@@ -69,14 +73,14 @@ def markdown(results: Results) -> str:
 def beginning(results: Results) -> str:
     """What was measured, where, when and how."""
     machine = results["machine"]
-    pinned = machine["system"] == "Linux" and machine["cores"] > 1  # as in `pairs.py`
+    cores = "had a core each" if machine["a core each"] else "shared all cores"
     return (
         f"What a request costs with llm-stages and with others: measured on {results['date']} on "
         f"{machine['processor']} with {machine['cores']} cores ({machine['system']}, Python {machine['python']}, "
         f"load {machine['load']} when it began), in {number(results['minutes'], 2)} minutes. The model server and "
-        f"the clients {'had a core each' if pinned else 'shared all cores'}. Each figure is a median. A ratio is "
-        "the median of the ratios to bare httpx, which was measured right before each time: below 1 is less than "
-        "bare httpx. So a ratio may differ from the quotient of two rows, which were measured minutes apart."
+        f"the clients {cores}. Each figure is a median. A ratio is the median of the ratios to bare httpx, which "
+        "was measured right before each time: below 1 is less than bare httpx. A ratio may differ from the "
+        "quotient of two rows, which were measured minutes apart."
     )
 
 
@@ -95,31 +99,13 @@ def bars_judged(results: Results) -> str:
 
 def bar_line(bar: bars.Bar) -> list[str]:
     """A bar in readable units, the same for both figures; with more digits where they would look the same."""
-    found = _UNIT.fullmatch(bar.what)
-    what, unit = bar.what, "s" if bar.most < 1e-3 else ""  # no ratio is so small
-    if found:
-        what, unit = ", ".join(filter(None, (found["what"], found["more"].strip()))), found["unit"]
-    factor, sign = _UNITS[unit]
-    if unit == "s" and bar.most < 1:
+    factor, sign = _UNITS[bar.unit]
+    if bar.unit == "s" and bar.most < 1:
         factor, sign = (1e3, "ms") if bar.most >= 1e-3 else (1e6, "µs")
     figure, most = bar.figure * factor, bar.most * factor
     digits = next((n for n in range(3, 8) if f"{figure:.{n}g}" != f"{most:.{n}g}"), 3) if bar.missed else 3
     measured = ratio(figure) if sign == "×" and digits == 3 else f"{number(figure, digits)} {sign}"
-    return [what, measured, f"{most:.{digits}g} {sign}", "**missed**" if bar.missed else "holds"]
-
-
-def not_comparable(side: Side) -> str:
-    """Where the base's own row would mislead."""
-    names = {"cpu": "CPU", "wall": "wall time"}
-    lines = [
-        f"- {_TITLES.get(stray.task, stray.task)}, {names[stray.figure]}: {ratio(stray.times)} what it was then"
-        for stray in side.strays()
-    ]
-    says = (
-        "These figures of bare httpx do not fit what was measured of it right before the others. The ratios are "
-        "not taken to them; hold to those. The plots leave these figures out."
-    )
-    return headed(says, "\n".join(lines)) if lines else ""
+    return [bar.what, measured, f"{most:.{digits}g} {sign}", "**missed**" if bar.missed else "holds"]
 
 
 # ---- with a server ---------------------------------------------------------------------------------------
@@ -130,18 +116,12 @@ def one_loop(side: Side) -> str:
     loops = [task for task in TASKS if task.way == "loop"]
     parts = [
         side.table(
-            [Column(rounds_title(task), task.name, name, microseconds, compared=True) for task in loops],
+            [Column(task.title, task.name, name, microseconds, compared=True) for task in loops],
             title,
         )
         for name, title in (("cpu", "CPU per request"), ("wall", "wall time per request"))
     ]
     return joined(*parts)
-
-
-def rounds_title(task: Task) -> str:
-    """A loop's title, also where there is one round."""
-    rounds = task.given["rounds"]
-    return f"{task.title.rpartition(', ')[0]}, {rounds} {'round' if rounds == 1 else 'rounds'}"
 
 
 def growth(side: Side) -> str:

@@ -1,7 +1,7 @@
 """What it costs to start: the import, the memory it takes, and the time to the first answer.
 
-Each is measured in a new process of the driver's own Python, beside a Python that does nothing and beside bare
-httpx, right before. Compiled files are kept, as on any machine but one where that is switched off.
+Each is measured in a new process of the driver's own Python, beside a Python that does nothing. Compiled files are
+kept, as on any machine but one where that is switched off.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from pairs import Driver, Measured, cores, medians
+from pairs import Driver, cores
 
 _HERE = Path(__file__).parent
 _RESIDENT = """
@@ -22,26 +22,18 @@ print(int(kilobytes) * 1024, len(sys.modules))
 """
 
 
-def starting(base: Driver, driver: Driver, server: str, cache: Path, runs: int) -> Measured:
-    """Seconds above bare Python to import, seconds to the first answer, bytes of memory, and modules."""
-    environment = _environment(cache)
-    figures, before = [], []
-    for run in range(runs + 1):
-        bare = _once(base, server, environment)
-        now = bare if base is driver else _once(driver, server, environment)
-        if run:  # the first compiles
-            figures.append(now)
-            before.append(bare)
-    pairs = list(zip(figures, before, strict=True))
-    return Measured(
-        medians(figures),
-        medians([{name: now[name] / bare[name] for name in bare} for now, bare in pairs]),
-        medians([{name: now[name] - bare[name] for name in bare} for now, bare in pairs]),
-    )
+def starting(driver: Driver, server: str, cache: Path) -> dict[str, float]:
+    """Seconds above bare Python to import, seconds to the first answer, bytes of memory, and modules.
 
+    Args:
+        driver: Whom to start anew.
+        server: URL of a model server.
+        cache: Folder for compiled files.
 
-def _once(driver: Driver, server: str, environment: dict[str, str]) -> dict[str, float]:
-    imports = driver.about["import"]
+    Raises:
+        RuntimeError: It ended with an error.
+    """
+    environment, imports = _environment(cache), driver.about["import"]
     nothing = _seconds([driver.python, "-c", "pass"], environment)
     imported = _seconds([driver.python, "-c", imports], environment)
     answered = _seconds([driver.python, str(_HERE / "first.py"), driver.name, server], environment)

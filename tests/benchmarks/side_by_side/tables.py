@@ -7,11 +7,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, Literal
 
 BASE, OURS = "bare_httpx", ("ours", "ours_fast")
-_STRAY = 1.25  # how far the base's own row may be from what it was beside the others
 _NONE = "–"
 _LONGEST = 200  # characters of a reason
 _MACHINE = (
@@ -42,21 +40,6 @@ class Column:
     shown: Callable[[float], str]
     kind: Literal["figures", "ratios", "above"] = "figures"
     compared: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stray:
-    """A task where the base's own row does not fit the ratios that were taken to it.
-
-    Attributes:
-        task: The name of the task.
-        figure: The name of the figure.
-        times: Its row, in terms of what it was right before the others.
-    """
-
-    task: str
-    figure: str
-    times: float
 
 
 class Side:
@@ -93,23 +76,6 @@ class Side:
             return "failed" if "error" in self.row(column.task, driver) else None
         times = self.figure(column.task, driver, column.name, "ratios") if column.compared else None
         return beside(column.shown(value), times)
-
-    def strays(self) -> Iterable[Stray]:
-        """Where the base's own row is too far from what it was right before the others."""
-        for task, driver in self._rows:
-            for name in ("cpu", "wall") if driver == BASE else ():
-                itself, beside = self.figure(task, BASE, name), self._beside(task, name)
-                if itself and beside and max(itself / beside, beside / itself) > _STRAY:
-                    yield Stray(task, name, itself / beside)
-
-    def _beside(self, task: str, name: str) -> float | None:
-        """What the base was right before the others."""
-        pairs = [
-            (self.figure(task, driver, name), self.figure(task, driver, name, "ratios"))
-            for driver in self.titles
-        ]
-        found = [figure / ratio for figure, ratio in pairs if figure and ratio]
-        return median(found) if found else None
 
 
 # ---- figures as text -------------------------------------------------------------------------------------

@@ -30,7 +30,9 @@ class Task:
 
 def _loop(dialect: str, what: str, rounds: int, times: int) -> Task:
     given = {"dialect": dialect, "rounds": rounds, "times": times}
-    return Task(f"{dialect} {rounds}", f"{what}, {rounds} rounds", "loop", dialect, given)
+    return Task(
+        f"{dialect} {rounds}", f"{what}, {rounds} round{'s' if rounds > 1 else ''}", "loop", dialect, given
+    )
 
 
 def _at_once(loops: int, rounds: int, quick: int) -> Task:
