@@ -34,10 +34,11 @@ class Remembering:
                 All that differ are kept, so let there be few.
             make: Makes it. If it raises, nothing is remembered.
         """
-        known = _kept(self)
-        if key in known:
-            return known[key]  # type: ignore[no-any-return]  # as it was made under this key
-        made = known[key] = make(self)
+        try:
+            return self._made[key]  # type: ignore[no-any-return]  # as it was made under this key
+        except (AttributeError, KeyError):
+            pass
+        made = _kept(self)[key] = make(self)
         return made
 
 
