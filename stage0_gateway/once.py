@@ -6,15 +6,17 @@ made of it, and the last message of a stretch of turns what was made of each of 
 
 As in a binary counter, two stretches become one when the second is as long as the first. So a conversation that
 grows at its end is a few known stretches and a new turn, and so is one whose beginning is no longer sent.
-Knows no wire format, and not what is made. Used by `messages.py`, `outgoing.py` and `truncation.py`.
+Tools are told anew with each request, too, and are nearly always those of the last one: `Last` remembers that.
+Knows no wire format, and not what is made. Used by `messages.py`, `models.py`, `outgoing.py` and `truncation.py`.
 """
 
 from collections.abc import Callable, Hashable
 from operator import is_
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 _Made = TypeVar("_Made")
 _Said = TypeVar("_Said", bound="Remembering")
+_Value = TypeVar("_Value")
 
 
 class Remembering:
@@ -40,6 +42,20 @@ class Remembering:
             pass
         made = _kept(self)[key] = make(self)
         return made
+
+
+class Last(Generic[_Made]):
+    """What was made of the value that came last; the same value means the same object."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, _Made] | None = None
+
+    def of(self, value: _Value, make: Callable[[_Value], _Made]) -> _Made:
+        """What `make` makes of a value, which nobody may change."""
+        known = self._known
+        if known is None or known[0] is not value:
+            self._known = known = (value, make(value))
+        return known[1]
 
 
 def sent_before(messages: tuple[Remembering, ...], key: Hashable) -> bool:

@@ -1,7 +1,7 @@
 """A request as it is sent to one model: its URL, and its body in that model's wire format.
 
-A frozen value, made once and sent as often as it takes. What was sent of a conversation before is not written
-as JSON again. Knows no HTTP; used by `sending.py`, `incoming.py` and the gateway.
+A frozen value, made once and sent as often as it takes. What was sent before, of a conversation and of tools, is
+not written as JSON again. Knows no HTTP; used by `sending.py`, `incoming.py` and the gateway.
 """
 
 import json
@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from stage0_gateway.messages import Message
-from stage0_gateway.models import Target
+from stage0_gateway.models import Target, Told
 from stage0_gateway.once import each_turn, sent_before
-from stage0_gateway.request import ChatRequest
+from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.wire import WireFormat
 from stage0_gateway.wire.names import own_names
 
@@ -49,9 +49,10 @@ def outgoing(target: Target, request: ChatRequest, *, stream: bool) -> Outgoing:
     Raises:
         ValueError: It holds what JSON cannot.
     """
-    body = _body(target, request, stream=stream)
+    told = target.told.of(request.tools, partial(_told, target.wire))
+    body = _body(target, request, told.written, stream=stream)
     url = target.stream_url if stream else target.url
-    return Outgoing(target, request, body, url, own_names(request.tools))
+    return Outgoing(target, request, body, url, told.names)
 
 
 def to_json(body: dict[str, Any]) -> bytes:
@@ -74,20 +75,32 @@ _AS_IT_IS = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",
 # ---- what was sent before is not written again ----------------------------------------------------------
 
 
-def _body(target: Target, request: ChatRequest, *, stream: bool) -> bytes:
-    """What `to_json` makes of the encoded request, with less work where most of it was sent before."""
+def _told(wire: WireFormat, tools: tuple[ToolSpec, ...]) -> Told:
+    written = None
     with suppress(TypeError, ValueError, RecursionError):
-        if (turns := _turns(target.wire, request)) is not None:
+        written = _AS_IT_IS.encode(wire.described(tools)).encode() if tools else None
+    return Told(written, own_names(tools))
+
+
+def _body(target: Target, request: ChatRequest, tools: bytes | None, *, stream: bool) -> bytes:
+    """What `to_json` makes of the encoded request, with less work where most of it was sent before."""
+    wire, own = target.wire, request.provider_options or {}
+    tools = None if "tools" in own else tools
+    with suppress(TypeError, ValueError, RecursionError):
+        turns = None if wire.SPOKEN in own else _turns(wire, request)
+        if turns is None and tools and wire.SPOKEN not in own:
+            turns = [_inside(wire.spoken(request.messages))]
+        if turns is not None:
             apart = tuple([message for message in request.messages if message.role == "system"])
-            around = target.encode(replace(request, messages=apart), stream=stream)
-            return _put_together(around, target.wire.SPOKEN, turns)
+            around = replace(request, messages=apart, tools=() if tools else request.tools)
+            return _put_together(target.encode(around, stream=stream), wire.SPOKEN, turns, tools)
     return to_json(target.encode(request, stream=stream))  # with its error, if that is why
 
 
 def _turns(wire: WireFormat, request: ChatRequest) -> list[bytes] | None:
     """The conversation as JSON, turn by turn; None where it is not to be written so."""
-    if wire.SPOKEN in (request.provider_options or {}) or not sent_before(request.messages, wire.NAME):
-        return None  # it is the caller's own, or may be sent only once
+    if not sent_before(request.messages, wire.NAME):
+        return None  # it may be sent only once
     turns = each_turn(request.messages, wire.NAME, partial(_turn, wire))
     written = list(filter(None, turns))  # of some turns, nothing is sent
     return None if len(written) < len(turns) and None in turns else written
@@ -104,14 +117,14 @@ def _turn(wire: WireFormat, turn: tuple[Message, ...]) -> bytes | None:
     return None
 
 
-def _put_together(around: dict[str, Any], field: str, turns: list[bytes]) -> bytes:
-    """A body with the turns in one of its fields."""
+def _put_together(around: dict[str, Any], field: str, turns: list[bytes], tools: bytes | None) -> bytes:
+    """A body with the turns in one of its fields, and the tools behind it."""
     fields = list(around.items())
     place = list(around).index(field)
     before, after = _inside(dict(fields[:place])), _inside(dict(fields[place + 1 :]))
     begin, *rest = turns or [b""]
     texts = [b'{%b"%b":[%b' % (before and before + b",", field.encode(), begin), *rest]
-    texts[-1] += b"]%b}" % (after and b"," + after)
+    texts[-1] += b"]%b%b}" % (b',"tools":' + tools if tools else b"", after and b"," + after)
     return b",".join(texts)
 
 

@@ -5,13 +5,13 @@ values go in, values come out, and nothing here opens a connection, waits or rea
 picks the module by the model's prefix.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from stage0_gateway.draft import Draft
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
-from stage0_gateway.request import ChatRequest
+from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 
 
@@ -67,6 +67,9 @@ class WireFormat(Protocol):
         That of two turns is that of the one and then that of the other, where results stand in the turn of
         their calls. A turn is one who speaks (user or assistant), and all messages of others that follow.
         """
+
+    def described(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+        """What stands in the field `tools` for these."""
 
     def reader(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> ReplyReader:
         """Something that reads one reply.

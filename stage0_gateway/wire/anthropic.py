@@ -61,7 +61,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         body["system"] = system
     body[SPOKEN] = spoken(request.messages)
     if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
+        body["tools"] = described(request.tools)
     if (choice := request.tool_choice) is not None:
         named = {"type": "tool", "name": sent_name(choice)}
         body["tool_choice"] = {"type": _CHOICES[choice]} if choice in _CHOICES else named
@@ -97,6 +97,11 @@ def spoken(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The conversation as this format has it, without the system prompt."""
     here = [message for message in messages if not _is_apart(message)]
     return [plain for plain in _messages(here) if plain["content"]]
+
+
+def described(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+    """The tools as this format has them."""
+    return [_tool(spec) for spec in tools]
 
 
 def _messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

@@ -53,11 +53,10 @@ def headers(api_key: str | None) -> dict[str, str]:
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """The JSON body of a generateContent request; what the caller left open is left out."""
     system = [part for message in request.messages if message.role == "system" for part in _parts(message)]
-    body: dict[str, Any] = {SPOKEN: spoken(request.messages)}
-    if system:
-        body["systemInstruction"] = {"parts": system}
+    body: dict[str, Any] = {"systemInstruction": {"parts": system}} if system else {}
+    body[SPOKEN] = spoken(request.messages)
     if request.tools:
-        body["tools"] = [{"functionDeclarations": [_tool(spec) for spec in request.tools]}]
+        body["tools"] = described(request.tools)
     if (choice := request.tool_choice) is not None:
         named = {"mode": "ANY", "allowedFunctionNames": [sent_name(choice)]}
         calling = {"mode": _MODES[choice]} if choice in _MODES else named
@@ -83,6 +82,11 @@ def spoken(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The conversation as this format has it, without the system prompt."""
     here = [message for message in messages if message.role != "system"]
     return [content for content in _contents(here) if content["parts"]]
+
+
+def described(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+    """The tools as this format has them."""
+    return [{"functionDeclarations": [_tool(spec) for spec in tools]}]
 
 
 def _contents(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

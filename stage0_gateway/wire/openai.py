@@ -53,7 +53,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         SPOKEN: spoken(request.messages),
     }
     if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
+        body["tools"] = described(request.tools)
     if request.tool_choice is not None:
         body["tool_choice"] = _tool_choice(request.tool_choice)
     if request.response_schema is not None:
@@ -73,6 +73,11 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
 def spoken(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The conversation as this format has it."""
     return list(_messages(messages))
+
+
+def described(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
+    """The tools as this format has them."""
+    return [_tool(spec) for spec in tools]
 
 
 def _messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import Message, TextPart, ToolCall
-from stage0_gateway.once import each_turn, sent_before
+from stage0_gateway.once import Last, each_turn, sent_before
 
 
 def test_what_was_made_of_a_message_is_not_made_again():
@@ -18,6 +18,21 @@ def test_what_was_made_of_a_message_is_not_made_again():
     for key in ("a", "a", "b", "a"):
         assert message.once(key, lambda it: made.append(it) or len(made)) == (2 if key == "b" else 1)
     assert made == [message, message]
+
+
+def test_of_the_value_that_came_last_nothing_is_made_again():
+    last, made = Last(), []
+
+    def make(value):
+        made.append(value)
+        return len(made)
+
+    first = (1.0,)
+    equal = (*first,)
+    assert [last.of(value, make) for value in (first, first, equal, equal, first)] == [1, 1, 2, 2, 3]
+    with pytest.raises(ZeroDivisionError):
+        last.of((2,), lambda _: 1 / 0)
+    assert last.of(first, make) == 3
 
 
 def test_nothing_is_remembered_where_the_making_fails():

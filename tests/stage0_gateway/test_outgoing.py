@@ -120,10 +120,20 @@ options = st.sampled_from(
         {"n": 2, "a": {"b": 1}},
         {"messages": [], "contents": []},
         {"system": "s"},
+        {"tools": [{"type": "own"}]},
         {1: 2},
         {"a": float("nan")},
     ]
 )
+
+SPECS = [
+    ToolSpec("f", "Find.", {"type": "object", "properties": {"x": {"type": "integer"}}}),
+    ToolSpec("a.b", "Ålso \N{SNOWMAN}."),
+    ToolSpec("half", "Half of a pair: \ud83d"),
+    ToolSpec("no JSON", "", {"x": float("nan")}),
+]
+TOLD = [(), *[(spec,) for spec in SPECS], tuple(SPECS[:2]), tuple(SPECS)]
+tools = st.lists(st.sampled_from(TOLD), min_size=3, max_size=3)
 
 
 def sent(target, request, stream):
@@ -147,11 +157,12 @@ def in_one_go(target, request, stream):
     st.lists(
         st.tuples(st.lists(st.integers(0, 7), max_size=10), st.booleans(), options), min_size=1, max_size=5
     ),
+    tools,
 )
-def test_whatever_was_sent_before_the_bytes_are_the_same(pool, requests):
-    for numbers, stream, more in requests:
+def test_whatever_was_sent_before_the_bytes_are_the_same(pool, requests, told):
+    for at, (numbers, stream, more) in enumerate(requests):
         said = tuple(pool[number % len(pool)] for number in numbers)
-        request = ChatRequest("m", said, max_tokens=5, provider_options=more)
+        request = ChatRequest("m", said, told[at % len(told)], max_tokens=5, provider_options=more)
         for target in TARGETS * 2:
             assert sent(target, request, stream) == in_one_go(target, request, stream)
 
@@ -207,6 +218,39 @@ def test_what_was_sent_is_not_written_again(target):
         sent(target, ChatRequest("m", tuple(said[:end])), False)
     sent(replace(target, wire=Wire()), ChatRequest("m", tuple(said[:-2])), False)
     assert read == said[-4:-2]
+
+
+@each_target
+@pytest.mark.parametrize("own", [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": []}])
+def test_tools_are_told_as_in_one_go(target, own):
+    for turns in range(4):
+        for specs in TOLD:
+            for end in (2, 4):
+                request = ChatRequest("m", tuple(loop(turns)[:end]), specs, provider_options=own)
+                assert sent(target, request, False) == in_one_go(target, request, False)
+
+
+@each_target
+def test_tools_that_were_told_are_not_written_again(target):
+    wire, written = target.wire, []
+
+    class Wire:
+        """The same format, which tells what it is asked to write."""
+
+        def __getattr__(self, name):
+            return getattr(wire, name)
+
+        def described(self, tools):
+            written.append(tools)
+            return wire.described(tools)
+
+    target, said = replace(target, wire=Wire()), loop(3)
+    few, many = tuple(SPECS[:1]), tuple(SPECS[:2])
+    for specs in (few, few, many, many, few):
+        for end in (2, 4):
+            request = ChatRequest("m", tuple(said[:end]), specs)
+            assert b'"Find."' in sent(target, request, False)
+    assert written == [few, many, few]
 
 
 @each_target
