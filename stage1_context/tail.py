@@ -90,10 +90,25 @@ class Tail:
         if info.created != self._created:  # another journal of the same name, if there was one before
             self._forget()
             await self._open(info)
-        elif info.records > self._end or self._outdated is not None:
+        begun = bool(self.rest)  # if not, nothing was read back so far, or that was cancelled
+        if info.records > self._end or self._outdated is not None:
             await self._read_new(info.records)
-        if not self.rest or self._torn_off:  # nothing was read so far, or a reading was cancelled half-way
+        if not (begun and self.rest) or self._torn_off:
             await self.read_back()
+
+    def wrote(self, records: Sequence[Record], length: int) -> None:
+        """Take in what was written from here, so that it need not be read; if somebody else wrote, it is read on.
+
+        Args:
+            records: What was written.
+            length: How many records the journal had then.
+        """
+        follows = self.rest and length == self._end + len(records)
+        if follows and all(record.kind not in LANDMARKS for record in records):
+            entries, self._end = enumerate(records, self._end), length
+            for index, record in entries:
+                if record.kind in SHOWN:
+                    self._take(index, record)
 
     async def read_back(self) -> None:
         """Take in at least one older message, and whole exchanges, if there are any."""

@@ -125,7 +125,10 @@ class Transcript:
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
         writing = self.store.append(self.session_id, *records, expected=expected)  # in memory: at once
-        return await (writing if type(self.store) is MemoryStore else to_its_end(writing))
+        length = await (writing if type(self.store) is MemoryStore else to_its_end(writing))
+        if not self._locks().reading.locked():  # whoever reads comes to it
+            self._tail.wrote(records, length)
+        return length
 
     async def for_request(
         self,
@@ -219,8 +222,7 @@ class Transcript:
 
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""
-        async with self._locks().reading:
-            newest, length = await self._newest_exchange(), self._tail.length
+        newest, length = await self._newest_exchange()
         answered = {each.message.tool_call_id for each in newest}
         if not newest or all(call.id in answered for call in newest[0].message.tool_calls):
             return None
@@ -228,8 +230,9 @@ class Transcript:
         notes = await self.store.read(self.session_id, newest[0].index, kinds=kinds)
         return open_calls([each.message for each in newest], [note for _, note in notes], length)
 
-    async def _newest_exchange(self) -> Sequence[Counted]:
-        return (await self._read_on(include_summary=True)).newest_exchange()
+    async def _newest_exchange(self) -> tuple[Sequence[Counted], int]:
+        async with self._locks().reading:
+            return (await self._read_on(include_summary=True)).newest_exchange(), self._tail.length
 
     async def close_open_calls(self) -> None:
         """Give the calls of the newest exchange that have no result one that says they were interrupted.
@@ -246,8 +249,7 @@ class Transcript:
         await self._close_newest()
 
     async def _close_newest(self) -> None:
-        async with self._locks().reading:
-            newest, length = await self._newest_exchange(), self._tail.length
+        newest, length = await self._newest_exchange()
         if any(each.message.tool_calls for each in newest):
             await self._repair(((each.index, each.message) for each in newest), length)
 

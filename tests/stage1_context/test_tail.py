@@ -164,6 +164,36 @@ async def test_what_is_new_is_read_and_nothing_else():
     assert store.handed_out == [[1000]]
 
 
+async def test_what_was_written_from_here_is_not_read_unless_somebody_else_wrote_before():
+    store = Watched({"s": map(said, range(1000))})
+    tail = Tail(store, "s", Letters())
+    tail.wrote([said(0)], 1)  # nothing is known of the journal yet
+    await tail.read_on()
+    store.handed_out.clear()
+    own = [said(1000), CallStartedRecord("a", "f"), said(1002)]
+    tail.wrote(own, await store.append("s", *own))
+    await tail.read_on()
+    assert store.handed_out == []
+    await store.append("s", said(1003))
+    tail.wrote([said(1004)], await store.append("s", said(1004)))
+    await tail.read_on()
+    assert store.handed_out == [[1003, 1004]]
+    assert [each.index for each in tail.rest][-5:] == [999, 1000, 1002, 1003, 1004]
+
+
+@pytest.mark.parametrize(
+    "landmark", [RepairRecord((), (2,)), SummaryRecord("they met", 2), ClearingRecord(9, 1)]
+)
+async def test_a_landmark_that_was_written_from_here_changes_how_messages_look(landmark):
+    records = [said(0), calls("a"), said(2), result("a", "long")]
+    store = MemoryStore({"s": records})
+    tail = Tail(store, "s", Letters())
+    await tail.read_on()
+    tail.wrote([landmark], await store.append("s", landmark))
+    await tail.read_on()
+    check(tail, [*records, landmark], True)
+
+
 @pytest.mark.parametrize("many", [31, 32, 33, 100])
 async def test_the_newest_message_is_read_however_much_else_stands_behind_it(many):
     store = MemoryStore({"s": [*map(said, range(100)), *[CallStartedRecord("a", "f")] * many]})
@@ -408,14 +438,16 @@ def new_records(step, records):
     return []
 
 
-@given(steps, st.booleans())
-async def test_whatever_happens_a_tail_shows_the_end_of_what_the_whole_journal_shows(steps, folded):
+@given(steps, st.booleans(), st.sets(st.integers(0, 40)))
+async def test_whatever_happens_a_tail_shows_the_end_of_what_the_whole_journal_shows(steps, folded, own):
     store, records = MemoryStore({"s": []}), []
     tail = Tail(store, "s", Letters(), folded=folded, page=1)
-    for step in [*steps, ("read on",)]:
+    for number, step in enumerate([*steps, ("read on",)]):
         if new := new_records(step, records):
             records += new
-            await store.append("s", *new)
+            length = await store.append("s", *new)
+            if number in own:
+                tail.wrote(new, length)
         elif step[0] == "open":
             tail = Tail(store, "s", Letters(), folded=folded, page=1)
         elif step[0] == "read on":
@@ -494,6 +526,9 @@ async def test_after_a_reading_that_was_cancelled_or_failed_the_next_one_is_righ
                 await read()
             except type(error):
                 failures += 1
+                own = [said(99), result(ids[0], "again")]
+                records += own
+                tail.wrote(own, await store.append("s", *own))
                 await tail.read_on()
             check(tail, records, folded)
         await store.append("s", *later)
