@@ -88,7 +88,13 @@ class PromptDialect:
         """One system message with the tools in it, then the history as text."""
         system = [message.text for message in transcript if message.role == "system"]
         prompt = self._system("\n\n".join([*system, self.describe(registry)]))
-        rest = [_once(message, transcript) for message in transcript if message.role != "system"]
+        rest = [
+            message.once(_RENDERED, _rendered)  # made once, for it is sent again in every turn
+            if message.name or message.role != "tool"
+            else _nameless(message, transcript)
+            for message in transcript
+            if message.role != "system"
+        ]
         return RequestParts((prompt, *rest))
 
     def read(self, response: ChatResponse) -> Reading:
@@ -119,10 +125,8 @@ def _call(decision: ToolDecision) -> ToolCall:
     return ToolCall("", decision.tool or "", _AS_IT_IS.encode(decision.arguments))
 
 
-def _once(message: Message, transcript: Sequence[Message]) -> Message:
-    """A message as text, made once, for it is sent again in every turn."""
-    if message.name or message.role != "tool":
-        return message.once(_RENDERED, _rendered)
+def _nameless(message: Message, transcript: Sequence[Message]) -> Message:
+    """A result that does not say whose it is, under the name in its call."""
     calls = (call for each in transcript for call in each.tool_calls)
     name = next((call.name for call in calls if call.id == message.tool_call_id), None)
     return message.once((_RENDERED, name), lambda nameless: _rendered(replace(nameless, name=name)))

@@ -1,0 +1,73 @@
+"""What a turn does must not grow with what was said before. Function calls are counted: they know no noisy machine."""
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import httpx
+import pytest
+
+from stage0_gateway import Gateway
+from stage1_context import ContextEngine
+from stage2_output import OutputController
+from stage3_tools import (
+    NativeDialect,
+    PromptDialect,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+    tool,
+)
+
+ROUNDS = 50
+STAGES = tuple(str(path) for path in Path(__file__).parents[2].glob("stage*"))
+
+
+def reply(number, native):
+    """A model's answer to its nth request: a call, or at the end an answer."""
+    given = {"number": number}
+    text, calls = json.dumps({"tool": "count", "arguments": given}), []
+    if native and number < ROUNDS:
+        function = {"name": "count", "arguments": json.dumps(given)}
+        text, calls = None, [{"id": f"call_{number}", "type": "function", "function": function}]
+    elif number == ROUNDS:
+        text = "done" if native else '{"tool": null, "reply": "done"}'
+    message = {"role": "assistant", "content": text, "tool_calls": calls}
+    reason = "tool_calls" if calls else "stop"
+    return httpx.Response(200, json={"choices": [{"message": message, "finish_reason": reason}], "usage": {}})
+
+
+@pytest.mark.parametrize(("dialect", "most"), [(NativeDialect(), 1.1), (PromptDialect(), 1.25)])
+async def test_the_fiftieth_turn_takes_hardly_more_steps_than_the_fifth(dialect, most):
+    asked, steps, seen = 0, 0, []
+
+    def answer(request):
+        nonlocal asked
+        asked += 1
+        return reply(asked - 1, isinstance(dialect, NativeDialect))
+
+    @tool
+    async def count(number: int) -> str:
+        """Count."""
+        seen.append(steps)
+        return f"{number} " + "and so on " * 20
+
+    def step(frame, event, _):
+        nonlocal steps
+        steps += event == "call" and frame.f_code.co_filename.startswith(STAGES)
+
+    async with Gateway("openai:m", api_key="k", transport=httpx.MockTransport(answer)) as gateway:
+        context = ContextEngine()
+        deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(count))
+        session_id = await context.create_session(system_prompt="Count.")
+        sys.setprofile(step)
+        try:
+            options = ToolLoopOptions(max_tool_rounds=ROUNDS, dialect=dialect)
+            result = await run_tool_loop(deps, session_id, "Count to fifty.", options)
+        finally:
+            sys.setprofile(None)
+    assert (result.reply, result.tool_rounds) == ("done", ROUNDS)
+    turns = [after - before for before, after in pairwise(seen)]
+    assert sum(turns[-5:]) <= most * sum(turns[2:7])
