@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format test-real bench bench-peers bench-rooms clean
@@ -37,7 +38,7 @@ bench-peers: .bench/.ready ## the same, beside other frameworks too: some GB the
 	@.bench/base/bin/python tests/benchmarks/side_by_side --peers
 
 bench-rooms: .bench/.ready ## measure one thing after the other, each beside what it is like
-	@for each in tests/benchmarks/[cgost]*_*.py; do .bench/base/bin/python $$each || missed="$$missed $$each"; done; \
+	@for each in $(ROOMS); do .bench/base/bin/python $$each || missed="$$missed $$each"; done; \
 		test -z "$$missed" || { echo "Missed a bar:$$missed"; exit 1; }
 
 clean: ## remove .venv and caches
