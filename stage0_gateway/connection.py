@@ -50,7 +50,7 @@ class Connection:
         wait = {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.read, "pool": None}
         self._extensions = {"timeout": wait}
         self._urls: dict[str, tuple[httpx.URL, str]] = {}
-        self._headers: dict[str, tuple[Mapping[str, str], httpx.Headers]] = {}
+        self._headers: dict[str, tuple[Mapping[str, str], list[tuple[bytes, bytes]]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
@@ -94,13 +94,15 @@ class Connection:
         place, host = self._parsed(url)
         waiting = Waiting(host, self._timeouts, deadline)
         with waiting.errors():
+            length = (b"Content-Length", b"%d" % len(body))
             request = httpx.Request(
                 "POST",
                 place,
-                content=body,
-                headers=self._named(url, headers),
+                headers=[*self._named(url, headers), length],
+                stream=httpx.ByteStream(body),
                 extensions=self._extensions,
             )
+            request.read()  # whoever stands in for the network may ask for its content
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
         return Exchange(response, waiting, slots.release)
@@ -122,11 +124,12 @@ class Connection:
             self._loop = loop
         return self._transport, self._slots
 
-    def _named(self, url: str, headers: Mapping[str, str]) -> httpx.Headers:
-        """The headers as the library wants them; for one URL they are nearly always the same."""
-        given, made = self._headers.get(url, (None, None))
-        if made is None or given is not headers:
-            made = httpx.Headers({**_HEADERS, **headers})
+    def _named(self, url: str, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+        """The headers as they are sent; for one URL they are nearly always the same."""
+        given, made = self._headers.get(url, (None, []))
+        if given is not headers:
+            host = self._parsed(url)[0].netloc
+            made = [(b"Host", host), *httpx.Headers({**_HEADERS, **headers}).raw]
             self._headers[url] = headers, made
         return made
 

@@ -131,23 +131,16 @@ def taking_turns(
         if driver is base:
             continue
         say(f"{what}: {driver.about['title']}")
-        row: dict[str, Any] = {"driver": driver.name, "runs": runs}
         try:
             bare = partial(measured, base) if base else dict[str, float]
             found = asdict(beside(bare, partial(measured, driver), runs))
             bases.append(found.pop("base"))
-            row |= found
+            yield {"driver": driver.name, **found}
         except RuntimeError as error:
-            row["error"] = without_machine(str(error))
-        yield row
+            yield {"driver": driver.name, "error": without_machine(str(error))}
     if base and bases:
-        yield {
-            "driver": base.name,
-            "runs": runs * len(bases),
-            "figures": medians(bases),
-            "ratios": {},
-            "above": {},
-        }
+        figures = medians(bases)
+        yield {"driver": base.name, "figures": figures, "ratios": {}, "above": {}, "runs": runs * len(bases)}
 
 
 def wanted(asked: argparse.Namespace, *names: str) -> bool:

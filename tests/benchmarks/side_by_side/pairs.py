@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from statistics import median
 from typing import Any
 
 _HERE = Path(__file__).parent
+_LONG = 30.0  # seconds after which what was measured is enough
 
 
 def cores() -> tuple[list[str], list[str]]:
@@ -102,31 +104,38 @@ class Measured:
         ratios: To the base's, right before each of them.
         above: How much more than the base's.
         base: The base's.
+        runs: How many measurements there were.
     """
 
     figures: dict[str, float]
     ratios: dict[str, float]
     above: dict[str, float]
     base: dict[str, float]
+    runs: int
 
 
 def beside(
     base: Callable[[], dict[str, float]], measure: Callable[[], dict[str, float]], runs: int
 ) -> Measured:
-    """Measure so often, and the base right before each time; what the base does not have has no ratio."""
+    """Measure so often, and the base right before each time; less often what takes long."""
     figures: list[dict[str, float]] = []
     before: list[dict[str, float]] = []
+    started = time.monotonic()
     for run in range(runs + 1):
         bare, now = base(), measure()
-        if run:  # the first finds cold caches
+        enough = time.monotonic() - started > _LONG
+        if run or enough:  # the first finds cold caches
             figures.append(now)
             before.append(bare)
+        if enough:
+            break
     pairs = list(zip(figures, before, strict=True))
     return Measured(
         medians(figures),
         medians([{name: now[name] / bare[name] for name in bare} for now, bare in pairs]),
         medians([{name: now[name] - bare[name] for name in bare} for now, bare in pairs]),
         medians(before),
+        len(figures),
     )
 
 

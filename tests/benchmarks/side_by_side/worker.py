@@ -72,11 +72,16 @@ class Worker:
         return cost
 
     async def at_once(self, server: str, loops: int, rounds: int) -> dict[str, float]:
-        """So many conversations at once: CPU and wall time of a request, in seconds."""
-        ask = await self._asking(job.Work(server, self._own_calls, rounds))
-        started = _now()
-        await asyncio.gather(*[answered(ask) for _ in range(loops)])
-        return _since(started, loops * (rounds + 1))
+        """So many conversations at once, over a client of their own: CPU and wall time of a request, in seconds.
+
+        A client that was used before has idle connections, fewer the longer it waited; that would be measured, too.
+        """
+        async with self._driver.asking(job.Work(server, self._own_calls, rounds)) as ask:
+            await answered(ask)
+            gc.collect()
+            started = _now()
+            await asyncio.gather(*[answered(ask) for _ in range(loops)])
+            return _since(started, loops * (rounds + 1))
 
     async def three(self, server: str, tools: str) -> dict[str, float]:
         """Three tools that take 200 ms: wall time of the whole conversation, and how long the loop was stuck."""
