@@ -134,6 +134,7 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.stream import MessageStream
 from stage0_gateway.stream_events import StreamEvent
 from stage0_gateway.usage import Prices, Usage
 
@@ -143,7 +144,6 @@ if TYPE_CHECKING:  # what is needed only sometimes
     from stage0_gateway.recording import Recorder
     from stage0_gateway.replay import Replayer, ReplayMiss
     from stage0_gateway.scripted import ScriptedModel, ScriptError
-    from stage0_gateway.stream import MessageStream
 
 __all__ = [
     "AuthenticationFailed",
@@ -200,7 +200,6 @@ __all__ = [
 
 _SOMETIMES = {
     "GenaiPrices": "cost",
-    "MessageStream": "stream",
     "OfflineModel": "offline",
     "Price": "cost",
     "PriceTable": "cost",

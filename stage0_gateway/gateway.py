@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import httpx
 
@@ -27,17 +27,16 @@ from stage0_gateway.events import (
 )
 from stage0_gateway.exchange import Timeouts
 from stage0_gateway.fallback import first_answer
+from stage0_gateway.incoming import Incoming, open_stream
 from stage0_gateway.messages import Message, as_message
 from stage0_gateway.outgoing import Outgoing, outgoing
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import with_retries
 from stage0_gateway.sending import receive
+from stage0_gateway.stream import MessageStream
 from stage0_gateway.truncation import unread_tokens
 from stage0_gateway.usage import Prices
-
-if TYPE_CHECKING:
-    from stage0_gateway.stream import MessageStream
 
 
 class Gateway:
@@ -148,7 +147,7 @@ class Gateway:
 
     def stream(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
-    ) -> "MessageStream":
+    ) -> MessageStream:
         """Send a conversation and watch the reply arrive. Takes what `chat` takes.
 
         Failures are repeated, and other models asked, only while nothing of a reply has arrived.
@@ -156,9 +155,6 @@ class Gateway:
         Raises:
             ValueError: There is no message, or one is none. Whatever else goes wrong, whoever reads gets.
         """
-        from stage0_gateway.incoming import Incoming, open_stream
-        from stage0_gateway.stream import MessageStream
-
         targets, request = self._asked(messages, **options)
 
         async def open_reply(wanted: set[str]) -> Incoming:

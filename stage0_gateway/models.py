@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.once import Last
+from stage0_gateway.once import Recent
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.wire import WireFormat
 
@@ -85,7 +85,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where requests for one model go, and what it was told of tools last.
+    """Where requests for one model go, and what it was told of tools.
 
     Whatever is secret is kept out of every repr.
     """
@@ -98,7 +98,7 @@ class Target:
     url: str = field(repr=False)
     stream_url: str = field(repr=False)
     renamed: dict[str, str] = field(repr=False)
-    told: Last[Told] = field(init=False, repr=False, compare=False, default_factory=Last)
+    told: Recent[Told] = field(init=False, repr=False, compare=False, default_factory=Recent)
 
     @property
     def name(self) -> str:

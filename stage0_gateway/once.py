@@ -6,7 +6,7 @@ made of it, and the last message of a stretch of turns what was made of each of 
 
 As in a binary counter, two stretches become one when the second is as long as the first. So a conversation that
 grows at its end is a few known stretches and a new turn, and so is one whose beginning is no longer sent.
-Tools are told anew with each request, too, and are nearly always those of the last one: `Last` remembers that.
+Tools are told anew with each request, too, and are nearly always the same few: `Recent` remembers them.
 Knows no wire format, and not what is made. Used by `messages.py`, `models.py`, `outgoing.py` and `truncation.py`.
 """
 
@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 _Made = TypeVar("_Made")
 _Said = TypeVar("_Said", bound="Remembering")
 _Value = TypeVar("_Value")
+_FEW = 4  # agents with tools of their own that share a gateway
 
 
 class Remembering:
@@ -44,18 +45,20 @@ class Remembering:
         return made
 
 
-class Last(Generic[_Made]):
-    """What was made of the value that came last; the same value means the same object."""
+class Recent(Generic[_Made]):
+    """What was made of the few values that came last; the same value means the same object."""
 
     def __init__(self) -> None:
-        self._known: tuple[object, _Made] | None = None
+        self._known: tuple[tuple[object, _Made], ...] = ()
 
     def of(self, value: _Value, make: Callable[[_Value], _Made]) -> _Made:
         """What `make` makes of a value, which nobody may change."""
-        known = self._known
-        if known is None or known[0] is not value:
-            self._known = known = (value, make(value))
-        return known[1]
+        for known, made in self._known:
+            if known is value:
+                return made
+        made = make(value)
+        self._known = ((value, made), *self._known[: _FEW - 1])
+        return made
 
 
 def sent_before(messages: tuple[Remembering, ...], key: Hashable) -> bool:

@@ -13,7 +13,10 @@ from stage0_gateway.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What a provider is told of a tool: its name, what it does, and a JSON Schema of its arguments."""
+    """What a provider is told of a tool: its name, what it does, and a JSON Schema of its arguments.
+
+    A value: what is written of it is remembered, so nobody may change the schema; make another one.
+    """
 
     name: str
     description: str

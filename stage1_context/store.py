@@ -37,7 +37,8 @@ class SessionStore(Protocol):
     """A place for journals.
 
     Every method that is given an id raises SessionNotFound where there is no such session (`create` the opposite),
-    and every method StoreFailed where the place cannot be reached.
+    and every method StoreFailed where the place cannot be reached. What is read is what was appended: a writer does
+    not read its own records again.
     """
 
     async def create(self, session_id: str, *records: Record) -> None:

@@ -177,7 +177,10 @@ class Tail:
         """Take in what is new; returns from which record on those taken in before look different now, if they do."""
         if isinstance(record, MessageRecord):
             counted = [self._count(*each) for each in self._shown(index, record)]
-            (self.system if record.kind == "system" else self.rest).extend(counted)
+            if record.kind == "system":
+                self.system.extend(counted)
+            elif index >= self._floor:
+                self.rest.extend(counted)
         elif isinstance(record, RepairRecord):  # it may show calls under new ids
             self.call_ids.update(call.id for _, each in record.inserted for call in each.tool_calls)
         changed = self.view.take(record)

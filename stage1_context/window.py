@@ -206,4 +206,6 @@ def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> i
             unanswered.difference_update(call.id for call in each.message.tool_calls)
         if not unanswered:
             start = place
+    else:  # all of it fits; of a result without its call it is one exchange
+        start = 0
     return start

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import Message, TextPart, ToolCall
-from stage0_gateway.once import Last, each_turn, sent_before
+from stage0_gateway.once import Recent, each_turn, sent_before
 
 
 def test_what_was_made_of_a_message_is_not_made_again():
@@ -20,8 +20,8 @@ def test_what_was_made_of_a_message_is_not_made_again():
     assert made == [message, message]
 
 
-def test_of_the_value_that_came_last_nothing_is_made_again():
-    last, made = Last(), []
+def test_of_the_few_values_that_came_last_nothing_is_made_again():
+    recent, made = Recent(), []
 
     def make(value):
         made.append(value)
@@ -29,10 +29,11 @@ def test_of_the_value_that_came_last_nothing_is_made_again():
 
     first = (1.0,)
     equal = (*first,)
-    assert [last.of(value, make) for value in (first, first, equal, equal, first)] == [1, 1, 2, 2, 3]
+    assert [recent.of(value, make) for value in (first, first, equal, equal, first)] == [1, 1, 2, 2, 1]
     with pytest.raises(ZeroDivisionError):
-        last.of((2,), lambda _: 1 / 0)
-    assert last.of(first, make) == 3
+        recent.of((2,), lambda _: 1 / 0)
+    others = [(number,) for number in range(3)]
+    assert [recent.of(value, make) for value in (*others, equal, first)] == [3, 4, 5, 2, 6]
 
 
 def test_nothing_is_remembered_where_the_making_fails():

@@ -287,6 +287,19 @@ async def test_a_summary_may_stand_for_messages_that_are_still_to_come():
 # ---- counting --------------------------------------------------------------------------------------------
 
 
+async def test_messages_that_a_summary_stood_for_before_they_came_are_shown_once_when_it_is_taken_back():
+    records = [said(0), said(1), SummaryRecord("they met", 5)]
+    store = MemoryStore({"s": records})
+    tail = Tail(store, "s", Letters())
+    for new in ([said(number) for number in range(3, 8)], [SummaryRecord("")]):
+        await tail.read_on()
+        check(tail, records, True)
+        await store.append("s", *new)
+        records += new
+    await tail.read_on()
+    check(tail, records, True)
+
+
 async def test_each_message_is_counted_once():
     counter = Letters()
     store = MemoryStore({"s": [MessageRecord(Message.system("be brief")), *map(said, range(300))]})

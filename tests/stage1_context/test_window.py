@@ -291,6 +291,36 @@ def test_exchanges_follow_one_another_without_a_gap(talk):
     assert end == 0
 
 
+orphans = st.lists(
+    st.one_of(
+        st.just(Message.user("u")),
+        st.sets(st.sampled_from("abc"), min_size=1).map(
+            lambda ids: Message.assistant("", [ToolCall(i, "f") for i in ids])
+        ),
+        st.sampled_from("abc").map(lambda id: Message.tool("r", id)),
+    ),
+    max_size=8,
+)
+
+
+@given(orphans, st.data(), st.integers(0, 30), st.integers(0, 8))
+def test_also_of_a_broken_history_the_newest_whole_exchanges_are_sent(
+    messages, data, most_tokens, most_messages
+):
+    rest = counted(messages, [data.draw(st.integers(0, 4)) for _ in messages])
+    expected, end = [], len(rest)
+    while end:
+        end = exchange_start(rest, end)
+        if len(rest) - end > most_messages or sum(each.tokens for each in rest[end:]) > most_tokens:
+            break
+        expected = rest[end:]
+    try:
+        chosen = DropOldest(max_tokens=most_tokens, max_messages=most_messages).select([], rest, Room())
+    except WindowTooSmall:
+        chosen = []
+    assert chosen == expected
+
+
 def test_an_exchange_whose_call_is_missing_reaches_back_to_the_beginning():
     rest = of_ten(QUESTION, Message.tool("1", "x"))
     assert exchange_start(rest, 2) == 0
