@@ -41,7 +41,7 @@ bench-rooms: .bench/.ready ## measure one thing after the other, each beside wha
 	@for each in $(ROOMS); do .bench/base/bin/python $$each || missed="$$missed $$each"; done; \
 		test -z "$$missed" || { echo "Missed a bar:$$missed"; exit 1; }
 
-clean: ## remove .venv and caches
+clean: ## remove .venv, .bench and caches
 	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.python:

@@ -3,7 +3,10 @@
 import asyncio
 import importlib
 import json
+import time
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import accumulate
 from math import inf
 from pathlib import Path
 
@@ -52,12 +55,6 @@ async def test_a_loop_is_measured_in_each_dialect_that_a_driver_speaks(driver):
             assert min(cost["cpu"], cost["wall"]) > 0
 
 
-async def test_growth_is_told_of_long_conversations(driver):
-    async with working(driver) as (worker, server):
-        cost = await worker.loop(server, driver.SPEAKS[0], rounds=50, times=1)
-        assert cost["growth"] == cost["late"] / cost["early"]
-
-
 async def test_several_loops_and_several_tools_run_at_once(driver):
     async with working(driver) as (worker, server):
         assert (await worker.at_once(server, loops=4, rounds=2))["wall"] > 0
@@ -94,43 +91,133 @@ async def test_our_own_reader_finds_what_the_server_says_in_either_format(path, 
     assert message.text == ANSWER
 
 
+class Pretending:
+    """A driver that answers without a model; what it does meanwhile is said by `ask`."""
+
+    SPEAKS = ("calls",)
+
+    def __init__(self, ask):
+        self.ask = ask
+
+    @asynccontextmanager
+    async def asking(self, work):
+        yield self.ask
+
+
+async def answered_after(seconds, *, blocking=False):
+    await asyncio.sleep(0 if blocking else seconds)
+    time.sleep(seconds if blocking else 0)  # noqa: ASYNC251 - that is what is tested
+    return "All sums are done."
+
+
+async def test_growth_is_the_last_turns_beside_the_first():
+    from job import called
+    from worker import Worker
+
+    async def ask():
+        called.extend(accumulate([2.0] * 10 + [3.0] * 40))
+        return "All sums are done."
+
+    cost = await Worker(Pretending(ask)).loop("http://unused", "calls", rounds=50, times=3)
+    assert (cost["early"], cost["late"], cost["growth"]) == (2.0, 3.0, 1.5)
+
+
+async def test_what_is_waited_for_is_a_part_of_the_time_of_each_request():
+    from worker import Worker
+
+    worker = Worker(Pretending(partial(answered_after, 0.05)))
+    assert (await worker.at_once("http://unused", loops=4, rounds=1))["wall"] * 8 >= 0.05
+    assert (await worker.three("http://unused", "three"))["wall"] >= 0.05
+
+
+async def test_an_event_loop_that_is_blocked_is_stuck():
+    from worker import Worker
+
+    worker = Worker(Pretending(partial(answered_after, 0.05, blocking=True)))
+    assert (await worker.three("http://unused", "three"))["stuck"] >= 0.04
+
+
 async def test_a_wrong_answer_or_too_few_calls_is_no_measurement():
     from worker import Worker
 
-    class Wrong:
-        SPEAKS = ("calls",)
-        answer = "nothing of the kind"
+    for answer, error in (
+        ("nothing of the kind", "not the answer: 'nothing"),
+        ("All sums are done.", "0 calls"),
+    ):
 
-        @staticmethod
-        @asynccontextmanager
-        async def asking(work):
-            async def ask():
-                return Wrong.answer
+        async def ask(answer=answer):
+            return answer
 
-            yield ask
+        with pytest.raises(RuntimeError, match=error):
+            await Worker(Pretending(ask)).loop("http://unused", "calls", rounds=3, times=1)
 
-    with pytest.raises(RuntimeError, match="not the answer: 'nothing of the kind'"):
-        await Worker(Wrong).loop("http://unused", "calls", rounds=3, times=1)
-    Wrong.answer = "All sums are done."
-    with pytest.raises(RuntimeError, match="0 calls instead of 3"):
-        await Worker(Wrong).loop("http://unused", "calls", rounds=3, times=1)
+
+def test_each_ratio_is_to_the_base_right_before_and_the_first_pair_does_not_count():
+    from pairs import Measured, beside
+
+    base = iter([{"cpu": 100.0}, {"cpu": 1.0}, {"cpu": 2.0}, {"cpu": 4.0}])
+    ours = iter([{"cpu": 1.0, "own": 9.0}, *({"cpu": each, "own": 5.0} for each in (2.0, 6.0, 10.0))])
+    assert beside(lambda: next(base), lambda: next(ours), 3) == Measured(
+        {"cpu": 6.0, "own": 5.0}, {"cpu": 2.5}, {"cpu": 4.0}, {"cpu": 2.0}, 3
+    )
+
+
+def test_a_driver_that_fails_says_why_and_another_process_takes_its_place():
+    from pairs import Driver
+
+    driver = Driver("bare_httpx")
+    try:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="no attribute 'nothing'"):
+                driver.do("nothing")
+    finally:
+        driver.close()
+    with pytest.raises(RuntimeError, match="No module named"):
+        Driver("nobody")
 
 
 def measured(task, driver, **ratios):
     return {"task": task, "driver": driver, "figures": dict(ratios), "ratios": ratios, "above": {}}
 
 
-def test_a_bar_is_missed_by_what_is_above_it():
-    from bars import judged
+def test_a_bar_is_missed_by_what_is_above_it_by_what_failed_and_by_what_is_not_there():
+    from bars import ALONE, SERVER_SIDE, STARTING, judged
 
     rows = [measured("calls 10", "ours", cpu=1.01), measured("decisions 10", "ours", cpu=1.09)]
-    failed = {"task": "calls 50", "driver": "ours", "error": "RuntimeError: no"}
-    results = {"side by side": [*rows, failed], "starting": [], "alone": []}
-    assert [(bar.figure, bar.missed) for bar in judged(results)] == [
-        (1.01, True),
-        (1.09, False),
-        *[(inf, True)] * 2,
-    ]
+    failed = {"task": "messages 10", "driver": "ours", "error": "RuntimeError: no"}
+    results = {"side by side": [*rows, failed], "starting": [], "alone": [], "only": ["calls"]}
+    judgements = [(1.01, True), (1.09, False), (inf, True)]
+    assert [(bar.figure, bar.missed) for bar in judged(results)] == judgements
+    every = list(judged(results | {"only": []}))
+    assert len(every) == len([*SERVER_SIDE, *STARTING, *ALONE])
+    assert sum(not bar.missed for bar in every) == 1
+
+
+def test_the_page_says_how_many_bars_hold():
+    from report import bars_judged
+
+    rows = [measured("calls 10", "ours", cpu=1.01), measured("decisions 10", "ours", cpu=1.09)]
+    page = bars_judged({"side by side": rows, "starting": [], "alone": [], "only": ["calls"]})
+    assert page.startswith("1 of 2 ")
+    assert "| CPU of a request, 10 rounds | 1.01 × | 1 × | **missed** |" in page
+    assert "| … in the prompt dialect | 1.09 × | 1.1 × | holds |" in page
+
+
+@pytest.mark.parametrize(
+    "of_the_machine",
+    [
+        "/home/ann/x.py",
+        "http://index.example/simple",
+        "10.1.2.3",
+        "index.example:80",
+        "proxy:3128",
+        "ann@host.example",
+    ],
+)
+def test_a_reason_tells_nothing_of_the_machine(of_the_machine):
+    from tables import without_machine
+
+    assert without_machine(f"it failed at {of_the_machine} twice") == "it failed at … twice"
 
 
 def test_each_bar_is_about_something_that_is_measured():
@@ -142,3 +229,12 @@ def test_each_bar_is_about_something_that_is_measured():
     assert {task for _, task, *_ in bars.SERVER_SIDE} <= names
     ways = {(task.name, way.name) for task in alone.tasks() for way in task.ways}
     assert {(task, way) for _, task, way, *_ in bars.ALONE} <= ways
+
+
+def test_the_page_that_is_kept_says_what_the_results_say_that_are_kept():
+    import report
+
+    kept = HERE.parents[2] / "docs" / "performance"
+    assert (kept / "results.md").read_text() == report.markdown(
+        json.loads((kept / "results.json").read_text())
+    )

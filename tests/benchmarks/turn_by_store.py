@@ -138,7 +138,7 @@ async def at_once(store: SessionStore) -> tuple[float, float]:
 
 def worker(dsn: str, ready: Any) -> tuple[float, float]:
     """The same on a database, once all workers are ready."""
-    ready.wait()
+    ready.wait(60)
     return asyncio.run(at_once(PostgresStore(dsn)))
 
 

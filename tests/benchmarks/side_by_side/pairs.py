@@ -10,15 +10,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 _HERE = Path(__file__).parent
+LONGEST = 300  # seconds a task may take
 _LONG = 30.0  # seconds after which what was measured is enough
 
 
@@ -46,11 +48,22 @@ class Driver:
     Args:
         name: One of `drivers/`.
         python: The Python that has what it drives.
+
+    Attributes:
+        about: What the worker says of it.
+        can: What it can do; "" is what all can.
+
+    Raises:
+        RuntimeError: It does not start; the text says why.
     """
 
     def __init__(self, name: str, python: str = sys.executable) -> None:
         self.name, self.python = name, python
-        command = [python, str(_HERE / "worker.py"), name, *cores()[1]]
+        self._start()
+        self.can: list[str] = ["", *self.about["can"]]
+
+    def _start(self) -> None:
+        command = [self.python, str(_HERE / "worker.py"), self.name, *cores()[1]]
         # Not a pipe: one that nobody reads would fill up. Closed with the process.
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -58,41 +71,48 @@ class Driver:
         )
         self.about = self._answer()
         if "error" in self.about:
+            self.close()
             raise RuntimeError(self.about["error"])
-        self.can: list[str] = ["", *self.about.get("can", ())]
 
     def do(self, task: str, **given: Any) -> dict[str, Any]:
-        """Have it measured once.
+        """Have it measured once. A process that failed may go on with something, so another one takes its place.
 
         Raises:
             RuntimeError: It failed; the text says why.
         """
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # the answer says so
             self._process.stdin.write(json.dumps({"task": task, **given}) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the answer says so
         answer = self._answer()
         if "error" in answer:
+            self.close()
+            self._start()
             raise RuntimeError(answer["error"])
         return answer
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
-        self._process.communicate()
+        with suppress(BrokenPipeError):
+            self._process.communicate()
         self._complaints.close()
 
     def _answer(self) -> dict[str, Any]:
+        """What it says next; if it is silent for too long it is ended, which is an answer, too."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("@@"):
-                answer: dict[str, Any] = json.loads(line[2:])
-                return answer
+        watch = threading.Timer(LONGEST, self._process.kill)
+        watch.start()
+        try:
+            for line in self._process.stdout:
+                if line.startswith("@@"):
+                    answer: dict[str, Any] = json.loads(line[2:])
+                    return answer
+        finally:
+            watch.cancel()
         self._complaints.seek(0)
-        said = self._complaints.read().strip().splitlines() or [""]
-        return {"error": f"the process of {self.name} ended: {said[-1]}"}
+        said = self._complaints.read().strip().splitlines() or ["it said nothing"]
+        return {"error": f"the process ended, at the latest after {LONGEST} s: {said[-1]}"}
 
 
 @dataclass(frozen=True, slots=True)

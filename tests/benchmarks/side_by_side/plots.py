@@ -211,6 +211,7 @@ def along(axes: "Axes", lines: Mapping[str, list[tuple[int, float]]], titles: Ma
     if wide:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(ticks_of_a_decade())
+        axes.set_yticks([], minor=True)
     axes.set_ylim(low, high)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(axis="y", color=_GRID, linewidth=0.6)

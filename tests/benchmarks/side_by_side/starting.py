@@ -12,8 +12,9 @@ from pathlib import Path
 from pairs import Driver, cores
 
 _HERE = Path(__file__).parent
+_END = "\nimport os, sys; sys.stdout.flush(); os._exit(0)"  # taking a process apart is not counted
 _RESIDENT = """
-import gc, resource, sys
+import resource, sys
 try:
     [kilobytes] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")]
 except OSError:
@@ -34,10 +35,10 @@ def starting(driver: Driver, server: str, cache: Path) -> dict[str, float]:
         RuntimeError: It ended with an error.
     """
     environment, imports = _environment(cache), driver.about["import"]
-    nothing = _seconds([driver.python, "-c", "pass"], environment)
-    imported = _seconds([driver.python, "-c", imports], environment)
+    nothing = _seconds([driver.python, "-c", _END], environment)
+    imported = _seconds([driver.python, "-c", imports + _END], environment)
     answered = _seconds([driver.python, str(_HERE / "first.py"), driver.name, server], environment)
-    said = _run([driver.python, "-c", imports + _RESIDENT], environment)
+    said = _run([driver.python, "-c", imports + _RESIDENT + _END], environment)
     resident, modules = said.split()[-2:]
     return {
         "import": imported - nothing,

@@ -16,6 +16,9 @@ _MACHINE = (
     re.compile(r"\w+://[^\s'\"`)>]+"),  # URLs
     re.compile(r"(?<=host=)'[^']*'"),
     re.compile(r"\b[\w-]+(?:\.[\w-]+)+:\d+"),  # a host or an address, and its port
+    re.compile(r"\b[\w-]+:\d{2,5}\b"),
+    re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"),
+    re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     re.compile(r"\b[A-Za-z]:\\[^\s'\"`]+"),
     re.compile(r"(?<!\w)~?(?:/[\w.@+~-]+)+/?"),  # paths
 )
