@@ -87,9 +87,7 @@ def _body(target: Target, request: ChatRequest, tools: bytes | None, *, stream: 
     wire, own = target.wire, request.provider_options or {}
     tools = None if "tools" in own else tools
     with suppress(TypeError, ValueError, RecursionError):
-        turns = None if wire.SPOKEN in own else _turns(wire, request)
-        if turns is None and tools and wire.SPOKEN not in own:
-            turns = [_inside(wire.spoken(request.messages))]
+        turns = None if wire.SPOKEN in own else _turns(wire, request, or_whole=bool(tools))
         if turns is not None:
             apart = tuple([message for message in request.messages if message.role == "system"])
             around = replace(request, messages=apart, tools=() if tools else request.tools)
@@ -97,13 +95,14 @@ def _body(target: Target, request: ChatRequest, tools: bytes | None, *, stream: 
     return to_json(target.encode(request, stream=stream))  # with its error, if that is why
 
 
-def _turns(wire: WireFormat, request: ChatRequest) -> list[bytes] | None:
-    """The conversation as JSON, turn by turn; None where it is not to be written so."""
-    if not sent_before(request.messages, wire.NAME):
-        return None  # it may be sent only once
-    turns = each_turn(request.messages, wire.NAME, partial(_turn, wire))
-    written = list(filter(None, turns))  # of some turns, nothing is sent
-    return None if len(written) < len(turns) and None in turns else written
+def _turns(wire: WireFormat, request: ChatRequest, *, or_whole: bool) -> list[bytes] | None:
+    """The conversation as JSON, turn by turn; or in one piece where that will do; else None."""
+    if sent_before(request.messages, wire.NAME):  # or it may be sent only once
+        turns = each_turn(request.messages, wire.NAME, partial(_turn, wire))
+        written = list(filter(None, turns))  # of some turns, nothing is sent
+        if len(written) == len(turns) or None not in turns:
+            return written
+    return [_inside(wire.spoken(request.messages))] if or_whole else None
 
 
 def _turn(wire: WireFormat, turn: tuple[Message, ...]) -> bytes | None:
