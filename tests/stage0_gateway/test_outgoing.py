@@ -199,25 +199,26 @@ def test_a_changed_copy_of_a_message_is_sent_changed(target):
     assert sent(target, request, False) == in_one_go(target, request, False)
 
 
-@each_target
-def test_what_was_sent_is_not_written_again(target):
-    wire, read = target.wire, []
+def telling(wire, method):
+    """The same format, and what this method of it is asked to write."""
+    asked = []
 
     class Wire:
-        """The same format, which tells what it is asked to write."""
-
         def __getattr__(self, name):
-            return getattr(wire, name)
+            found = getattr(wire, name)
+            return found if name != method else lambda given: (asked.append(given), found(given))[1]
 
-        def spoken(self, messages):
-            read.extend(messages)
-            return wire.spoken(messages)
+    return Wire(), asked
 
+
+@each_target
+def test_what_was_sent_is_not_written_again(target):
+    wire, asked = telling(target.wire, "spoken")
     said = loop(10)
     for end in (-6, -4):
         sent(target, ChatRequest("m", tuple(said[:end])), False)
-    sent(replace(target, wire=Wire()), ChatRequest("m", tuple(said[:-2])), False)
-    assert read == said[-4:-2]
+    sent(replace(target, wire=wire), ChatRequest("m", tuple(said[:-2])), False)
+    assert [message for turn in asked for message in turn] == said[-4:-2]
 
 
 @each_target
@@ -232,25 +233,14 @@ def test_tools_are_told_as_in_one_go(target, own):
 
 @each_target
 def test_tools_that_were_told_are_not_written_again(target):
-    wire, written = target.wire, []
-
-    class Wire:
-        """The same format, which tells what it is asked to write."""
-
-        def __getattr__(self, name):
-            return getattr(wire, name)
-
-        def described(self, tools):
-            written.append(tools)
-            return wire.described(tools)
-
-    target, said = replace(target, wire=Wire()), loop(3)
+    wire, asked = telling(target.wire, "described")
+    target, said = replace(target, wire=wire), loop(3)
     few, many = tuple(SPECS[:1]), tuple(SPECS[:2])
     for specs in (few, few, many, few, many):
         for end in (2, 4):
             request = ChatRequest("m", tuple(said[:end]), specs)
             assert b'"Find."' in sent(target, request, False)
-    assert written == [few, many]
+    assert asked == [few, many]
 
 
 @each_target
