@@ -5,6 +5,7 @@ kept, as on any machine but one where that is switched off.
 """
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -55,7 +56,7 @@ def _seconds(command: list[str], environment: dict[str, str]) -> float:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str:
-    pin = ["taskset", "-c", cores()[1][0]] if cores()[1] else []
+    pin = ["taskset", "-c", cores()[1][0]] if cores()[1] and shutil.which("taskset") else []
     done = subprocess.run([*pin, *command], env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[-500:])
