@@ -15,9 +15,10 @@ Reading order:
     cursor       where reading has come to
     runs         members and items that leave nothing to ask
     repair       damaged JSON, part by part
-    wrapping     fences, thoughts and tags
     encoded      JSON that was written as a string
     clues        what the text around a bracket tells
+    thinking     thinking blocks: where they begin and end
+    wrapping     fences, thoughts and tags
     candidates   every value in a text
     extract      the value that was meant
     names        names in words for a model
@@ -55,12 +56,13 @@ from stage2_output.candidates import Extraction
 from stage2_output.controller import OutputController
 from stage2_output.damage import Repair
 from stage2_output.errors import ExtractionError, InvalidSchema, OutputError
-from stage2_output.extract import extract_json
+from stage2_output.extract import extract_json, find_json
 from stage2_output.feedback import feedback, issue_lines
 from stage2_output.issues import Issue
 from stage2_output.names import nearest
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
+from stage2_output.thinking import without_thinking
 
 if TYPE_CHECKING:  # what is needed only sometimes
     from stage2_output.partial import parse_partial
@@ -77,9 +79,11 @@ __all__ = [
     "Repair",
     "extract_json",
     "feedback",
+    "find_json",
     "issue_lines",
     "nearest",
     "parse_partial",
+    "without_thinking",
 ]
 
 _SOMETIMES = {

@@ -6,7 +6,10 @@ Used by `candidates.py` and `partial.py`.
 """
 
 import re
+from bisect import bisect_left
 from typing import Literal
+
+from stage2_output.thinking import thinking_tags
 
 Source = Literal["bare", "fenced", "tagged", "prose", "code", "thinking"]
 """Where JSON was found: alone in the text, in a fence for it, behind a tag such as <tool_call>, between words, in
@@ -46,8 +49,7 @@ class Surroundings:
         self._language, self._fence_begins = "", 0
         self._behind_tag = -1
         self._beginning = len(text) - len(text.lstrip())
-        self._last_closing = _last_closing(text)
-        self._next_closing = -1
+        self._closings = _closings(text)
 
     def source(self, start: int) -> Source:
         """Where a bracket stands, if not alone in the text."""
@@ -73,13 +75,13 @@ class Surroundings:
         return found if found >= 0 else len(self._text)
 
     def end(self, start: int) -> int:
-        """How far what begins at a place may reach: thoughts end with their tag."""
-        if not self._thinking:
-            return len(self._text)
-        if self._next_closing < start:
-            found = _CLOSING.search(self._text, start)
-            self._next_closing = found.start() if found else len(self._text)
-        return self._next_closing
+        """How far what begins at this index may reach: a thinking block ends with its tag."""
+        return self._next_closing(start) if self._thinking else len(self._text)
+
+    def _next_closing(self, start: int) -> int:
+        """Where the next tag stands that ends a thinking block; the length of the text if there is none."""
+        following = bisect_left(self._closings, start)
+        return self._closings[following] if following < len(self._closings) else len(self._text)
 
     def pass_by(self, mark: re.Match[str]) -> bool:
         """Take note of a mark; returns True for the end of thoughts whose beginning was in the prompt."""
@@ -91,11 +93,14 @@ class Surroundings:
         elif mark["tag"]:
             self._behind_tag = mark.end()
         elif mark["closing"]:
+            if self._next_closing(mark.start()) != mark.start():
+                return False
             ended_only, self._thinking = not self._thinking, False
             return ended_only
         else:
             # A tag that is never closed opens thoughts at the beginning only; later on it is talked about.
-            self._thinking = mark.start() < self._last_closing or mark.start() == self._beginning
+            is_closed = bool(self._closings) and mark.start() < self._closings[-1]
+            self._thinking = is_closed or mark.start() == self._beginning
         return False
 
 
@@ -103,13 +108,11 @@ _LABEL = re.compile(
     r"[ \t]*+([\w+#.-]++)[^\n{\[]{0,200}+\n"
 )  # a label is short: many fences may stand in one line
 _FOR_JSON = ("json", "json5", "jsonc", "jsonl", "ndjson")
-_CLOSING = re.compile(r"</(?:think(?:ing)?|thoughts?|reasoning)>", re.IGNORECASE)
 
 
-def _last_closing(text: str) -> int:
-    start = text.find("</")
-    found = _CLOSING.finditer(text, start) if start >= 0 else ()
-    return max((each.start() for each in found), default=-1)
+def _closings(text: str) -> list[int]:
+    """Where the tags stand that end thinking blocks."""
+    return [tag.start for tag in thinking_tags(text) if tag.closing]
 
 
 _FENCE_OPENS = re.compile(r"```(?:json)?[ \t]*+\n")
@@ -117,8 +120,7 @@ _FENCE_OPENS = re.compile(r"```(?:json)?[ \t]*+\n")
 
 def scalar_place(text: str) -> tuple[int, int, Source]:
     """Where a text begins and ends behind its thoughts and within its one fence, and where that is."""
-    closing = _last_closing(text)
-    start = 0 if closing < 0 else text.index(">", closing) + 1
+    start = max((tag.end for tag in thinking_tags(text) if tag.closing), default=0)
     source: Source = "bare" if start == 0 else "prose"
     start, end = _stripped(text, start, len(text))
     fence = _FENCE_OPENS.match(text, start)

@@ -3,18 +3,28 @@
     {"tool": "get_weather", "arguments": {"city": "Shanghai"}}
     {"tool": null, "reply": "It is 22 degrees in Shanghai."}
 
-One reply, one decision; or, for models that may ask for several tools at once, a JSON list of calls. The text is
-stage 2's to read; a reply that is no decision is answered with feedback and never run. Used by the prompt dialect;
-knows no registry.
+One reply holds one decision, or a JSON list of calls for models that may ask for several tools at once. The decision
+must be the answer itself: the last JSON value of the reply, at the beginning of a line, fence or tag and at the end of
+the reply (`placement`). Stage 2 finds and validates the JSON. Every other reply is answered with feedback and runs
+nothing. Used by the prompt dialect; knows no registry.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from stage2_output import CompiledSchema, Issue, OutputController, ParseResult, Repair
+from stage2_output import (
+    CompiledSchema,
+    Extraction,
+    Issue,
+    OutputController,
+    ParseResult,
+    Repair,
+    find_json,
+    without_thinking,
+)
+from stage3_tools.placement import begins_block, is_answer
 
 TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -39,10 +49,11 @@ _DECISIONS: Mapping[str, Any] = {
 }
 
 
-_NO_WORDS = re.compile(r"(?:[\s,;]|```\w*)*")
-_SEVERAL = Issue(
-    "", "There are several JSON values, and only one is read. Write all calls as one list.", "json"
-)
+_ONLY_THOUGHT = "There is JSON in your thoughts only, and thoughts are not acted on."
+_MENTIONED = "The JSON stands inside other text, so it counts as quoted and was not used."
+_TWO_DECISIONS = "The reply holds two different decisions, so neither was used."
+_SEVERAL_VALUES = "There are several JSON values, and only one is read. Write all calls as one list."
+_STRING_REPAIRS = ("double_encoded", "escaped_json")
 
 
 @cache
@@ -80,7 +91,7 @@ def parse_tool_decision(
     Returns:
         The decision, or the `ParseResult` that says what is wrong.
     """
-    result = _read(controller, text, _compiled(several=False), finish_reason)
+    result = _read(controller, text, finish_reason, several=False)
     return _decision(result, result.data) if result.success else result
 
 
@@ -97,37 +108,60 @@ def parse_tool_decisions(
     Returns:
         The decisions in the order they were written, or the `ParseResult` that says what is wrong.
     """
-    result = _read(controller, text, _compiled(several=True), finish_reason)
+    result = _read(controller, text, finish_reason, several=True)
     if not result.success:
         return result
-    if _is_not_alone(controller, text, result):
-        return replace(result, success=False, data=None, errors=(_SEVERAL,), extraction=None)
     written = result.data if isinstance(result.data, list) else [result.data]
     return tuple(_decision(result, each) for each in written)
 
 
-def _is_not_alone(controller: OutputController, text: str, result: ParseResult) -> bool:
-    """Whether calls stand right before the JSON that was read: whoever writes one after the other means both.
+def _read(
+    controller: OutputController, text: str, finish_reason: str | None, *, several: bool
+) -> ParseResult:
+    schema = _compiled(several)
+    if finish_reason == "length":
+        return controller.parse_and_validate(text, schema, truncated=True)
+    answer = without_thinking(text)
+    result = controller.parse_and_validate(answer, schema)
+    if answer is not text:
+        result = replace(result, raw=text)
+    found = result.extraction
+    if found is None and "{" in text and "{" not in answer:
+        return _refused(result, _ONLY_THOUGHT)
+    if not result.success or found is None:
+        return result
+    if _has_rival(result, answer[: found.start], several=several):
+        return _refused(result, _SEVERAL_VALUES if several else _TWO_DECISIONS)
+    return result if _is_answer(answer, found) else _refused(result, _MENTIONED)
 
-    With words between them the first may be a draft.
+
+def _refused(result: ParseResult, why: str) -> ParseResult:
+    return replace(result, success=False, data=None, errors=(Issue("", why, "json"),), extraction=None)
+
+
+def _is_answer(answer: str, found: Extraction) -> bool:
+    repairs = {repair.name for repair in found.repairs}
+    if repairs.intersection(_STRING_REPAIRS):
+        return False  # a decision inside a string is a quotation
+    end = found.end
+    while "extra_closer" in repairs and answer[end : end + 1] and answer[end] in "]} \t\r\n":
+        end += 1
+    return is_answer(answer, found.start, end)
+
+
+def _has_rival(result: ParseResult, before: str, *, several: bool) -> bool:
+    """Whether another decision begins a line, fence or tag before the one that was found.
+
+    The same decision twice is one decision. Where a list may be written, two equal calls are two calls.
     """
-    before = text[: result.extraction.start] if result.extraction else ""
     if "{" not in before:
         return False
-    other = _read(controller, before, _compiled(several=True), None)
-    if not other.success or other.extraction is None or not _NO_WORDS.fullmatch(before, other.extraction.end):
-        return False
-    return isinstance(other.data, list) or other.data["tool"] is not None
-
-
-def _read(
-    controller: OutputController, text: str, schema: CompiledSchema, finish_reason: str | None
-) -> ParseResult:
-    result = controller.parse_and_validate(text, schema, truncated=finish_reason == "length")
-    if result.success and result.extraction is not None and result.extraction.source == "thinking":
-        thought = Issue("", "There is JSON in your thoughts only, and thoughts are not acted on.", "json")
-        return replace(result, success=False, data=None, errors=(thought,), extraction=None)
-    return result
+    for other in find_json(before)[0]:
+        if other.complete and begins_block(before, other.start):
+            data, issues = _compiled(several).load(other.value)
+            if not issues and (several or _decision(result, data) != _decision(result, result.data)):
+                return True
+    return False
 
 
 def _decision(result: ParseResult, data: Mapping[str, Any]) -> ToolDecision:
