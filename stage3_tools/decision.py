@@ -51,6 +51,7 @@ _DECISIONS: Mapping[str, Any] = {
 
 _ONLY_THOUGHT = "There is JSON in your thoughts only, and thoughts are not acted on."
 _MENTIONED = "The JSON stands inside other text, so it counts as quoted and was not used."
+_UNFINISHED = "The reply holds JSON that was begun and not finished, so nothing behind it was used."
 _TWO_DECISIONS = "The reply holds two different decisions, so neither was used."
 _SEVERAL_VALUES = "There are several JSON values, and only one is read. Write all calls as one list."
 _STRING_REPAIRS = ("double_encoded", "escaped_json")
@@ -130,8 +131,8 @@ def _read(
         return _refused(result, _ONLY_THOUGHT)
     if not result.success or found is None:
         return result
-    if _has_rival(result, answer[: found.start], several=several):
-        return _refused(result, _SEVERAL_VALUES if several else _TWO_DECISIONS)
+    if conflict := _conflict(result, answer, found.start, several=several):
+        return _refused(result, conflict)
     return result if _is_answer(answer, found) else _refused(result, _MENTIONED)
 
 
@@ -149,19 +150,26 @@ def _is_answer(answer: str, found: Extraction) -> bool:
     return is_answer(answer, found.start, end)
 
 
-def _has_rival(result: ParseResult, before: str, *, several: bool) -> bool:
-    """Whether another decision begins a line, fence or tag before the one that was found.
+def _conflict(result: ParseResult, answer: str, start: int, *, several: bool) -> str:
+    """What stands before the decision at an index and makes it doubtful, as a sentence; "" if nothing does.
 
-    The same decision twice is one decision. Where a list may be written, two equal calls are two calls.
+    A value that was not finished may be an answer that quotes the decision. Another decision that begins a line,
+    fence or tag makes the reply ambiguous, unless it is the same one; where a list may be written, two equal calls
+    are two calls.
     """
-    if "{" not in before:
-        return False
-    for other in find_json(before)[0]:
-        if other.complete and begins_block(before, other.start):
-            data, issues = _compiled(several).load(other.value)
-            if not issues and (several or _decision(result, data) != _decision(result, result.data)):
-                return True
-    return False
+    if "{" not in answer[:start]:
+        return ""
+    for other in find_json(answer)[0]:
+        if other.start >= start:
+            break
+        if not other.complete:
+            return _UNFINISHED
+        data, issues = _compiled(several).load(other.value)
+        if issues or not begins_block(answer, other.start):
+            continue
+        if several or _decision(result, data) != _decision(result, result.data):
+            return _SEVERAL_VALUES if several else _TWO_DECISIONS
+    return ""
 
 
 def _decision(result: ParseResult, data: Mapping[str, Any]) -> ToolDecision:
