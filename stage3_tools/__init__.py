@@ -31,6 +31,7 @@ Reading order:
     dialect        the seam: describe, render, read
     forgery        a line that imitates ours
     prompt         PromptDialect: tools by text
+    abort          stop a run, from wherever
     options        what a run works with, and how it is to go
     run            a run in progress, and its counts
     answers        the calls of a message, and each result written down
@@ -61,6 +62,7 @@ Sometimes:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from stage3_tools.abort import Abort, RunAborted
 from stage3_tools.answers import Answers, answer_calls
 from stage3_tools.batch import execute_tool_calls
 from stage3_tools.changes import RegistryChange
@@ -72,7 +74,15 @@ from stage3_tools.decision import (
     parse_tool_decisions,
 )
 from stage3_tools.decorator import tool
-from stage3_tools.dialect import Calls, Dialect, FinalReply, Reading, RequestParts, Unusable
+from stage3_tools.dialect import (
+    LAST_REQUEST,
+    Calls,
+    Dialect,
+    FinalReply,
+    Reading,
+    RequestParts,
+    Unusable,
+)
 from stage3_tools.ending import Ending, LoopStatus
 from stage3_tools.errors import RegistrationError, Retry, ToolError, ToolErrorKind
 from stage3_tools.events import (
@@ -94,7 +104,7 @@ from stage3_tools.executor import execute_tool_call
 from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.loop import run_tool_loop, run_turns
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
-from stage3_tools.options import BeforeSend, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import BeforeSend, RequestInfo, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
@@ -115,6 +125,7 @@ if TYPE_CHECKING:  # what is needed only sometimes
     from stage3_tools.runner_params import RunnerParams
 
 __all__ = [
+    "Abort",
     "Always",
     "Answers",
     "ApprovalPending",
@@ -136,6 +147,7 @@ __all__ = [
     "Execution",
     "FeedbackGiven",
     "FinalReply",
+    "LAST_REQUEST",
     "Later",
     "LoopEnded",
     "LoopEvent",
@@ -151,10 +163,12 @@ __all__ = [
     "RegistryView",
     "Reject",
     "ReplyStreamed",
+    "RequestInfo",
     "RequestParts",
     "ResultCache",
     "Retry",
     "Run",
+    "RunAborted",
     "RunLimits",
     "RunnerParams",
     "TOOL_DECISION_SCHEMA",

@@ -10,9 +10,9 @@ from itertools import dropwhile, islice
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
-from stage3_tools.dialect import RequestParts
+from stage3_tools.dialect import LAST_REQUEST, RequestParts
 from stage3_tools.events import ReplyStreamed, TurnStarted
-from stage3_tools.options import BeforeSend, check_kind
+from stage3_tools.options import BeforeSend, RequestInfo, check_kind
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run import Run
 
@@ -20,23 +20,31 @@ _MOST_SAID = 200
 """Messages behind a reply, results and what people say, behind which nobody looks for it."""
 
 
-async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageStream, ToolRegistry]:
+async def ask(
+    run: Run, registry: ToolRegistry, *, last: bool = False
+) -> tuple[ChatResponse | MessageStream, ToolRegistry]:
     """Ask the model; where replies are streamed, nothing is sent before somebody reads.
+
+    Args:
+        run: The run.
+        registry: The tools of this turn.
+        last: Whether this is the final request, in which tools cannot be called.
 
     Returns:
         The reply, and the tools it may ask for: one to read variables comes with the first variable.
 
     Raises:
         GatewayError: The model could not be asked; the history is as it was.
+        RunAborted: The run was aborted; nothing was sent.
         SessionConflict: Somebody else runs calls in this conversation.
         WindowTooSmall: Not even the newest exchange fits.
         ValueError: `before_send` left nothing to send, or something that is no message.
     """
     tools = run.tools(registry)
-    history = await _window(run, tools)
+    history = await _window(run, tools, last)
     if run.has_seen(history):
         tools = run.tools(registry)
-        history = await _window(run, tools)
+        history = await _window(run, tools, last)
     newest = _newest(history)
     if _is_open(newest) and await run.transcript.open_calls() is not None:
         raise SessionConflict(
@@ -45,25 +53,30 @@ async def ask(run: Run, registry: ToolRegistry) -> tuple[ChatResponse | MessageS
         )
     if _is_open(newest) or _is_parted(newest):  # somebody said something while the tools ran
         await run.transcript.close_open_calls()
-        history = await _window(run, tools)
+        history = await _window(run, tools, last)
     run.seen = run.transcript.length
-    parts = run.dialect.render(history, tools)
+    parts = run.dialect.render(history, tools, last=last)
     if run.options.before_send is not None:
-        parts = replace(parts, messages=await _edited(parts.messages, run.options.before_send))
+        info = RequestInfo(run.turns, tools.specs(), last)
+        parts = replace(parts, messages=await _edited(parts.messages, info, run.options.before_send))
     run.shown = parts.messages
     run.tell(TurnStarted, messages=parts.messages)
+    run.checkpoint()
     settings = _settings(run, parts)
     if run.deps.stream is None:
         return run.took(await run.deps.chat(parts.messages, **settings)), tools
     stream = run.deps.stream(parts.messages, **settings)
     check_kind("What stream= returns", stream, MessageStream, "Give gateway.stream.")
     run.tell(ReplyStreamed, stream=stream)
+    if run.is_aborted:
+        await stream.aclose()
+    run.checkpoint()
     return stream, tools
 
 
-async def _window(run: Run, registry: ToolRegistry) -> list[Message]:
+async def _window(run: Run, registry: ToolRegistry, last: bool) -> list[Message]:
     return await run.transcript.for_request(
-        alongside=run.dialect.describe(registry),
+        alongside=run.dialect.describe(registry) + (LAST_REQUEST if last else ""),
         reserve_tokens=run.options.max_tokens or 0,
         pinned=run.question,
     )
@@ -88,8 +101,10 @@ def _newest(history: Sequence[Message]) -> Sequence[Message]:
     return ()
 
 
-async def _edited(messages: tuple[Message, ...], before_send: BeforeSend) -> tuple[Message, ...]:
-    given = before_send([*messages])
+async def _edited(
+    messages: tuple[Message, ...], info: RequestInfo, before_send: BeforeSend
+) -> tuple[Message, ...]:
+    given = before_send([*messages], info)
     edited = await given if inspect.isawaitable(given) else given
     if edited is None:
         return messages
@@ -104,6 +119,7 @@ async def _edited(messages: tuple[Message, ...], before_send: BeforeSend) -> tup
 def _settings(run: Run, parts: RequestParts) -> dict[str, object]:
     settings = {
         "tools": parts.tools,
+        "tool_choice": parts.tool_choice,
         "temperature": run.options.temperature,
         "max_tokens": run.options.max_tokens,
     }

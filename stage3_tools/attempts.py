@@ -26,6 +26,7 @@ async def with_retries(
     tool: Tool,
     attempt: Callable[[int], Awaitable[Any]],
     on_retry: Callable[[ToolError, int], None],
+    stopped: Callable[[], bool] | None = None,
 ) -> Any:
     """Call `attempt` until it succeeds, fails for good, or was repeated often enough.
 
@@ -33,6 +34,7 @@ async def with_retries(
         tool: Whose effect and settings decide.
         attempt: Called with the number of the try, 1 for the first; raises ToolError only.
         on_retry: Told of each error that is followed by another try, and of the try that failed.
+        stopped: Whether no further attempt may begin, because the run was aborted.
 
     Raises:
         ToolError: The last one.
@@ -41,10 +43,10 @@ async def with_retries(
         return await attempt(1)  # nearly always all there is; the library below has its price
     except ToolError as error:
         policy = policy_of(tool, error)
-        if not policy.max_retries or _is_stopped():
+        if not policy.max_retries or _is_stopped(stopped):
             raise
         first = error
-    return await _again(tool, first, policy, attempt, on_retry)
+    return await _again(tool, first, policy, attempt, on_retry, stopped)
 
 
 def policy_of(tool: Tool, error: ToolError) -> Retry:
@@ -65,13 +67,18 @@ async def _again(
     policy: Retry,
     attempt: Callable[[int], Awaitable[Any]],
     on_retry: Callable[[ToolError, int], None],
+    stopped: Callable[[], bool] | None,
 ) -> Any:
     failed = 0
 
     def wait_for(error: Exception) -> bool | float:
         nonlocal failed
         failed += 1
-        if not isinstance(error, ToolError) or failed > policy_of(tool, error).max_retries or _is_stopped():
+        if (
+            not isinstance(error, ToolError)
+            or failed > policy_of(tool, error).max_retries
+            or _is_stopped(stopped)
+        ):
             return False
         on_retry(error, failed)
         return True if error.retry_delay is None else error.retry_delay
@@ -81,14 +88,16 @@ async def _again(
         with retry:
             if retry.num == 1:
                 raise first
+            if stopped is not None and stopped():
+                raise first
             return await attempt(retry.num)
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _is_stopped() -> bool:
-    """Whether somebody wants this task to end; a tool may have made a failure of its own of that."""
+def _is_stopped(stopped: Callable[[], bool] | None) -> bool:
+    """Whether the run was aborted or the task cancelled; a tool may have made a failure of its own of that."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return (task is not None and task.cancelling() > 0) or (stopped is not None and stopped())
 
 
 @cache

@@ -24,12 +24,13 @@ from stage1_context import (
 from stage2_output import OutputController
 from stage3_tools.chain_options import ToolChainOptions, readable
 from stage3_tools.dialect import Calls
-from stage3_tools.ending import STOPPED, Ending
+from stage3_tools.ending import Ending
 from stage3_tools.events import LoopEnded
 from stage3_tools.flow import MessageFlowFormatter
 from stage3_tools.long_values import LongValues, mark_of
 from stage3_tools.loop import stoppable, until_over
 from stage3_tools.options import PREVIEW, ToolLoopDeps, check_kind
+from stage3_tools.outcome import STOPPED
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run import Run

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stage0_gateway import ChatResponse, Message, MessageStream
 from stage1_context import VariableStore
+from stage3_tools.abort import Abort
 from stage3_tools.batch import MAX_PARALLEL
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import (
@@ -50,7 +51,7 @@ class ToolChainOptions:
     Attributes:
         chat: Sends messages and returns the reply; `Gateway.chat`.
         context_messages: The conversation before the reply that the chain begins with.
-        max_rounds: The most rounds of tools; then one last call is made with the tools taken away.
+        max_rounds: The most rounds of tools; then one last request is made, in which tools cannot be called.
         abort: Stops the chain when it is set, with the status "aborted".
         model: Another "provider:name", for the requests of this chain.
         system_prompt: What the model is told first, if the context does not say it.
@@ -60,7 +61,8 @@ class ToolChainOptions:
         on_tool_call_complete: Called as `(result, call_id)` with each `ToolResult`, in call order.
         on_llm_response_update: Called with all there is to show so far: the model's words, streamed where `stream` is
             given and the dialect is the native one, and a line for each tool.
-        before_send: Given the messages of each request; may return others to send instead, for this request only.
+        before_send: Called as `before_send(messages, info)` with each request; may return other messages, for this
+            request only.
         approve: Asked about each call before anything of its round is run. Where it is None, a tool that needs
             approval is rejected: a chain does not wait.
         approve_result: Asked about each result before the model sees it.
@@ -90,7 +92,7 @@ class ToolChainOptions:
     chat: Callable[..., Awaitable[ChatResponse]]
     context_messages: Sequence[Message | Mapping[str, Any]] = ()
     max_rounds: int = 10
-    abort: asyncio.Event | None = None
+    abort: Abort | asyncio.Event | None = None
     model: str | None = None
     system_prompt: str | None = None
     check_tool_results: bool = False

@@ -21,10 +21,12 @@ class RequestParts:
     Attributes:
         messages: What the model will see.
         tools: Tools for the provider's own tool calls.
+        tool_choice: "none" where the tools are listed and none may be called; None leaves it to the server.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class Unusable:
     feedback: str
 
 
+LAST_REQUEST = "No more tools can be called. Answer the user now, with what the tool results say."
+"""The sentence that asks for the final answer, in every dialect."""
+
 Reading = Calls | FinalReply | Unusable
 
 
@@ -75,8 +80,16 @@ class Dialect(Protocol):
     def describe(self, registry: ToolRegistry) -> str:
         """The text that will be sent besides the history, for the window to count. May be called every turn."""
 
-    def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
-        """The stored history as this model should see it. An empty registry means: answer without tools."""
+    def render(
+        self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
+    ) -> RequestParts:
+        """Render the stored history as this model should see it.
+
+        Args:
+            transcript: The messages that were selected for the request.
+            registry: The tools; if it is empty, the model must answer without.
+            last: Whether this is the final request: tools cannot be called, and `LAST_REQUEST` says so.
+        """
 
     def read(self, response: ChatResponse) -> Reading:
         """What the model wants. A message's `raw_text` is for the prompt dialect; leave it alone."""

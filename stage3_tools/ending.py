@@ -1,7 +1,7 @@
 """When a run is over: a reply, or something that may not go on for ever.
 
-`ending_of` looks at one turn; `Tally` counts what happened before. `Course` says which tools the next turn has: none
-any more, when a limit is reached. Knows no loop: `loop.py` asks after every turn.
+`ending_of` looks at one turn; `Tally` counts what happened before. `Course` says whether the next request is the last
+one, in which no tools can be called, because a limit was reached. Knows no loop: `loop.py` asks after every turn.
 """
 
 from dataclasses import dataclass
@@ -9,16 +9,13 @@ from typing import Literal
 
 from stage0_gateway import ToolCall
 from stage3_tools.dialect import Calls, FinalReply, Unusable
-from stage3_tools.registry import ToolRegistry
+from stage3_tools.options import ToolLoopOptions
 from stage3_tools.run import Run
 from stage3_tools.turn import Stopped, Turn
 
 LoopStatus = Literal[
     "completed", "max_rounds", "parse_failed", "refused", "awaiting_approval", "limit", "aborted", "timeout"
 ]
-
-STOPPED = "The run was stopped before this call was run."
-"""What the model is told of a call that nobody began any more."""
 
 MOST_PAUSES = 5
 MOST_FRUITLESS = 5
@@ -74,10 +71,12 @@ def ending_of(turn: Turn, tally: Tally, max_parse_retries: int) -> Ending | None
             )
 
 
-def stopped(how: Literal["aborted", "timeout"], seconds: float | None) -> Ending:
-    """The ending of a run that was stopped from outside: by its abort event, or after so many seconds."""
+def stopped(how: Literal["aborted", "timeout"], options: ToolLoopOptions) -> Ending:
+    """The ending of a run that was stopped from outside: by its `abort`, or by its limit of time."""
     if how == "aborted":
-        return Ending("aborted", None, "The run was stopped by its abort event.")
+        reason = getattr(options.abort, "reason", None)
+        return Ending("aborted", None, f"The run was aborted: {reason}" if reason else "The run was aborted.")
+    seconds = options.limits.seconds if options.limits else None
     return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
 
 
@@ -90,7 +89,7 @@ def awaiting(waiting: tuple[ToolCall, ...], *, question: bool = False) -> Ending
 
 
 class Course:
-    """The course of a run: turns with tools; at a limit a last call without; an ending.
+    """The course of a run: turns with tools; at a limit a last request in which none can be called; an ending.
 
     Args:
         run: The run, which counts its tool rounds itself.
@@ -102,10 +101,12 @@ class Course:
         self._last = self._limit()
 
     @property
-    def registry(self) -> ToolRegistry:
-        """The tools of the next turn. After an empty reply to results, only a reply is left to be asked for."""
-        bare = self._last or (self._tally.empty and self._run.tool_rounds)
-        return ToolRegistry() if bare else self._run.deps.tool_registry
+    def last(self) -> bool:
+        """Whether the next request asks for the final answer and offers no tool calls.
+
+        That is the case at a limit, and after an empty reply to tool results.
+        """
+        return self._last is not None or bool(self._tally.empty and self._run.tool_rounds)
 
     @property
     def refusal(self) -> str:

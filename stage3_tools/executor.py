@@ -111,7 +111,7 @@ async def review(ready: ReadyCall, result: ToolResult, execution: Execution) -> 
 async def _run(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
     started, tries = time.perf_counter(), _Tries(ready, execution)
     try:
-        value = await with_retries(ready.tool, tries.once, tries.told)
+        value = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
         output = value if isinstance(value, ToolOutput) else ToolOutput(value)
         text = output_for_model(output.output)
     except ToolError as error:

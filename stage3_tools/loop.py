@@ -92,7 +92,7 @@ async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[Op
     """
     course, turn, ending = Course(run), first, None
     while ending is None:
-        turn = turn or await begin_turn(run, course.registry)
+        turn = turn or await begin_turn(run, run.deps.tool_registry, last=course.last)
         yield turn
         ending, turn = course.after(await turn.finish(course.refusal)), None
         if run.between is not None and await run.between() and ending is not None and not course.exhausted:
@@ -142,12 +142,12 @@ async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
     seconds = None if limits is None else limits.seconds
     if abort is None and seconds is None:
         return await body()
-    if abort is not None and abort.is_set():
-        return Ending("aborted", None, "The abort event was set before the run began; nothing was asked.")
+    if run.is_aborted:
+        return stopped("aborted", run.options)
     from stage3_tools.stopping import unless_stopped  # most runs are not watched
 
     ended = await unless_stopped(body(), abort, seconds)
-    return ended if isinstance(ended, Ending) else stopped(ended, seconds)
+    return ended if isinstance(ended, Ending) else stopped(ended, run.options)
 
 
 async def _started(run: Run, session_id: str, resume: bool) -> Ending:

@@ -12,7 +12,15 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
-from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable, cut_off
+from stage3_tools.dialect import (
+    LAST_REQUEST,
+    Calls,
+    FinalReply,
+    Reading,
+    RequestParts,
+    Unusable,
+    cut_off,
+)
 from stage3_tools.registry import ToolRegistry
 
 
@@ -34,9 +42,18 @@ class NativeDialect:
         """The tools as JSON, about as long as what the provider is sent."""
         return self._described(registry).text
 
-    def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
-        """The history as it is, and the tools beside it."""
-        return RequestParts(tuple(transcript), self._described(registry).specs)
+    def render(
+        self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
+    ) -> RequestParts:
+        """The history as it is, and the tools beside it.
+
+        The last request lists the tools, too, because some servers reject a history with calls and no tools;
+        `tool_choice` forbids calls, and the system prompt asks for the final answer.
+        """
+        specs = self._described(registry).specs
+        if not last:
+            return RequestParts(tuple(transcript), specs)
+        return RequestParts(_asked_to_answer(transcript), specs, "none" if specs else None)
 
     def read(self, response: ChatResponse) -> Reading:
         """The calls, or the reply; nothing of what was cut off."""
@@ -52,3 +69,10 @@ class NativeDialect:
             kept = _Described(version, specs, json.dumps(shown, ensure_ascii=False) if shown else "")
             self._kept[registry] = kept
         return kept
+
+
+def _asked_to_answer(transcript: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages with `LAST_REQUEST` in the system prompt: some servers refuse a user message behind results."""
+    system = [message for message in transcript if message.role == "system"]
+    rest = [message for message in transcript if message.role != "system"]
+    return (*system, Message.system(LAST_REQUEST), *rest)

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, as_message
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
+from stage3_tools.abort import Abort
 from stage3_tools.batch import MAX_PARALLEL
 from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
@@ -37,9 +38,25 @@ PREVIEW = 200
 LONG = 4_000
 """Characters from which on a result or an argument is kept as a variable, unless something else is said."""
 
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What `before_send` is told about a request besides its messages.
+
+    Attributes:
+        turn: The number of the turn, counted from 1.
+        tools: The tools that the model may call, or on the last request could have called.
+        last: Whether this is the final request, in which tools cannot be called.
+    """
+
+    turn: int
+    tools: tuple[ToolSpec, ...]
+    last: bool
+
+
 Sent = Iterable[Message | Mapping[str, Any]] | None
-BeforeSend = Callable[[Sequence[Message]], Sent | Awaitable[Sent]]
-"""Sees the messages of a request before they are sent; returns others to send instead, or None."""
+BeforeSend = Callable[[Sequence[Message], RequestInfo], Sent | Awaitable[Sent]]
+"""Receives the messages of a request before they are sent; returns others to send instead, or None."""
 
 
 def check_kind(name: str, given: object, kind: type, hint: str = "") -> None:
@@ -135,7 +152,8 @@ class ToolLoopOptions:
     """How a run is to go.
 
     Attributes:
-        max_tool_rounds: The most turns that run tools; then one last call is made without tools. None is no limit.
+        max_tool_rounds: The most turns that run tools; then one last request is made, in which tools cannot be called.
+            None is no limit.
         max_parse_retries: How often in a row a reply that could not be used is answered with feedback.
         temperature: Passed on to the model.
         max_tokens: The most tokens of one reply; also kept free in the window.
@@ -144,7 +162,8 @@ class ToolLoopOptions:
         approve: Asked about each call before anything of its turn is run; see `approval`. None asks nobody, and a
             tool that needs approval ends the run with the status "awaiting_approval".
         approve_result: Asked about each result before the model sees it.
-        abort: Stops the run when it is set, with the status "aborted". An event belongs to one event loop.
+        abort: Stops the run when it is set, with the status "aborted": an `Abort`, which any thread may set, or an
+            `asyncio.Event`, which belongs to one event loop.
         limits: The most the run may use.
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.
@@ -153,13 +172,13 @@ class ToolLoopOptions:
             the model sees how it begins and a reference, with which it can read on or pass it to a tool. None keeps
             none, and leaves references in arguments alone.
         max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.
-        before_send: Given the messages of each request as they will be sent; may return others, for this request
-            only. Plain or async.
+        before_send: Called as `before_send(messages, info)` with the messages of each request as they will be sent
+            and a `RequestInfo`; may return other messages, for this request only. Plain or async.
         on_event: Called with each `LoopEvent`, in the order drawn in `events`. What it raises ends the run.
 
     Raises:
         ValueError: A number makes no sense, or `on_event` is async.
-        TypeError: The dialect is none.
+        TypeError: The dialect or the abort is of another type.
     """
 
     max_tool_rounds: int | None = 10
@@ -170,7 +189,7 @@ class ToolLoopOptions:
     max_parallel_tools: int = MAX_PARALLEL
     approve: "Approver | None" = None
     approve_result: "Approver | None" = None
-    abort: asyncio.Event | None = None
+    abort: Abort | asyncio.Event | None = None
     limits: "RunLimits | None" = None
     cache: "ResultCache | None" = None
     classify: Classify | None = None
@@ -193,4 +212,6 @@ class ToolLoopOptions:
             raise TypeError(
                 f"dialect is PromptDialect(), NativeDialect() or one of your own, not {self.dialect!r:.80}."
             )
+        if not isinstance(self.abort, Abort | asyncio.Event | None):
+            raise TypeError(f"abort is an Abort() or an asyncio.Event(), not {type(self.abort).__name__}.")
         check_listener("on_event", self.on_event)

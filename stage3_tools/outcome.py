@@ -12,6 +12,9 @@ from stage3_tools.execution import ReadyCall
 from stage3_tools.result import MAY_HAVE_HAPPENED, Output, ResultStatus, ToolResult
 from stage3_tools.tool import Tool
 
+STOPPED = "The run was stopped before this call was run."
+"""What the model is told of a call that was not started because of an abort or a limit."""
+
 _CUT_OFF = ("timeout", "network", "interrupted", "unknown")
 _OWN_STATUS: dict[str, ResultStatus] = {
     "rejected": "rejected",

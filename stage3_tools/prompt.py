@@ -14,7 +14,15 @@ from weakref import WeakKeyDictionary
 from stage0_gateway import ChatResponse, Message, Part, TextPart, ToolCall
 from stage2_output import OutputController, ParseResult, feedback
 from stage3_tools.decision import ToolDecision, parse_tool_decision, parse_tool_decisions
-from stage3_tools.dialect import Calls, FinalReply, Reading, RequestParts, Unusable, cut_off
+from stage3_tools.dialect import (
+    LAST_REQUEST,
+    Calls,
+    FinalReply,
+    Reading,
+    RequestParts,
+    Unusable,
+    cut_off,
+)
 from stage3_tools.forgery import escaped
 from stage3_tools.registry import ToolRegistry
 
@@ -38,6 +46,9 @@ The tools, one per line, with a JSON Schema of their parameters:
 _WITHOUT_TOOLS = """\
 No tools can be called. Answer the user now, with what you know and what the tool results say.
 Answer with exactly one JSON object and nothing else: {"tool": null, "reply": "<your answer>"}"""
+_LAST = f"""\
+{LAST_REQUEST}
+Answer with exactly one JSON object and nothing else: {{"tool": null, "reply": "<your answer>"}}"""
 
 _AS_IT_IS = json.JSONEncoder(ensure_ascii=False)
 _RENDERED = "rendered by the prompt dialect"
@@ -84,10 +95,12 @@ class PromptDialect:
             self._described[registry] = (now, text)
         return text
 
-    def render(self, transcript: Sequence[Message], registry: ToolRegistry) -> RequestParts:
-        """One system message with the tools in it, then the history as text."""
+    def render(
+        self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
+    ) -> RequestParts:
+        """One system message with the tools in it, then the history as text; the last request describes no tools."""
         system = [message.text for message in transcript if message.role == "system"]
-        prompt = self._system("\n\n".join([*system, self.describe(registry)]))
+        prompt = self._system("\n\n".join([*system, _LAST if last else self.describe(registry)]))
         rest = [
             message.once(_RENDERED, _rendered)  # made once, for it is sent again in every turn
             if message.name or message.role != "tool"

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
 from stage2_output import Repair
+from stage3_tools.abort import RunAborted
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution import REFERENCE, Execution
 from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.outcome import STOPPED
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
@@ -151,6 +153,20 @@ class Run:
             self._untold = error
 
     @property
+    def is_aborted(self) -> bool:
+        """Whether somebody has set the `abort` of the options."""
+        return self.options.abort is not None and self.options.abort.is_set()
+
+    def checkpoint(self) -> None:
+        """End the run here if it was aborted; called before each request.
+
+        Raises:
+            RunAborted: It was.
+        """
+        if self.is_aborted:
+            raise RunAborted
+
+    @property
     def spent(self) -> str | None:
         """Which limit of tokens or money was reached, in a sentence; or None."""
         limits = self.options.limits
@@ -164,6 +180,8 @@ class Run:
         """
         if spent := self.spent:
             raise ToolError("interrupted", f"{spent} This call was not run.")
+        if self.is_aborted:
+            raise ToolError("interrupted", STOPPED)
         return self.repeats.note(call)
 
     async def execution(self) -> Execution:

@@ -13,12 +13,13 @@ from dataclasses import replace
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
-from stage3_tools.ending import STOPPED, Ending, stopped
+from stage3_tools.ending import Ending, stopped
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
 from stage3_tools.newest_reply import NewestReply
 from stage3_tools.options import ToolLoopDeps
+from stage3_tools.outcome import STOPPED
 from stage3_tools.resume import answer_open, last_question
 from stage3_tools.run import Run
 from stage3_tools.runner_params import Edits, RunnerParams
@@ -87,7 +88,7 @@ class Steps:
 
     async def _unless_stopped(self) -> Item | Ending:
         abort, left = self._run.options.abort, self._left
-        if abort is not None and abort.is_set():
+        if self._run.is_aborted:
             return await self._stopped("aborted")
         if left is not None and left <= 0:
             return await self._stopped("timeout")
@@ -102,8 +103,7 @@ class Steps:
         return self._ended(item) if isinstance(item, str) else item
 
     def _ended(self, how: Stop) -> Ending:
-        limits = self._run.options.limits
-        return stopped(how, limits.seconds if limits else None)
+        return stopped(how, self._run.options)
 
     @property
     def _left(self) -> float | None:

@@ -10,13 +10,17 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, TypeVar
 
+from stage3_tools.abort import Abort, RunAborted
+
 T = TypeVar("T")
 
 Stop = Literal["aborted", "timeout"]
 
 
-async def unless_stopped(body: Awaitable[T], abort: asyncio.Event | None, seconds: float | None) -> T | Stop:
-    """What the body returns; or what stopped it: the event was set, or the time is over.
+async def unless_stopped(
+    body: Awaitable[T], abort: Abort | asyncio.Event | None, seconds: float | None
+) -> T | Stop:
+    """What the body returns; or what stopped it: the abort was set, or the time is over.
 
     Raises:
         BaseException: Whatever the body raises.
@@ -29,6 +33,8 @@ async def unless_stopped(body: Awaitable[T], abort: asyncio.Event | None, second
             finally:
                 if clock.expired():
                     await _too_late(others)
+    except RunAborted:
+        return "aborted"
     except TimeoutError:
         if not clock.expired():
             raise  # the body's own
@@ -50,7 +56,7 @@ async def _too_late(others: int) -> None:
 
 
 @asynccontextmanager
-async def _watching(abort: asyncio.Event | None, clock: asyncio.Timeout) -> AsyncIterator[None]:
+async def _watching(abort: Abort | asyncio.Event | None, clock: asyncio.Timeout) -> AsyncIterator[None]:
     """Let the time be over as soon as the event is set."""
     if abort is None:
         yield

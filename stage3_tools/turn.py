@@ -68,6 +68,7 @@ class OpenTurn:
         registry: The tools of this turn.
         reply: The model's reply, or the stream it arrives in.
         reading: What it means, where that is known; None reads it in the dialect of the run.
+        last: Whether tools could not be called in the request, so that stray calls in its reply are dropped.
 
     Attributes:
         stream: The stream, or None where the reply came whole.
@@ -79,11 +80,14 @@ class OpenTurn:
         registry: ToolRegistry,
         reply: ChatResponse | MessageStream,
         reading: Calls | None = None,
+        *,
+        last: bool = False,
     ) -> None:
         self.stream = reply if isinstance(reply, MessageStream) else None
         self._response = None if isinstance(reply, MessageStream) else reply
         self._run = run
         self._registry = registry
+        self._can_call = len(registry) > 0 and not last
         self._known = reading
         self._reading: Reading | Stopped | None = None
         self._turn: Turn | None = None
@@ -104,7 +108,7 @@ class OpenTurn:
     async def reading(self) -> Reading | Stopped:
         """What the reply means; its calls have the ids that they will have in the history."""
         if self._reading is None:
-            reading = self._known or _read(self._run, await self.response(), self._registry)
+            reading = self._known or _read(self._run, await self.response(), can_call=self._can_call)
             if isinstance(reading, Calls):
                 reading = Calls(await _with_ids(self._run, reading.message), reading.repairs)
             self._reading = reading
@@ -165,12 +169,13 @@ class OpenTurn:
         return await answer_calls(run, self._registry, calls, seen=seen, decision=decision, known=known)
 
 
-async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
+async def run_turn(run: Run, registry: ToolRegistry, *, last: bool = False) -> Turn:
     """Ask the model once, and do what it says.
 
     Args:
         run: The run this turn belongs to.
         registry: The tools of this turn; if it is empty, the model must answer.
+        last: Whether this is the final request: the tools are described, but cannot be called.
 
     Returns:
         What it led to; all of it is in the history.
@@ -178,19 +183,21 @@ async def run_turn(run: Run, registry: ToolRegistry) -> Turn:
     Raises:
         GatewayError: The model could not be asked; the history is as it was.
         WindowTooSmall: Not even the newest exchange fits.
+        RunAborted: The run was aborted; nothing was sent.
     """
-    return await (await begin_turn(run, registry)).finish()
+    return await (await begin_turn(run, registry, last=last)).finish()
 
 
-async def begin_turn(run: Run, registry: ToolRegistry) -> OpenTurn:
+async def begin_turn(run: Run, registry: ToolRegistry, *, last: bool = False) -> OpenTurn:
     """Ask the model; the first step of `run_turn`, with the same arguments and errors."""
+    run.checkpoint()
     run.turns += 1
     await run.execution()  # now, so that nothing need be waited for between a call and its result
-    reply, registry = await ask(run, registry)
-    return OpenTurn(run, registry, reply)
+    reply, registry = await ask(run, registry, last=last)
+    return OpenTurn(run, registry, reply, last=last)
 
 
-def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading | Stopped:
+def _read(run: Run, response: ChatResponse, *, can_call: bool) -> Reading | Stopped:
     why = response.finish_reason
     if why == "refusal" or (why == "pause" and not response.tool_calls):
         said = response.message.content or response.refusal or ""
@@ -200,7 +207,7 @@ def _read(run: Run, response: ChatResponse, registry: ToolRegistry) -> Reading |
         raw = response.raw_finish_reason or why
         return Unusable(Message.assistant(response.content), _FAILED.format(raw=raw))
     reading = run.dialect.read(response)
-    if len(registry):
+    if can_call:
         return reading
     # Without tools there is nothing to decide: a stray call is dropped, and any text is the answer.
     match reading:

@@ -23,7 +23,7 @@ class Native:
     def describe(self, registry):
         return ""
 
-    def render(self, transcript, registry):
+    def render(self, transcript, registry, *, last=False):
         return RequestParts(tuple(transcript))
 
     def read(self, response):

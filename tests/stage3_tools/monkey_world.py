@@ -188,16 +188,16 @@ class World:
     def classify(self, error):
         return ToolError("network", "so they say", retryable=True) if isinstance(error, KeyError) else None
 
-    def edit(self, messages):
+    def edit(self, messages, info):
         self.bite()
         drawn = self.rng.random()
         if self.bites and drawn < 0.1:
             return []
         return [*messages, {"role": "user", "content": "Be quick."}] if drawn < 0.5 else None
 
-    async def edit_later(self, messages):
+    async def edit_later(self, messages, info):
         await asyncio.sleep(0)
-        return self.edit(messages)
+        return self.edit(messages, info)
 
     # ---- what must hold --------------------------------------------------------------------------------------
 

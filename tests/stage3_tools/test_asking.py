@@ -33,11 +33,11 @@ async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_once(asynchronous):
-    def shorter(messages):
+    def shorter(messages, info):
         return [{"role": "user", "content": messages[0].text + "!"}]
 
-    async def later(messages):
-        return shorter(messages)
+    async def later(messages, info):
+        return shorter(messages, info)
 
     run, given = a_run(before_send=later if asynchronous else shorter)
     await ask(run, run.deps.tool_registry)
@@ -48,14 +48,14 @@ async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_o
 
 async def test_a_request_is_sent_as_it_is_where_whoever_sees_it_returns_none():
     seen = []
-    run, given = a_run(before_send=seen.append)
+    run, given = a_run(before_send=lambda messages, info: seen.append(messages))
     await ask(run, run.deps.tool_registry)
     assert (seen, given[0][0]) == ([[Message.user("hi")]], (Message.user("hi"),))
 
 
 async def test_a_request_without_a_message_or_with_something_else_is_refused():
     for nothing in ([], ["hi"]):
-        run, given = a_run(before_send=lambda messages, nothing=nothing: nothing)
+        run, given = a_run(before_send=lambda messages, info, nothing=nothing: nothing)
         with pytest.raises(ValueError, match=r"before_send returned no message|A message is a Message"):
             await ask(run, run.deps.tool_registry)
         assert given == []

@@ -274,13 +274,14 @@ async def test_long_results_are_shown_as_previews_unless_that_is_switched_off(ch
 
 
 @pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "10 by itself"])
-async def test_at_the_limit_one_last_request_is_made_without_tools(chain, recorder, rounds):
+async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_called(chain, recorder, rounds):
     noted, most = recorder(), rounds or 10
     replies = [*(asks(("f", {"x": x})) for x in range(1, most)), "so far"]
     given = {} if rounds is None else {"max_rounds": rounds}
     result = await chain(asks(("f", {"x": 0})), noted.tool, replies=replies, **given)
     assert noted.seen == [{"x": x} for x in range(most)]
-    assert [len(request.tools) for request in chain.requests] == [1] * (most - 1) + [0]
+    assert [request.tool_choice for request in chain.requests] == [None] * (most - 1) + ["none"]
+    assert [len(request.tools) for request in chain.requests] == [1] * most
     assert (result.status, result.reply, result.stats.total_rounds) == ("completed", "so far", most)
     assert result.status_reason == f"The limit of {most} tool rounds was reached."
     results = [each.text for each in chain.requests[-1].messages if each.role == "tool"]
@@ -302,7 +303,8 @@ async def test_no_rounds_means_that_not_even_the_first_calls_are_run(chain, reco
     noted = recorder()
     result = await chain(asks(("f", {})), noted.tool, max_rounds=0)
     assert (result.reply, noted.seen, statuses(result)) == ("done", [], ["interrupted"])
-    assert (result.stats.total_rounds, [len(request.tools) for request in chain.requests]) == (0, [0])
+    assert result.stats.total_rounds == 0
+    assert [request.tool_choice for request in chain.requests] == ["none"]
     assert problems(result) == []
 
 
@@ -315,13 +317,13 @@ async def test_no_rounds_means_that_not_even_the_first_calls_are_run(chain, reco
     ],
     ids=["once", "twice", "then a call"],
 )
-async def test_an_empty_reply_is_asked_for_once_more_without_tools(
+async def test_an_empty_reply_is_requested_once_more_without_calls(
     chain, recorder, replies, status, reply, reason
 ):
     noted = recorder()
     result = await chain(asks(("f", {})), noted.tool, replies=replies[:2])
     assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
-    assert [len(request.tools) for request in chain.requests] == [1, 0]
+    assert [request.tool_choice for request in chain.requests] == [None, "none"]
     assert (noted.seen, problems(result)) == ([{}], [])
 
 

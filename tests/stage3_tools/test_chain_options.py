@@ -76,12 +76,12 @@ async def test_what_is_not_set_is_not_passed_on(recorder):
 async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(chain, recorder, asynchronous):
     seen = []
 
-    def shorter(messages):
+    def shorter(messages, info):
         seen.append([each.role for each in messages])
         return [Message.user("Look."), *messages[-2:]] if len(seen) == 1 else None
 
-    async def later(messages):
-        return shorter(messages)
+    async def later(messages, info):
+        return shorter(messages, info)
 
     given = {"replies": [asks(("f", {"x": 2})), "done"], "context_messages": [Message.user("Go.")]}
     before = later if asynchronous else shorter

@@ -10,7 +10,7 @@ class Native:
     def describe(self, registry):
         return ""
 
-    def render(self, transcript, registry):
+    def render(self, transcript, registry, *, last=False):
         specs = [ToolSpec(each.name, each.description, each.parameters or {}) for each in registry.list()]
         return RequestParts(tuple(transcript), tuple(specs))
 

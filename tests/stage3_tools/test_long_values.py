@@ -429,9 +429,9 @@ async def test_a_tool_that_reads_is_offered_from_the_first_reference_on(run, rec
     assert offered(talk) == [["f"], ["f", "read_variable"]]
 
 
-async def test_it_is_not_offered_where_tools_are_taken_away(run, recorder):
+async def test_it_cannot_be_called_in_the_last_request(run, recorder):
     talk, result = await run([recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
-    assert [len(request.tools) for request in talk.model.requests] == [1, 0]
+    assert [request.tool_choice for request in talk.model.requests] == [None, "none"]
     assert result.reply == "done"
 
 

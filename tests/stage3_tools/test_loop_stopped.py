@@ -39,7 +39,7 @@ async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(
     talk = conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
     result = await stopped_when(held, talk, abort)
     assert (result.status, result.reply) == ("aborted", None)
-    assert result.status_reason == "The run was stopped by its abort event."
+    assert result.status_reason == "The run was aborted."
     assert held.ended == ["cancelled"]
     assert [each.result.status for each in result.history] == [status]
     assert [event.name for event in talk.events][-2:] == ["tool_result", "loop_end"]

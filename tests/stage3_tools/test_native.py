@@ -21,6 +21,7 @@ from stage0_gateway import (
 from stage1_context import ContextEngine, SqliteStore
 from stage2_output import OutputController
 from stage3_tools import (
+    LAST_REQUEST,
     Calls,
     FinalReply,
     NativeDialect,
@@ -279,7 +280,7 @@ async def test_what_is_sent_may_be_changed_for_one_request(talk, wire, recorder)
         return [message for message in messages if message.text != "secret"]
 
     talk = talk(wire, [asks(called()), "done"], recorder(returns="secret").tool)
-    await talk.ask(before_send=lambda messages: [Message.system("Be brief."), *messages])
+    await talk.ask(before_send=lambda messages, info: [Message.system("Be brief."), *messages])
     assert [request.messages[0].text for request in talk.model.requests] == ["Be brief."] * 2
     assert talk.offered == [["f"]] * 2
     assert [message.role for message in await talk.history()] == ["user", "assistant", "tool", "assistant"]
@@ -601,13 +602,14 @@ async def test_calls_in_a_reply_that_pauses_are_run(talk, recorder):
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1])
-async def test_an_empty_reply_is_asked_for_once_more_after_results_without_tools(
+async def test_an_empty_reply_is_requested_once_more_and_after_results_without_calls(
     talk, wire, rounds, recorder
 ):
     talk = talk(wire, [*[asks(called())] * rounds, "", "done"], recorder().tool)
     result = await talk.ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", rounds)
-    assert talk.offered == [*[["f"]] * (rounds + 1), [] if rounds else ["f"]]
+    assert talk.offered == [["f"]] * (rounds + 2)
+    assert talk.model.requests[-1].tool_choice == ("none" if rounds else None)
     assert talk.model.requests[-1].messages[-1] == Message.user(
         "[Feedback]\nYour reply was empty. Answer the user."
     )
@@ -636,17 +638,19 @@ async def test_thoughts_alone_are_no_reply(talk, recorder):
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-async def test_at_the_limit_exactly_so_many_rounds_and_one_last_request_without_tools(
-    talk, wire, rounds, recorder
-):
+async def test_at_the_limit_one_last_request_lists_the_tools_and_forbids_calls(talk, wire, rounds, recorder):
     noted = recorder()
     calls = [asks(called(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
     talk = talk(wire, [*calls, "so far"], noted.tool)
     result = await talk.ask(max_tool_rounds=rounds)
     assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "so far", rounds)
     assert noted.seen == [{"n": n} for n in range(rounds)]
-    assert talk.offered == [*[["f"]] * rounds, []]
-    assert ["tools" in body for body in talk.model.bodies] == [*[True] * rounds, False]
+    assert talk.offered == [["f"]] * (rounds + 1)
+    assert ["tools" in body for body in talk.model.bodies] == [True] * (rounds + 1)
+    choices = [request.tool_choice for request in talk.model.requests]
+    assert choices == [*[None] * rounds, "none"]
+    asked_to_answer = [LAST_REQUEST in request.messages[0].text for request in talk.model.requests]
+    assert asked_to_answer == [*[False] * rounds, True]
     assert await talk.problems() == []
 
 

@@ -73,7 +73,7 @@ class ManyCalls:
     def describe(self, registry):
         return ""
 
-    def render(self, transcript, registry):
+    def render(self, transcript, registry, *, last=False):
         return RequestParts(tuple(transcript))
 
     def read(self, response):

@@ -57,7 +57,7 @@ class _LineDialect:
         tools = [f"{each.name}: {each.description}" for each in registry.list()]
         return "\n".join(["Write one line: CALL name {json}, or SAY text.", *tools])
 
-    def render(self, transcript, registry):
+    def render(self, transcript, registry, *, last=False):
         system = [message.text for message in transcript if message.role == "system"]
         prompt = _Message.system("\n\n".join([*system, self.describe(registry)]))
         rest = (_rendered(message) for message in transcript if message.role != "system")
