@@ -72,7 +72,10 @@ class NativeDialect:
 
 
 def _asked_to_answer(transcript: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with `LAST_REQUEST` in the system prompt: some servers refuse a user message behind results."""
-    system = [message for message in transcript if message.role == "system"]
+    """The messages with `LAST_REQUEST` in their system prompt.
+
+    Some servers refuse a user message behind tool results, and some a second system message.
+    """
+    system = [message.text for message in transcript if message.role == "system"]
     rest = [message for message in transcript if message.role != "system"]
-    return (*system, Message.system(LAST_REQUEST), *rest)
+    return (Message.system("\n\n".join([*system, LAST_REQUEST])), *rest)

@@ -15,14 +15,16 @@ import re
 _QUOTING = (
     r"q|quote|quotation|blockquote|cite|citation|code|samp|kbd|example|excerpt|context|document|page|webpage|article"
     r"|source|e?mail|user|system|input|untrusted\w*|tool_(?:results?|response|output)|function_(?:results?|response)"
-    r"|search_results?"
+    r"|search_results?|li|d[dt]|t[dhr]|h[1-6]|p|div|span|a|b|i|em|strong"
 )
-"""Names of tags around what somebody else wrote."""
+"""Names of tags around what somebody else wrote, and of HTML that formats a sentence, a list or a table."""
 
 _TAG = r"(?:<[\w|｜][^<>\n]{0,200}>|\[TOOL_[A-Z]{1,20}\])"
 _OPENS_BLOCK = re.compile(rf"(?:^\s*`{{3,}}[\w+#.-]{{0,60}}|{_TAG})[ \t]*\Z")
 _OPENS_QUOTATION = re.compile(
-    rf"(?:<(?:{_QUOTING})(?:\s[^<>\n]{{0,200}})?>|(?:^|[\s:(\[])[\"'“„«‹「『《‘`])\s*\Z", re.IGNORECASE
+    rf"(?:<(?:{_QUOTING})(?:\s[^<>\n]{{0,200}})?>|<\|im_start\|>(?:user|system|tool)"
+    rf"|\[tool result for [^\n\]]*\]|(?:^|[\s:(\[])[\"'“„«‹「『《‘`])\s*\Z",
+    re.IGNORECASE,
 )
 _ENDS_REPLY = re.compile(
     r"(?:\s|\ufeff|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>|<(?:eos|end_of_turn|turn)\|?>|<[|｜][^<>\n|｜]{1,60}[|｜]>"

@@ -286,6 +286,45 @@ async def test_what_is_sent_may_be_changed_for_one_request(talk, wire, recorder)
     assert [message.role for message in await talk.history()] == ["user", "assistant", "tool", "assistant"]
 
 
+@pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()], ids=["native", "prompt"])
+async def test_before_send_learns_the_turn_the_tools_and_whether_the_request_is_the_last(
+    talk, dialect, recorder
+):
+    infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(called())
+    answer = '{"tool": null, "reply": "done"}' if isinstance(dialect, PromptDialect) else "done"
+    talk = talk("openai", [call, answer], recorder().tool)
+
+    def before_send(messages, info):
+        infos.append((info.turn, info.tools[0].name, info.last))
+
+    result = await talk.ask(before_send=before_send, dialect=dialect, max_tool_rounds=1)
+    assert infos == [(1, "f", False), (2, "f", True)]
+    assert (result.status, result.reply) == ("max_rounds", "done")
+    assert LAST_REQUEST in talk.model.requests[-1].messages[0].text
+
+
+@on_every_wire
+async def test_a_server_that_rejects_calls_without_tools_answers_the_last_request(wire, recorder):
+    rejected = []
+
+    def strict(request):
+        body = json.loads(request.content)
+        if "f" in request.content.decode() and "tools" not in body:
+            rejected.append(body)
+        return model.handle_async_request(request)
+
+    class Strict(httpx.AsyncBaseTransport):
+        handle_async_request = staticmethod(strict)
+
+    model = ScriptedModel([asks(called()), "so far"])
+    async with Gateway(f"{wire}:m", api_key="k", transport=Strict()) as gateway:
+        engine = ContextEngine()
+        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(recorder().tool))
+        options = ToolLoopOptions(dialect=NativeDialect(), max_tool_rounds=1)
+        result = await run_tool_loop(deps, await engine.create_session(), "Go.", options)
+    assert (result.reply, rejected) == ("so far", [])
+
+
 # ---- calls and results ----------------------------------------------------------------------------------
 
 RESULTS = {
