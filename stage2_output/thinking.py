@@ -1,4 +1,4 @@
-"""Thinking blocks: what a model writes before its answer, such as `<think>…</think>`.
+"""Thinking blocks: the text that a model writes before its answer, such as `<think>…</think>`.
 
 A closing tag without an opening one also ends a block, because some chat templates put the opening tag into the
 prompt. A tag inside a JSON string is text that the model quotes: it neither begins nor ends a block. Otherwise a
@@ -43,8 +43,8 @@ class ThinkingTag(NamedTuple):
 def thinking_tags(text: str) -> list[ThinkingTag]:
     """Find the tags that begin and end thinking blocks, in order; tags inside JSON strings are left out.
 
-    A JSON value that begins a line outside a block is an answer: no tag within it ends a block, even where the
-    value is damaged and its strings cannot be told from what stands between them.
+    A JSON value that begins a line outside a block is an answer. No tag within it ends a block, even if the value is
+    damaged, so that the ends of its strings are uncertain.
     """
     if "<" not in text or not _ANY_TAG.search(text):
         return []
@@ -78,7 +78,7 @@ def _blocks(text: str) -> list[tuple[int, int]]:
 
 
 def _begins_line(text: str, start: int, least: int) -> bool:
-    """Whether only white space stands before this index, in its line or behind the last thinking block."""
+    """Whether only white space precedes this index, in its line or since the last thinking block."""
     least = max(least, start - _LONGEST_INDENT)
     line = max(least, text.rfind("\n", least, start) + 1)
     return not text[line:start].strip(" \t\r\ufeff")
@@ -122,5 +122,5 @@ class _Scan:
             self._depth -= 1
 
     def _is_tag(self, *, closing: bool) -> bool:
-        """Whether a tag counts that stands outside of strings."""
+        """Whether a tag outside of strings begins or ends a block here."""
         return not self._depth or (closing and not self._is_answer)

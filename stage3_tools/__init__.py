@@ -26,7 +26,7 @@ Reading order:
     batch          several calls: together, in order
     events         what the loop tells whoever watches
     repeats        the same call again and again
-    placement      where a decision stands in a reply
+    placement      where a decision is in a reply
     decision       the decision a model writes as JSON text
     dialect        the seam: describe, render, read
     forgery        a line that imitates ours

@@ -64,5 +64,5 @@ class Abort:
         return f"Abort(is_set={self._is_set}, reason={self.reason!r})"
 
 
-class RunAborted(Exception):  # its name says what happened, and it is no error
-    """Raised inside a run that was aborted, and converted to its status; `run_turn` alone raises it to its caller."""
+class RunAborted(Exception):
+    """Ends a run that was aborted. The loop converts it to a status; only `run_turn` raises it to its caller."""

@@ -37,7 +37,7 @@ TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "if": {"properties": {"tool": {"type": "null"}}},
     "then": {"required": ["reply"], "properties": {"tool": {}, "arguments": {}, "reply": {"type": "string"}}},
 }
-"""What a decision must be. Missing arguments mean none; the tool's own schema says whether that will do."""
+"""The JSON Schema of a decision. Missing arguments mean `{}`, which the tool's own schema validates."""
 
 _CALL = {
     "type": "object",
@@ -50,9 +50,9 @@ _DECISIONS: Mapping[str, Any] = {
 
 
 _ONLY_THOUGHT = "There is JSON in your thoughts only, and thoughts are not acted on."
-_MENTIONED = "The JSON stands inside other text, so it counts as quoted and was not used."
-_UNFINISHED = "The reply holds JSON that was begun and not finished, so nothing behind it was used."
-_TWO_DECISIONS = "The reply holds two different decisions, so neither was used."
+_MENTIONED = "The JSON is part of other text, so it counts as quoted and was not used."
+_UNFINISHED = "The reply contains unfinished JSON, so nothing behind it was used."
+_TWO_DECISIONS = "The reply contains two different decisions, so neither was used."
 _SEVERAL_VALUES = "There are several JSON values, and only one is read. Write all calls as one list."
 _STRING_REPAIRS = ("double_encoded", "escaped_json")
 
@@ -64,13 +64,13 @@ def _compiled(several: bool) -> CompiledSchema:
 
 @dataclass(frozen=True, slots=True)
 class ToolDecision:
-    """What the model decided.
+    """A decision of the model: call a tool, or reply.
 
     Attributes:
         tool: The tool to call, or None to answer.
         arguments: The tool's arguments, unchecked.
-        reply: The answer; what the model said besides, if a tool is called; or None.
-        repairs: What had to be mended in its JSON to read it.
+        reply: The answer; with a tool call, the text that accompanies it; or None.
+        repairs: The repairs that its JSON needed.
     """
 
     tool: str | None
@@ -82,15 +82,15 @@ class ToolDecision:
 def parse_tool_decision(
     controller: OutputController, text: str, *, finish_reason: str | None = None
 ) -> ToolDecision | ParseResult:
-    """Read a model's reply as a decision.
+    """Parse a model's reply as a decision.
 
     Args:
-        controller: Stage 2's reader.
+        controller: The parser of stage 2.
         text: The reply.
         finish_reason: Why the model stopped; after "length" nothing in the reply is used.
 
     Returns:
-        The decision, or the `ParseResult` that says what is wrong.
+        The decision, or a `ParseResult` with the issues.
     """
     result = _read(controller, text, finish_reason, several=False)
     return _decision(result, result.data) if result.success else result
@@ -99,15 +99,15 @@ def parse_tool_decision(
 def parse_tool_decisions(
     controller: OutputController, text: str, *, finish_reason: str | None = None
 ) -> tuple[ToolDecision, ...] | ParseResult:
-    """Read a model's reply as a decision, or as a list of calls.
+    """Parse a model's reply as a decision or as a list of calls.
 
     Args:
-        controller: Stage 2's reader.
+        controller: The parser of stage 2.
         text: The reply.
         finish_reason: Why the model stopped; after "length" nothing in the reply is used.
 
     Returns:
-        The decisions in the order they were written, or the `ParseResult` that says what is wrong.
+        The decisions in the order of the text, or a `ParseResult` with the issues.
     """
     result = _read(controller, text, finish_reason, several=True)
     if not result.success:
@@ -151,11 +151,10 @@ def _is_answer(answer: str, found: Extraction) -> bool:
 
 
 def _conflict(result: ParseResult, answer: str, start: int, *, several: bool) -> str:
-    """What stands before the decision at an index and makes it doubtful, as a sentence; "" if nothing does.
+    """Return why the text before the decision at an index makes it doubtful; "" if it does not.
 
-    A value that was not finished may be an answer that quotes the decision. Another decision that begins a line,
-    fence or tag makes the reply ambiguous, unless it is the same one; where a list may be written, two equal calls
-    are two calls.
+    An unfinished value may be an answer that quotes the decision. Another decision that begins a line, fence or tag
+    makes the reply ambiguous, unless both are equal. Where a list of calls is allowed, two equal calls are two calls.
     """
     if "{" not in answer[:start]:
         return ""

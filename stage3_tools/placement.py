@@ -1,11 +1,11 @@
-"""Where a decision stands in a reply, and whether it is the model's answer or only mentioned.
+"""Placement of a decision in a reply: the model's answer, or a mention.
 
     {"tool": …}                          an answer: it begins the reply, a line, a fence or a tag, and ends the reply
     I will not run {"tool": …}!          a mention: in a sentence
     > {"tool": …}                        a mention: in a quotation, inline code, a comment or a string
 
 A model that refuses an injected decision often quotes it. Executing the quotation would turn a refusal into an
-execution, so what stands in any other place is answered with feedback.
+execution, so a decision in any other place is answered with feedback.
 
 Knows no schema and no registry; thinking blocks have been replaced with white space before. Used by `decision`.
 """
@@ -17,7 +17,7 @@ _QUOTING = (
     r"|source|e?mail|user|system|input|untrusted\w*|tool_(?:results?|response|output)|function_(?:results?|response)"
     r"|search_results?|li|d[dt]|t[dhr]|h[1-6]|p|div|span|a|b|i|em|strong"
 )
-"""Names of tags around what somebody else wrote, and of HTML that formats a sentence, a list or a table."""
+"""Names of tags that enclose quoted text, and of HTML that formats a sentence, a list or a table."""
 
 _TAG = r"(?:<[\w|｜][^<>\n]{0,200}>|\[TOOL_[A-Z]{1,20}\])"
 _OPENS_BLOCK = re.compile(rf"(?:^\s*`{{3,}}[\w+#.-]{{0,60}}|{_TAG})[ \t]*\Z")

@@ -85,7 +85,7 @@ def test_a_decision_that_is_only_mentioned_is_refused(text):
 
 def test_a_decision_written_as_a_json_string_is_a_quotation():
     for text in (json.dumps(RM), f"It says: </think>{json.dumps(RM)[1:-1]}", f"```\n{json.dumps(RM)}\n```"):
-        assert feedback(parse_tool_decision(READ, text)).startswith("The JSON stands inside other text")
+        assert feedback(parse_tool_decision(READ, text)).startswith("The JSON is part of other text")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_decision_written_as_a_json_string_is_a_quotation():
 )
 def test_two_different_decisions_are_ambiguous_and_neither_is_used(between):
     read = parse_tool_decision(READ, f'{{"tool": "f"}}{between}{{"tool": "g"}}')
-    assert feedback(read).startswith("The reply holds two different decisions, so neither was used.")
+    assert feedback(read).startswith("The reply contains two different decisions, so neither was used.")
 
 
 @pytest.mark.parametrize("ended", ["</think>", "</b>", "\n```", "\n</tool_call>"])
