@@ -14,6 +14,7 @@ Reading order:
     messages                what is said
     request                 what we ask for
     response                what came back
+    finish_reasons          a server's finish reasons in our words
     events                  what the gateway reports while it works
     json_stream             JSON that arrives in pieces
     stream_events           what a streamed reply tells while it arrives

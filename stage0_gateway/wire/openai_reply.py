@@ -11,7 +11,7 @@ from typing import Any
 from stage0_gateway.draft import Draft, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.call_deltas import CallDeltas
 from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
@@ -21,13 +21,6 @@ _GROWING = ("text", "summary", "data")
 THINKING = ("reasoning_content", "reasoning")
 """Fields beside the content that hold thoughts."""
 _ORDER = ("thinking", "text", "tool_call")
-_FINISH_REASONS: dict[str, FinishReason] = {
-    **dict.fromkeys(("stop", "eos", "STOP", "end_turn", "stop_sequence"), "stop"),
-    **dict.fromkeys(("tool_calls", "tool_use"), "tool_calls"),
-    **dict.fromkeys(("length", "model_length", "max_tokens", "MAX_TOKENS"), "length"),
-    **dict.fromkeys(("content_filter", "sensitive", "refusal", "SAFETY"), "refusal"),
-    **dict.fromkeys(("error", "abort", "network_error", "insufficient_system_resource"), "error"),
-}
 
 
 class OpenAIReader:
@@ -68,10 +61,7 @@ class OpenAIReader:
             self._thoughts.data["reasoning_details"] = self._details
         # One order however the chunks were mixed: a whole message does not tell, either.
         draft.blocks.sort(key=lambda block: _ORDER.index(block.kind))
-        reason = _FINISH_REASONS.get(draft.raw_finish_reason or "", "unknown")
-        if draft.has_calls and reason in ("stop", "unknown"):
-            reason = "tool_calls"  # servers say "stop", "" or nothing beside calls; but "length" is a cut
-        return draft.response("refusal" if draft.refusal else reason, raw)
+        return draft.response(raw)
 
     # ---- what a body and a chunk have in common -----------------------------------------------------------
 
