@@ -11,14 +11,39 @@ MODELS = ("openai:m", "anthropic:m", "gemini:m")
 EACH = pytest.mark.parametrize("model", MODELS)
 BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
 REASONS = {
-    "stop": ["stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence", "COMPLETE", "FINISH_REASON_STOP"],
+    "stop": [
+        "stop",
+        "STOP",
+        "eos",
+        "eos_token",
+        "end_turn",
+        "stop_sequence",
+        "COMPLETE",
+        "FINISH_REASON_STOP",
+    ],
     "tool_calls": ["tool_calls", "tool_use", "function_call", "TOOL_CALL", "tool-calls"],
     "length": [
-        *("length", "max_tokens", "MAX_TOKENS", "maxTokens", "max_output_tokens", "model_length", "incomplete"),
+        *(
+            "length",
+            "max_tokens",
+            "MAX_TOKENS",
+            "maxTokens",
+            "max_output_tokens",
+            "model_length",
+            "incomplete",
+        ),
         *("model_context_window_exceeded", "context_length_exceeded", "token_limit", "ERROR_LIMIT", "limit"),
     ],
     "refusal": [
-        *("content_filter", "content-filter", "CONTENT_FILTERED", "sensitive", "refusal", "SAFETY", "RECITATION"),
+        *(
+            "content_filter",
+            "content-filter",
+            "CONTENT_FILTERED",
+            "sensitive",
+            "refusal",
+            "SAFETY",
+            "RECITATION",
+        ),
         *("guardrail_intervened", "ERROR_TOXIC", "IMAGE_SAFETY"),
     ],
     "pause": ["pause_turn", "compaction"],
@@ -54,7 +79,10 @@ def streamed(model, reason, *, called, arguments=None):
     match model:
         case "openai:m":
             (choice,) = body["choices"]
-            deltas = [{"content": "hi"}, *({"tool_calls": [each]} for each in choice["message"]["tool_calls"])]
+            deltas = [
+                {"content": "hi"},
+                *({"tool_calls": [each]} for each in choice["message"]["tool_calls"]),
+            ]
             events = [{"choices": [{"delta": delta}]} for delta in deltas]
             events += [{"choices": [{"delta": {}, "finish_reason": reason}]}, "[DONE]"]
         case "anthropic:m":

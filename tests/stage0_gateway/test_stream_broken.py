@@ -86,7 +86,7 @@ def as_chunk(body):
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
-async def reply_over_tcp(model, transport, body, *, ending, framing="chunked", timeout=None):
+async def reply_over_tcp(model, transport, body, *, ending, framing="chunked", timeouts=None):
     """The reply, or the error, when a server sends this much of a stream and then ends the connection so."""
 
     closed = asyncio.Event()
@@ -114,7 +114,7 @@ async def reply_over_tcp(model, transport, body, *, ending, framing="chunked", t
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    options = {"transport": transport(), "max_retries": 0, "timeout": timeout}
+    options = {"transport": transport(), "max_retries": 0, "timeout": timeouts}
     async with server:
         try:
             async with Gateway(model, api_key="sk-1", base_url=url, **options) as gateway:
@@ -160,10 +160,8 @@ async def test_a_body_that_ends_properly_needs_no_end_marker(model, events, tran
 
 @NETWORK
 async def test_a_server_that_stops_sending_before_the_end_marker_is_a_timeout(transport):
-    timeout = Timeouts(read=0.02)
-    reply = await reply_over_tcp(
-        "openai:m", transport, OPENAI_TEXT[:2], ending="silence", framing="chunked", timeout=timeout
-    )
+    timeouts = Timeouts(read=0.02)
+    reply = await reply_over_tcp("openai:m", transport, OPENAI_TEXT[:2], ending="silence", timeouts=timeouts)
     assert type(reply) is RequestTimeout
 
 
@@ -183,7 +181,5 @@ async def test_a_body_cut_at_any_byte_gives_the_whole_message_or_an_error(finish
 
     complete = (await read(len(body))).message
     for length in range(len(body)):
-        try:
+        with suppress(StreamInterrupted):
             assert (await read(length)).message == complete
-        except StreamInterrupted:
-            pass
