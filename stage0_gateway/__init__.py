@@ -32,8 +32,8 @@ Reading order:
     wire/anthropic          the format
     wire/gemini_reply       reading Gemini's
     wire/gemini             the format
-    models                  "provider:name" to a URL and a wire format
     redact                  secrets out of texts
+    models                  "provider:name" to a URL and a wire format
     exchange                one answer of a server, read in time
     connection              which connection takes a request
     outgoing                a request as it is sent

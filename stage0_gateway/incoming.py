@@ -18,7 +18,7 @@ from stage0_gateway.exchange import Exchange
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.sending import hide, hiding, read_json, refuse, without_secrets
+from stage0_gateway.sending import hide, read_json, refuse, without_secrets
 from stage0_gateway.sse import SseReader
 from stage0_gateway.stream_events import ConnectEvent, RawEvent, StreamEvent
 from stage0_gateway.wire.reading import read_end, read_event
@@ -50,7 +50,7 @@ async def open_stream(
     Raises:
         GatewayError: One of the tree; nothing of a reply has been read then.
     """
-    with hiding(out.target.secrets):
+    try:
         exchange = await connection.post(out.url, out.target.headers, out.body)
         connected = ConnectEvent(out.request.model, out.public_url, attempt)
         incoming = Incoming(exchange, out, wanted, connected, finish)
@@ -62,6 +62,8 @@ async def open_stream(
             await exchange.aclose()
             raise
         return incoming
+    except GatewayError as error:
+        raise hide(error, out.target.secrets)  # noqa: B904 (the same error)
 
 
 class Incoming:
@@ -82,6 +84,8 @@ class Incoming:
         self._waiting: deque[str] = deque()  # data of events that are complete and not taken in yet
         self._error: GatewayError | None = None
         self._whole = self._at_end = False
+        # An event that holds none of these holds no secret, in any spelling.
+        self._suspicious = ("\\", "%", "&", *(secret[:8] for secret in out.target.secrets))
         self.draft = self._reader.draft
         self.draft.request_id = exchange.headers.get("x-request-id")
 
@@ -174,7 +178,7 @@ class Incoming:
             self._not_json(text)
             return
         if "stream_event" in self._wanted:
-            hides = "\\" in text or any(map(text.__contains__, self._target.secrets))
+            hides = any(map(text.__contains__, self._suspicious))
             shown = _shown(data, self._target.secrets) if hides else data
             self.draft.events.append(RawEvent(shown, self.draft))
         if not self._whole:
