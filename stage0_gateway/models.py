@@ -153,7 +153,7 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
         model=name,
         wire=wire,
         headers={name: Secret(value) for name, value in (_basic(base) | wire.headers(api_key)).items()},
-        secrets=tuple(map(Secret, dict.fromkeys(_secrets(api_key, base)))),
+        secrets=tuple(dict.fromkeys(_secrets(api_key, base))),
         url=Secret(_url(base, wire.path(name))),
         stream_url=Secret(_url(base, wire.path(name, stream=True))),
         # OpenAI's own server has another name for it; everybody who followed has kept the old one.

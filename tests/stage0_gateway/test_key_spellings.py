@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stage0_gateway
-from stage0_gateway import ConfigurationError, Gateway, GatewayError, Message, Recorder
+from stage0_gateway import (
+    ConfigurationError,
+    Gateway,
+    GatewayError,
+    Message,
+    Recorder,
+    ScriptedModel,
+    ScriptError,
+)
 
 ASK = [Message.user("hi")]
 PACKAGE = str(Path(stage0_gateway.__file__).parent)
@@ -109,7 +117,9 @@ async def asked(model, key, answer, ask, folder):
         return answer
 
     texts = []
-    recorder = Recorder(Path(folder) / "recording", httpx.MockTransport(respond), overwrite=True)
+    recorder = Recorder(
+        Path(folder) / "recording", httpx.MockTransport(respond), secrets=[key], overwrite=True
+    )
     gateway = Gateway(
         model,
         api_key=key,
@@ -172,6 +182,14 @@ def test_settings_that_are_refused_show_no_key(options):
         with pytest.raises(ConfigurationError) as caught:
             make("openai:m", **options)
         assert [text for text in shown(caught.value) if "sk-Q7" in text] == []
+
+
+async def test_a_transport_behind_a_recorder_that_fails_shows_no_key(tmp_path):
+    recorder = Recorder(tmp_path / "recording", ScriptedModel([]))
+    options = {"api_key": "sk-Q7-secret", "base_url": "https://host.test/v1?key=sk-Q7-query"}
+    with pytest.raises(ScriptError) as caught:
+        await Gateway("openai:m", transport=recorder, **options).chat(ASK)
+    assert [text for text in shown(caught.value) if "sk-Q7" in text] == []
 
 
 async def test_a_listener_that_fails_shows_no_key():
