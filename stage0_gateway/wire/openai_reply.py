@@ -53,7 +53,7 @@ class OpenAIReader:
         choice = a_mapping(body["choices"][0], "choices[0]")
         self._take_head(body)
         said = choice.get("message")
-        if said is None and _passed_a_filter(choice):
+        if said is None and _shows_a_filter(choice):
             self.draft.block_reason, said = "content_filter", {}
         self._take_choice(choice, a_mapping(said, "message"), whole=True)
 
@@ -184,7 +184,7 @@ _FILTERS = ("content_filter_results", "content_filter_result")
 """Fields of Azure's choices; a choice that was blocked may have no message."""
 
 
-def _passed_a_filter(choice: Mapping[str, Any]) -> bool:
+def _shows_a_filter(choice: Mapping[str, Any]) -> bool:
     """Whether the choice shows a content filter: in its finish reason, or in the filter's results."""
     reason = a_text(choice.get("finish_reason"), "finish_reason")
     return finish_reason(reason, has_calls=False) == "refusal" or any(choice.get(field) for field in _FILTERS)
