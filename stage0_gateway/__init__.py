@@ -14,6 +14,7 @@ Reading order:
     messages                what is said
     request                 what we ask for
     response                what came back
+    finish_reasons          a server's finish reasons in our words
     events                  what the gateway reports while it works
     json_stream             JSON that arrives in pieces
     stream_events           what a streamed reply tells while it arrives
@@ -31,8 +32,8 @@ Reading order:
     wire/anthropic          the format
     wire/gemini_reply       reading Gemini's
     wire/gemini             the format
-    models                  "provider:name" to a URL and a wire format
     redact                  secrets out of texts
+    models                  "provider:name" to a URL and a wire format
     exchange                one answer of a server, read in time
     connection              which connection takes a request
     outgoing                a request as it is sent

@@ -30,6 +30,13 @@ _MOST_AT_ONCE = 1000  # where the caller sets no limit; each is an open file
 _KEPT = 5.0  # seconds an idle connection is kept: many servers hang up after that
 
 
+class QuietRequest(httpx.Request):
+    """A request whose repr does not show the query of its URL, which may hold a key."""
+
+    def __repr__(self) -> str:
+        return f"<Request({self.method!r}, {str(self.url).partition('?')[0]!r})>"
+
+
 class Connection:
     """The way to servers: opened when it is first used, closed by `aclose`.
 
@@ -91,21 +98,23 @@ class Connection:
     ) -> Exchange:
         total = self._timeouts.total
         deadline = None if total is None else asyncio.get_running_loop().time() + total
-        place, host = self._parsed(url)
-        waiting = Waiting(host, self._timeouts, deadline)
+        waiting = Waiting(self._parsed(url)[1], self._timeouts, deadline)
         with waiting.errors():
-            length = (b"Content-Length", b"%d" % len(body))
-            request = httpx.Request(
-                "POST",
-                place,
-                headers=[*self._named(url, headers), length],
-                stream=httpx.ByteStream(body),
-                extensions=self._extensions,
-            )
-            request.read()  # whoever stands in for the network may ask for its content
+            request = self._request(url, headers, body)
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
         return Exchange(response, waiting, slots.release)
+
+    def _request(self, url: str, headers: Mapping[str, str], body: bytes) -> httpx.Request:
+        request = QuietRequest(
+            "POST",
+            self._parsed(url)[0],
+            headers=[*self._named(url, headers), (b"Content-Length", b"%d" % len(body))],
+            stream=httpx.ByteStream(body),
+            extensions=self._extensions,
+        )
+        request.read()  # a transport that replaces the network may use its content
+        return request
 
     async def aclose(self) -> None:
         """Close the connections; the next request would open new ones."""
@@ -153,9 +162,8 @@ class Pool(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request over the connection that was used last; closing the response gives it back."""
-        url = request.url
-        idle = self._idle.setdefault((url.scheme, url.host, url.port), deque())
-        transport = idle.pop()[1] if idle else self._new(url)
+        idle = self._idle.setdefault(_origin(request.url), deque())
+        transport = idle.pop()[1] if idle else self._new(request.url)
         try:
             response = await transport.handle_async_request(request)
         except BaseException:
@@ -193,6 +201,10 @@ class Pool(httpx.AsyncBaseTransport):
             return httpx.AsyncHTTPTransport(verify=self._context, limits=one, proxy=proxy)
         except (ValueError, ImportError, httpx.InvalidURL) as error:
             raise _unusable(error) from None
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 _Idle = deque[tuple[float, httpx.AsyncBaseTransport]]

@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
+from stage0_gateway.finish_reasons import finish_reason, is_complete
 from stage0_gateway.json_stream import JsonReader
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import Citation, Part, ProviderData, ProviderPart, TextPart, ThinkingPart, ToolCall
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.stream_events import (
     BlockKind,
     CitationEvent,
@@ -58,7 +59,12 @@ class TextBlock:
 
 
 class CallBlock:
-    """A tool call whose arguments grow."""
+    """A tool call whose arguments grow.
+
+    Attributes:
+        no_arguments: The arguments of a call of which none were sent. It is not JSON, so that the call cannot
+            run, until the reply is known to be complete.
+    """
 
     kind: ClassVar[BlockKind] = "tool_call"
 
@@ -66,6 +72,7 @@ class CallBlock:
         self.index, self.id, self.name, self.open = index, call_id, name, True
         self.pieces: list[str] = []
         self.data: dict[str, Any] = {}
+        self.no_arguments = ""
         self._reader: JsonReader | None = None
         self._read = 0
 
@@ -88,9 +95,10 @@ class CallBlock:
         return reader
 
     def part(self, wire: str, **position: int) -> ToolCall:
-        """The call it is by now; no arguments at all are none."""
+        """The call so far."""
         data: ProviderData | None = {wire: {**self.data, **position}} if self.data or position else None
-        return ToolCall(self.id, self.name or "unnamed", _letters("".join(self.pieces)) or "{}", data)
+        arguments = _letters("".join(self.pieces)) or self.no_arguments
+        return ToolCall(self.id, self.name or "unnamed", arguments, data)
 
 
 class ProviderBlock:
@@ -122,6 +130,7 @@ class Draft:
     Attributes:
         blocks: Text, thinking, calls …, in the order in which they began.
         events: What has happened and was not taken yet.
+        whole: Whether the reply came in one piece, not as a stream.
     """
 
     def __init__(
@@ -137,8 +146,10 @@ class Draft:
         self.raw_finish_reason: str | None = None
         self.refusal: str | None = None
         self.block_reason: str | None = None
+        self.whole = False
         self._names = names or {}
         self._ids: set[str] = set()
+        self._ended = False
 
     # ---- blocks begin, grow and end ---------------------------------------------------------------------
 
@@ -209,8 +220,8 @@ class Draft:
             self.events.append(CitationEvent(citation, block.index))
 
     def stop(self, block: Block) -> None:
-        """End a block, once."""
-        if not block.open:
+        """End a block, once. A call without arguments ends with the reply: until then they may be cut off."""
+        if not block.open or (isinstance(block, CallBlock) and not block.pieces and not self._ended):
             return
         block.open = False
         part = block.part(self.wire)
@@ -246,13 +257,23 @@ class Draft:
         ]
         return Message.assistant(_content(parts), made)
 
-    def response(self, finish_reason: FinishReason, raw: Any = None) -> ChatResponse:
-        """The reply, now that it is complete."""
+    def response(self, raw: Any = None) -> ChatResponse:
+        """The reply, now that it has ended.
+
+        Arguments of which nothing was sent are `{}` only where they cannot have been cut: the finish reason
+        says that the reply is complete, or a server sent a whole reply without any reason, as some always do.
+        """
+        reason, refused = self.raw_finish_reason, self.refusal or self.block_reason
+        if is_complete(reason) or (self.whole and reason is None):
+            for block in self.blocks:
+                if isinstance(block, CallBlock):
+                    block.no_arguments = "{}"
+        self._ended = True
         self.stop_all()
         return ChatResponse(
             message=self.message(),
-            finish_reason=finish_reason,
-            raw_finish_reason=self.raw_finish_reason,
+            finish_reason="refusal" if refused else finish_reason(reason, has_calls=self.has_calls),
+            raw_finish_reason=reason,
             usage=self.usage,
             model=self.model,
             cost=self.cost,

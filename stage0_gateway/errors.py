@@ -92,9 +92,10 @@ class MalformedResponse(GatewayError):
 
 
 class StreamInterrupted(GatewayError):
-    """A streamed reply ended without its finish reason or end marker.
+    """A streamed reply ended before it was complete.
 
-    Asked again it may succeed; the gateway itself does so only while nothing of it was delivered.
+    The connection broke before the end marker, or the body ended without a finish reason and an end marker.
+    The gateway repeats the request only while nothing of the reply was delivered.
     """
 
     retries = True

@@ -7,12 +7,15 @@ the gateway's, large headers, and errors that say what happened and never show a
 Used by `connection.py` where the library is installed.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 import aiohttp
 import httpx
+from aiohttp.client_proto import ResponseHandler
 from httpx_aiohttp import AiohttpTransport
 
 _MOST_HEADER = 65536  # bytes of one header line
@@ -42,12 +45,27 @@ class FastTransport(httpx.AsyncBaseTransport):
         await self._transport.aclose()
 
     def _session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=self._kept, ssl=self._context)
+        connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=self._kept, ssl=self._context),
+            connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             max_field_size=_MOST_HEADER,
             max_line_size=_MOST_HEADER,
         )
+
+
+class _Protocol(ResponseHandler):
+    """A connection whose reset is an error of the body it interrupts.
+
+    aiohttp ends a body without a length at a reset as at a proper close.
+    """
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Pass the error to the body that is being read."""
+        if exc is not None and self._payload is not None and not self._payload.is_eof():
+            self._payload.set_exception(aiohttp.ClientPayloadError(str(exc)), exc)
+        super().connection_lost(exc)
 
 
 class _Body(httpx.AsyncByteStream):

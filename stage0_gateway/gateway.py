@@ -30,6 +30,7 @@ from stage0_gateway.fallback import first_answer
 from stage0_gateway.incoming import Incoming, open_stream
 from stage0_gateway.messages import Message, as_message
 from stage0_gateway.outgoing import Outgoing, outgoing
+from stage0_gateway.redact import Secret
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import with_retries
@@ -73,12 +74,13 @@ class Gateway:
         on_event: Callable[[GatewayEvent], None] | None = None,
         prices: Prices | None = None,
     ) -> None:
+        self.model = model
+        self._targets: list[models.Target] = []
+        self._keys, self._base_url = api_key, base_url = _secret(api_key), _secret(base_url)
         if max_retries < 0:
             raise ConfigurationError(f"max_retries is {max_retries}; 0 is the least and tries once.")
         if max_concurrency is not None and max_concurrency < 1:
             raise ConfigurationError(f"max_concurrency is {max_concurrency}; 1 is the least, None no limit.")
-        self.model = model
-        self._keys, self._base_url = api_key, base_url
         self._is_network = transport is None
         self._targets = [self._resolve(each) for each in (model, *fallback_models)]
         self._connection = Connection(transport, _timeouts(timeout), max_concurrency)
@@ -104,6 +106,7 @@ class Gateway:
         """
         from stage0_gateway.settings import settings_from_env
 
+        options |= {name: _secret(options[name]) for name in ("api_key", "base_url") if name in options}
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
 
@@ -274,7 +277,15 @@ class Gateway:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"Gateway({self.model!r}, url={self._targets[0].public_url!r})"
+        url = self._targets[0].public_url if self._targets else None
+        return f"Gateway({self.model!r}, url={url!r})"
+
+
+def _secret(value: Any) -> Any:
+    """The same text, or the same mapping to texts, with a repr that hides it."""
+    if isinstance(value, Mapping):
+        return {name: Secret(text) for name, text in value.items()}
+    return value and Secret(value)
 
 
 def _for(target: models.Target, request: ChatRequest) -> ChatRequest:

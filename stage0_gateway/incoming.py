@@ -18,7 +18,7 @@ from stage0_gateway.exchange import Exchange
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.sending import hide, hiding, read_json, refuse, without_secrets
+from stage0_gateway.sending import hide, read_json, refuse, without_secrets
 from stage0_gateway.sse import SseReader
 from stage0_gateway.stream_events import ConnectEvent, RawEvent, StreamEvent
 from stage0_gateway.wire.reading import read_end, read_event
@@ -27,6 +27,7 @@ from stage0_gateway.wire.refusal import words
 _GRACE = 0.5  # seconds for a server to end a body after its last event
 _LAST_CHUNKS = 100  # which it may send meanwhile
 _EMPTY = "The server ended the stream before it sent anything. Some refuse a request so: chat() may say why."
+_CUT = "The stream ended before the reply was complete: its last event is cut off."
 _NO_JSON = object()
 
 
@@ -49,7 +50,7 @@ async def open_stream(
     Raises:
         GatewayError: One of the tree; nothing of a reply has been read then.
     """
-    with hiding(out.target.secrets):
+    try:
         exchange = await connection.post(out.url, out.target.headers, out.body)
         connected = ConnectEvent(out.request.model, out.public_url, attempt)
         incoming = Incoming(exchange, out, wanted, connected, finish)
@@ -61,6 +62,8 @@ async def open_stream(
             await exchange.aclose()
             raise
         return incoming
+    except GatewayError as error:
+        raise hide(error, out.target.secrets)  # noqa: B904 (the same error)
 
 
 class Incoming:
@@ -81,6 +84,8 @@ class Incoming:
         self._waiting: deque[str] = deque()  # data of events that are complete and not taken in yet
         self._error: GatewayError | None = None
         self._whole = self._at_end = False
+        # An event that holds none of these holds no secret, in any spelling.
+        self._suspicious = ("\\", "%", "&", *(secret[:8] for secret in out.target.secrets))
         self.draft = self._reader.draft
         self.draft.request_id = exchange.headers.get("x-request-id")
 
@@ -113,10 +118,13 @@ class Incoming:
         return events
 
     async def read_on(self) -> bool:
-        """Wait for more of the reply; False at its end.
+        """Wait for more of the reply; return False at its end.
+
+        The end is the format's end marker, or the proper end of the HTTP body.
 
         Raises:
-            GatewayError: The server reported an error, the line broke, or what came is no reply.
+            StreamInterrupted: The connection broke, or the body ended inside an event.
+            GatewayError: The server reported an error, stopped sending, or sent something invalid.
         """
         if self._error is not None:
             raise self._error
@@ -125,17 +133,19 @@ class Incoming:
         try:
             chunk = await self._exchange.chunk()
         except GatewayError as error:
+            # Also after a finish reason: text, arguments and token counts may follow it.
             hide(error, self._target.secrets)
-            if not self._reader.complete:
-                if isinstance(error, ConnectionFailed):
-                    raise StreamInterrupted(f"{error} The reply was not complete.") from error
-                raise
-            chunk = b""
+            if isinstance(error, ConnectionFailed):
+                raise StreamInterrupted(f"{error} The reply was not complete.") from error
+            raise
         if chunk:
             self._waiting.extend(self._sse.feed(chunk))
         else:
             self._at_end = self._reader.over = True
+            inside_a_line = self._sse.inside_a_line
             self._waiting.extend(self._sse.close())
+            if inside_a_line and not any(map(str.strip, self._waiting)):
+                raise StreamInterrupted(_CUT, status=200)
         return True
 
     def response(self) -> ChatResponse:
@@ -168,7 +178,7 @@ class Incoming:
             self._not_json(text)
             return
         if "stream_event" in self._wanted:
-            hides = "\\" in text or any(map(text.__contains__, self._target.secrets))
+            hides = any(map(text.__contains__, self._suspicious))
             shown = _shown(data, self._target.secrets) if hides else data
             self.draft.events.append(RawEvent(shown, self.draft))
         if not self._whole:
@@ -181,10 +191,12 @@ class Incoming:
             self._reader.complete = True  # with or without a reason, as for `chat`
 
     def _not_json(self, text: str) -> None:
-        """Refuse an event, unless it is the last and only half there: then the reply is what came before."""
+        """Refuse an event that is not JSON; at the end of the body it was cut."""
         if text.strip() == "[DONE]":
             self._reader.complete = self._reader.over = True
-        elif text.strip() and (self._whole or not self._at_end):
+        elif text.strip() and self._at_end and not self._whole:
+            raise StreamInterrupted(_CUT, status=200)
+        elif text.strip():
             said = words(text)
             raise MalformedResponse(f"The server sent what is no JSON: {said!r}", status=200)
 

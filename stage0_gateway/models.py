@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunspli
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.once import Recent
+from stage0_gateway.redact import Secret
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.wire import WireFormat
 
@@ -108,7 +109,7 @@ class Target:
     @property
     def public_url(self) -> str:
         """The URL without its query, fit to be printed."""
-        return self.url.partition("?")[0]
+        return str(self.url).partition("?")[0]
 
     def encode(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
         """The JSON body, with the names this server has for things; the caller's own fields stay as they are."""
@@ -135,6 +136,10 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
         raise ConfigurationError(
             f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or 'openai:gpt-5-mini'."
         )
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+        raise ConfigurationError(
+            f"The key for {prefix!r} contains a space, a line break or a character that is not ASCII."
+        )
     provider = PROVIDERS.get(prefix)
     if provider is None:
         known = ", ".join(PROVIDERS)
@@ -143,38 +148,38 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
             f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
         )
     base, wire = _parts(base_url or provider.base_url), provider.wire
-    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
-        raise ConfigurationError(
-            f"The key for {prefix!r} holds a space, a line break or a letter no key has."
-        )
     return Target(
         provider=prefix,
         model=name,
         wire=wire,
-        headers=_basic(base) | wire.headers(api_key),
-        # The longest first: where one is the beginning of another, the rest of that would be left to read.
-        secrets=tuple(sorted(dict.fromkeys(_secrets(api_key, base)), key=len, reverse=True)),
-        url=_url(base, wire.path(name)),
-        stream_url=_url(base, wire.path(name, stream=True)),
+        headers={name: Secret(value) for name, value in (_basic(base) | wire.headers(api_key)).items()},
+        secrets=tuple(dict.fromkeys(_secrets(api_key, base))),
+        url=Secret(_url(base, wire.path(name))),
+        stream_url=Secret(_url(base, wire.path(name, stream=True))),
         # OpenAI's own server has another name for it; everybody who followed has kept the old one.
         renamed={"max_tokens": "max_completion_tokens"} if prefix == "openai" and not base_url else {},
     )
 
 
 def _parts(url: str) -> SplitResult:
+    if fault := _fault(url):
+        raise ConfigurationError(fault)
+    return urlsplit(url)
+
+
+def _fault(url: str) -> str | None:
+    """What makes a base URL invalid. The text does not show the URL: it may hold a password anywhere."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is none
+        _ = parts.port  # raises if it is invalid
     except ValueError:
-        # Not shown: a password with a slash in it makes what stands before it look like the port.
-        raise ConfigurationError(
-            "The base URL is none: its host or its port (0 to 65535) cannot be. "
+        return (
+            "The base URL is invalid: its host or its port (0 to 65535) cannot be. "
             "In a password, write / as %2F, ? as %3F, # as %23 and @ as %40."
-        ) from None
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        # Not shown: what stands before a forgotten scheme may be a password.
-        raise ConfigurationError("The base URL does not start with http:// or https:// and a host.")
-    return parts
+        return "The base URL does not start with http:// or https:// and a host."
+    return None
 
 
 def _url(base: SplitResult, path: str) -> str:

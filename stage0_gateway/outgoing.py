@@ -40,7 +40,7 @@ class Outgoing:
     @property
     def public_url(self) -> str:
         """The URL without its query, fit to be printed."""
-        return self.url.partition("?")[0]
+        return str(self.url).partition("?")[0]
 
 
 def outgoing(target: Target, request: ChatRequest, *, stream: bool) -> Outgoing:

@@ -176,17 +176,22 @@ def call_to_dict(call: ToolCall) -> dict[str, Any]:
 
 
 def call_from_dict(plain: Any) -> ToolCall:
-    """The call that `call_to_dict` wrote, or one in the form of OpenAI's documentation."""
+    """Read a call as `call_to_dict` wrote it, or in the form of OpenAI's documentation.
+
+    Empty arguments mean `{}` in OpenAI's form only. In ours they are kept: they were cut off and must not run.
+    """
     plain = a_mapping(plain, "A tool call")
     function = a_mapping(plain.get("function", plain), "function")
     arguments = function.get("arguments")
     if isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False)
+    elif arguments is None or (arguments == "" and "function" in plain):
+        arguments = "{}"
     for name, where in (("id", plain), ("name", function)):
         if where.get(name) is None:  # an empty one is bad, but it is what a model wrote, and what was kept
             raise ValueError(f"A tool call needs a {name!r}.")
     call_id, name = a_text(plain["id"], "A tool call.id"), a_text(function["name"], "A tool call.name")
-    return ToolCall(call_id, name, a_text(arguments, "arguments") or "{}", plain.get("provider_data"))
+    return ToolCall(call_id, name, a_text(arguments, "arguments"), plain.get("provider_data"))
 
 
 def data_url(text: str) -> tuple[str, str] | None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import httpx
 
-from stage0_gateway.connection import Pool
+from stage0_gateway.connection import Pool, QuietRequest
 from stage0_gateway.credentials import credentials
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.recording_format import ABANDONED, write_answer, write_error, write_line, write_request
+from stage0_gateway.redact import Secret
 
 
 class Recorder(httpx.AsyncBaseTransport):
@@ -138,15 +139,15 @@ class _Overheard(httpx.AsyncByteStream):
             self._write(self._chunks, error, whole)
 
 
-def named_secrets(secrets: Iterable[str]) -> set[str]:
+def named_secrets(secrets: Iterable[str]) -> set[Secret]:
     """What the caller named as secret: one text or several, without the line break of the file they lay in."""
-    return {secret.strip() for secret in ([secrets] if isinstance(secrets, str) else secrets)}
+    return {Secret(secret.strip()) for secret in ([secrets] if isinstance(secrets, str) else secrets)}
 
 
 def _uncompressed(request: httpx.Request) -> httpx.Request:
     """The same request, but for one header; the caller's own is left as it is."""
     headers = httpx.Headers(request.headers)
     headers["accept-encoding"] = "identity"
-    return httpx.Request(
+    return QuietRequest(
         request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
     )

@@ -17,9 +17,9 @@ from typing import Any
 
 import httpx
 
-from stage0_gateway.credentials import hide, hide_in_chunks, names_a_credential
+from stage0_gateway.credentials import names_a_credential
 from stage0_gateway.fields import a_list, a_mapping, needed_text
-from stage0_gateway.redact import HIDDEN
+from stage0_gateway.redact import HIDDEN, redact, redact_chunks
 
 ABANDONED = "abandoned"
 _REQUEST_HEADERS = ("content-type", "accept")
@@ -56,9 +56,9 @@ def write_request(request: httpx.Request, secrets: Iterable[str]) -> dict[str, A
     headers = {name: request.headers[name] for name in _REQUEST_HEADERS if name in request.headers}
     return {
         "method": request.method,
-        "url": hide(f"{url}?{query}" if query else str(url), secrets),
-        "headers": {name: hide(value, secrets) for name, value in headers.items()},
-        "body": _write_body(hide_in_chunks([request.content], secrets)[0]),
+        "url": redact(f"{url}?{query}" if query else str(url), secrets),
+        "headers": {name: redact(value, secrets) for name, value in headers.items()},
+        "body": _write_body(redact_chunks([request.content], secrets)[0]),
     }
 
 
@@ -86,8 +86,10 @@ def write_answer(
     broken_by = undecodable or broken_by
     return {
         "status": response.status_code,
-        "headers": {name: hide(value, secrets) for name, value in response.headers.items() if _is_kept(name)},
-        "chunks": [_write_bytes(chunk) for chunk in hide_in_chunks(decoded, secrets, cut=bool(broken_by))],
+        "headers": {
+            name: redact(value, secrets) for name, value in response.headers.items() if _is_kept(name)
+        },
+        "chunks": [_write_bytes(chunk) for chunk in redact_chunks(decoded, secrets, cut=bool(broken_by))],
         **({"cut": broken_by} if broken_by else {}),
     }
 
@@ -129,7 +131,7 @@ def _write_bytes(chunk: bytes) -> str | dict[str, str]:
 def write_error(error: httpx.RequestError, secrets: Iterable[str]) -> str:
     """The error as "ReadTimeout: why": a class of httpx that a replay can raise again."""
     names = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "httpx")
-    return f"{next(names)}: {hide(str(error), secrets)}"
+    return f"{next(names)}: {redact(str(error), secrets)}"
 
 
 def read_error(text: str, request: httpx.Request | None = None) -> httpx.RequestError:

@@ -26,7 +26,7 @@ class ChatResponse:
         cost: US dollars, or None where no price is known.
         request_id: The server's name for this exchange, for its support.
         refusal: The server's text where the model refused, else None.
-        block_reason: Why the prompt was blocked, else None.
+        block_reason: Why a filter blocked the prompt or the reply, else None.
         raw: The decoded body, for what this class does not hold.
     """
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import httpx
 
 from stage0_gateway.messages import Message
+from stage0_gateway.redact import Secret
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
@@ -48,10 +49,10 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         from stage0_gateway.serve.formats import format_of
         from stage0_gateway.serve.in_process import as_response
 
-        path = request.url.raw_path.decode("ascii")
+        path = Secret(request.url.raw_path.decode("ascii"))  # its query may hold a key
         form = format_of(path)
         if form is None:
-            raise ScriptError(f"{path} is no place where a model is asked for a reply.")
+            raise ScriptError(f"{request.url.path} is not a path at which a model replies.")
         body = json.loads(await request.aread())
         self.requests.append(form.decode_request(body, path))
         reply = self._next()

@@ -6,8 +6,7 @@ refusals.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -31,20 +30,24 @@ async def receive(connection: Connection, out: Outgoing) -> ChatResponse:
     Raises:
         GatewayError: One of the tree.
     """
+    try:
+        return without_secrets(await _receive(connection, out), out.target.secrets)
+    except GatewayError as error:
+        raise hide(error, out.target.secrets)  # noqa: B904 (the same error)
+
+
+async def _receive(connection: Connection, out: Outgoing) -> ChatResponse:
     target = out.target
-    with hiding(target.secrets):
-        exchange = await connection.post(out.url, target.headers, out.body)
-        try:
-            content = await exchange.read()
-        finally:
-            await exchange.aclose()
-        refuse(target, exchange, content)
-        if not isinstance(body := _json_or_text(content), dict):
-            text = f"{target.public_url} answered, but not with a JSON object: {words(body)}"
-            raise MalformedResponse(text, status=200)
-        reader = target.wire.reader(out.names)
-        reply = read_whole(reader, body, exchange.headers.get("x-request-id"))
-        return without_secrets(reply, target.secrets)
+    exchange = await connection.post(out.url, target.headers, out.body)
+    try:
+        content = await exchange.read()
+    finally:
+        await exchange.aclose()
+    refuse(target, exchange, content)
+    if not isinstance(body := _json_or_text(content), dict):
+        text = f"{target.public_url} answered, but not with a JSON object: {words(body)}"
+        raise MalformedResponse(text, status=200)
+    return read_whole(target.wire.reader(out.names), body, exchange.headers.get("x-request-id"))
 
 
 def read_json(text: str | bytes) -> Any:
@@ -114,34 +117,35 @@ def _seconds_until(date: str) -> float | None:
         return None
 
 
-@contextmanager
-def hiding(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Take secrets out of whatever error passes; servers repeat keys."""
-    try:
-        yield
-    except GatewayError as error:
-        hide(error, secrets)
-        raise
+def hide(error: GatewayError, secrets: tuple[str, ...]) -> GatewayError:
+    """Remove secrets from an error and from the errors that led to it; returns the error.
+
+    The frames are removed as well: their variables hold what the server sent, which may repeat a key, and
+    tools that report exceptions show them.
+    """
+    each: BaseException | None = error
+    while each is not None:
+        if isinstance(each, GatewayError):
+            each.args = (redact(str(each), secrets),)
+        each.__traceback__ = None
+        earlier = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+        if earlier is not None and not isinstance(earlier, GatewayError):
+            text = f"{earlier!r} {earlier}"
+            if redact(text, secrets) != text:  # the text of a library's error cannot be changed
+                earlier = each.__cause__ = None
+        each.__context__ = earlier
+        each = earlier
+    return error
 
 
-def hide(error: GatewayError, secrets: tuple[str, ...]) -> None:
-    """Take secrets out of an error's text, and out of what led to it, which is printed with it."""
-    error.args = (redact(str(error), secrets),)
-    later: BaseException = error
-    while (earlier := later.__cause__ or later.__context__) is not None:
-        said = f"{earlier!r} {earlier}"
-        if isinstance(earlier, GatewayError):
-            earlier.args = (redact(str(earlier), secrets),)
-        elif redact(said, secrets) != said:  # a library's: its text is not ours to change
-            later.__cause__ = later.__context__ = None
-            return
-        later = earlier
+_METADATA = ("raw_finish_reason", "model", "request_id", "refusal", "block_reason")
 
 
 def without_secrets(reply: ChatResponse, secrets: tuple[str, ...]) -> ChatResponse:
-    """A reply whose names, which go into logs, repeat no secret; what the model said stays as it is."""
-    model = redact(reply.model or "", secrets) or None
-    request_id = redact(reply.request_id or "", secrets) or None
-    if (model, request_id) == (reply.model, reply.request_id):
-        return reply
-    return replace(reply, model=model, request_id=request_id)
+    """Remove secrets from a reply's metadata, which goes into logs; the message stays as it is."""
+    changed: dict[str, Any] = {}
+    for name in _METADATA:
+        text = getattr(reply, name)
+        if text and (hidden := redact(text, secrets)) != text:
+            changed[name] = hidden
+    return replace(reply, **changed) if changed else reply

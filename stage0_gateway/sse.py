@@ -42,6 +42,11 @@ class SseReader:
         self._between = not (self._line or self._data or self._after_cr)
         return events
 
+    @property
+    def inside_a_line(self) -> bool:
+        """Whether the last line has no line break yet."""
+        return bool(self._line)
+
     def close(self) -> list[str]:
         """The data of a last event that the server did not end with an empty line."""
         return self.feed(b"\n\n") + self.feed(b"\n\n")

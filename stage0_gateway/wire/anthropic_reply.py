@@ -12,22 +12,12 @@ from typing import Any
 from stage0_gateway.draft import Block, CallBlock, Draft, ProviderBlock, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.opaque import arguments_text
 from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "anthropic"
-_FINISH_REASONS: dict[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "pause_turn": "pause",
-    "compaction": "pause",
-}
 
 
 class AnthropicReader:
@@ -71,9 +61,7 @@ class AnthropicReader:
 
     def response(self, raw: Any = None) -> ChatResponse:
         """What all of it amounts to."""
-        reason = _FINISH_REASONS.get(self.draft.raw_finish_reason or "", "unknown")
-        calls = self.draft.has_calls and reason in ("stop", "unknown")
-        return self.draft.response("tool_calls" if calls else reason, raw)
+        return self.draft.response(raw)
 
     def _take_head(self, message: Mapping[str, Any]) -> None:
         """The model, the id, and the first token counts."""

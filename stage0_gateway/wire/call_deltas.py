@@ -41,7 +41,7 @@ class CallDeltas:
         call_id, name = a_name(piece.get("id")) or "", a_text(function.get("name"), "name")
         index = piece["index"] if isinstance(piece.get("index"), int) else None
         arguments = function.get("arguments", function.get("input"))
-        text = "" if arguments is None or arguments == "" else arguments_text(arguments)
+        text = "" if arguments in (None, "", {}) else arguments_text(arguments)
         call = None if whole else self._belongs_to(index, call_id, name, text)
         if call is None:
             call = _Call(self._draft.start_call(call_id, name), name)

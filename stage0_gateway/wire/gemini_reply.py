@@ -9,26 +9,15 @@ from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
+from stage0_gateway.finish_reasons import finish_reason
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.opaque import arguments_text
 from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "gemini"
 _SIGNATURE = "thoughtSignature"
-_FINISH_REASONS: dict[str, FinishReason] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "MALFORMED_FUNCTION_CALL": "error",
-    "UNEXPECTED_TOOL_CALL": "error",
-    "TOO_MANY_TOOL_CALLS": "error",
-    "MISSING_THOUGHT_SIGNATURE": "error",
-    **dict.fromkeys(
-        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"), "refusal"
-    ),
-    **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "refusal"),
-}
 
 
 class GeminiReader:
@@ -58,13 +47,7 @@ class GeminiReader:
 
     def response(self, raw: Any = None) -> ChatResponse:
         """What all of it amounts to."""
-        draft = self.draft
-        reason = _FINISH_REASONS.get(draft.raw_finish_reason or "", "unknown")
-        if draft.has_calls and (
-            reason in ("stop", "unknown") or draft.raw_finish_reason == "UNEXPECTED_TOOL_CALL"
-        ):
-            reason = "tool_calls"
-        return draft.response("refusal" if draft.block_reason else reason, raw)
+        return self.draft.response(raw)
 
     def _take(self, data: Mapping[str, Any]) -> None:
         """What a whole reply and a chunk have in common."""
@@ -91,7 +74,7 @@ class GeminiReader:
         if reason := candidate.get("finishReason"):
             self.complete = True
             self.draft.raw_finish_reason = a_text(reason, "finishReason")
-            if _FINISH_REASONS.get(reason) == "refusal":
+            if finish_reason(reason, has_calls=False) == "refusal":
                 self.draft.refusal = a_text(candidate.get("finishMessage"), "finishMessage") or None
 
     def _cite(self, citation: Citation) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
+from stage0_gateway.finish_reasons import finish_reason
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.call_deltas import CallDeltas
 from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
@@ -21,13 +22,6 @@ _GROWING = ("text", "summary", "data")
 THINKING = ("reasoning_content", "reasoning")
 """Fields beside the content that hold thoughts."""
 _ORDER = ("thinking", "text", "tool_call")
-_FINISH_REASONS: dict[str, FinishReason] = {
-    **dict.fromkeys(("stop", "eos", "STOP", "end_turn", "stop_sequence"), "stop"),
-    **dict.fromkeys(("tool_calls", "tool_use"), "tool_calls"),
-    **dict.fromkeys(("length", "model_length", "max_tokens", "MAX_TOKENS"), "length"),
-    **dict.fromkeys(("content_filter", "sensitive", "refusal", "SAFETY"), "refusal"),
-    **dict.fromkeys(("error", "abort", "network_error", "insufficient_system_resource"), "error"),
-}
 
 
 class OpenAIReader:
@@ -58,7 +52,10 @@ class OpenAIReader:
             raise refused_in_reply(body)
         choice = a_mapping(body["choices"][0], "choices[0]")
         self._take_head(body)
-        self._take_choice(choice, a_mapping(choice["message"], "message"), whole=True)
+        said = choice.get("message")
+        if said is None and _shows_a_filter(choice):
+            self.draft.block_reason, said = "content_filter", {}
+        self._take_choice(choice, a_mapping(said, "message"), whole=True)
 
     def response(self, raw: Any = None) -> ChatResponse:
         """What all of it amounts to."""
@@ -68,10 +65,7 @@ class OpenAIReader:
             self._thoughts.data["reasoning_details"] = self._details
         # One order however the chunks were mixed: a whole message does not tell, either.
         draft.blocks.sort(key=lambda block: _ORDER.index(block.kind))
-        reason = _FINISH_REASONS.get(draft.raw_finish_reason or "", "unknown")
-        if draft.has_calls and reason in ("stop", "unknown"):
-            reason = "tool_calls"  # servers say "stop", "" or nothing beside calls; but "length" is a cut
-        return draft.response("refusal" if draft.refusal else reason, raw)
+        return draft.response(raw)
 
     # ---- what a body and a chunk have in common -----------------------------------------------------------
 
@@ -113,8 +107,14 @@ class OpenAIReader:
         for call in filter(None, said.get("tool_calls") or ()):
             self._calls.take(call, whole=whole)
         self._take_rest(said)
+        self._take_end(choice)
+
+    def _take_end(self, choice: Mapping[str, Any]) -> None:
+        """Why the choice ended: an error, a filter, a reason."""
         if failed := choice.get("error"):  # OpenRouter's
             raise refused_in_stream({"error": failed})
+        if blocked := _blocked_categories(choice):
+            self.draft.block_reason = ", ".join(blocked)
         if reason := choice.get("finish_reason"):
             self.complete = True
             self.draft.raw_finish_reason = a_text(reason, "finish_reason")
@@ -178,6 +178,27 @@ class OpenAIReader:
         for name, pieces in self._growing.items():
             self._details[-1][name] = "".join(pieces)
         self._growing.clear()
+
+
+_FILTERS = ("content_filter_results", "content_filter_result")
+"""Fields of Azure's choices; a choice that was blocked may have no message."""
+
+
+def _shows_a_filter(choice: Mapping[str, Any]) -> bool:
+    """Whether the choice shows a content filter: in its finish reason, or in the filter's results."""
+    reason = a_text(choice.get("finish_reason"), "finish_reason")
+    return finish_reason(reason, has_calls=False) == "refusal" or any(choice.get(field) for field in _FILTERS)
+
+
+def _blocked_categories(choice: Mapping[str, Any]) -> list[str]:
+    """The categories, such as "hate", for which Azure's content filter blocked the choice."""
+    results = [found for field in _FILTERS if isinstance(found := choice.get(field), Mapping)]
+    return [
+        str(category)
+        for found in results
+        for category, result in found.items()
+        if isinstance(result, Mapping) and result.get("filtered") is True
+    ]
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:

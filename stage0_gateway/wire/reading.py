@@ -42,6 +42,7 @@ def read_event(reader: ReplyReader, data: Any, *, whole: bool = False) -> None:
     """
     try:
         if whole:
+            reader.draft.whole = True
             reader.feed_whole(data)
         else:
             reader.feed(data)

@@ -150,7 +150,8 @@ def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
         ({"id": "1", "function": {"name": "f"}}, ToolCall("1", "f")),
         ({"id": "", "name": ""}, ToolCall("", "")),  # a model may write such a call, and it is kept
         ({"id": "1", "name": "f", "arguments": None}, ToolCall("1", "f")),
-        ({"id": "1", "name": "f", "arguments": ""}, ToolCall("1", "f")),
+        ({"id": "1", "function": {"name": "f", "arguments": ""}}, ToolCall("1", "f")),
+        ({"id": "1", "name": "f", "arguments": ""}, ToolCall("1", "f", "")),
         ({"id": "1", "name": "f", "arguments": '{"a": '}, ToolCall("1", "f", '{"a": ')),
         ({"id": "1", "name": "f", "arguments": {"a": "ü"}}, ToolCall("1", "f", '{"a": "ü"}')),
     ],

@@ -123,7 +123,5 @@ async def test_a_stream_comes_in_pieces_of_the_size_that_was_wanted(piece: int, 
 
 async def test_what_is_no_place_to_ask_a_model_is_a_script_error() -> None:
     async with httpx.AsyncClient(transport=ScriptedModel([])) as client:
-        with pytest.raises(
-            ScriptError, match="/v1/embeddings is no place where a model is asked for a reply"
-        ):
+        with pytest.raises(ScriptError, match="/v1/embeddings is not a path at which a model replies"):
             await client.post("http://x/v1/embeddings", json={})

@@ -81,7 +81,7 @@ def test_a_raw_event_shows_the_message_so_far(draft):
     told = RawEvent({"x": 1}, draft)
     draft.write(draft.start_text(), "hi")
     draft.start_call("1", "f")
-    assert told.message == Message.assistant("hi", [ToolCall("1", "f")])
+    assert told.message == Message.assistant("hi", [ToolCall("1", "f", "")])
 
 
 def test_what_is_shown_of_an_event_is_what_happened_and_not_what_it_looks_at(draft):

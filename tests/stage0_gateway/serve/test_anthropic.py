@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -79,17 +80,25 @@ def replies(draw):
     items = draw(st.lists(block, max_size=5))
     if [item for item in items if not isinstance(item, ToolCall)] == [TextPart("")]:
         items.remove(TextPart(""))
-    message = from_order(items, "anthropic")
     raw, reason = draw(st.sampled_from([*REASONS.items()]))
+    if reason not in ("stop", "tool_calls", "pause"):  # then an empty object may be one that was cut
+        items = [
+            replace(item, arguments="") if isinstance(item, ToolCall) and item.arguments == "{}" else item
+            for item in items
+        ]
+    message = from_order(items, "anthropic")
+    if message.tool_calls and reason in ("stop", "unknown"):
+        reason = "tool_calls"
+    refusal = draw(st.none() | SAID)
     usage = st.builds(Usage, *[st.none() | COUNT] * 5)
     return ChatResponse(
         message,
-        finish_reason="tool_calls" if message.tool_calls and reason in ("stop", "unknown") else reason,
+        finish_reason="refusal" if refusal else reason,
         raw_finish_reason=raw,
         usage=draw(st.none() | usage),
         model=draw(st.none() | SAID),
         request_id=draw(SAID),
-        refusal=draw(st.none() | SAID),
+        refusal=refusal,
     )
 
 

@@ -92,8 +92,13 @@ def replies(draw):
     texts = [at for at, item in enumerate(items) if isinstance(item, TextPart)]
     if texts:
         items[texts[-1]] = replace(items[texts[-1]], citations=draw(SOURCES))
-    message = assistant(items)
     raw, reason = draw(st.sampled_from([*REASONS.items()]))
+    if reason not in ("stop", "tool_calls", "pause"):  # then an empty object may be one that was cut
+        items = [
+            replace(item, arguments="") if isinstance(item, ToolCall) and item.arguments == "{}" else item
+            for item in items
+        ]
+    message = assistant(items)
     return ChatResponse(
         message,
         finish_reason="tool_calls" if message.tool_calls and reason in ("stop", "unknown") else reason,

@@ -60,7 +60,7 @@ REASONS = {
     "length": "length",
     "content_filter": "refusal",
     "error": "error",
-    "function_call": "unknown",
+    "function_call": "tool_calls",
 }
 NOTE = st.builds(
     lambda told: {"type": "url_citation", "url_citation": told},

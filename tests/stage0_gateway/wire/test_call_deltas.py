@@ -8,12 +8,13 @@ from stage0_gateway.wire.call_deltas import CallDeltas
 
 
 def calls(*pieces, whole=False):
-    """The calls that these elements of `tool_calls` amount to."""
+    """The calls of a complete reply with these elements of `tool_calls`."""
     draft = Draft("openai")
     deltas = CallDeltas(draft)
     for each in pieces:
         deltas.take(each, whole=whole)
-    return draft.message().tool_calls
+    draft.raw_finish_reason = "tool_calls"
+    return draft.response().tool_calls
 
 
 def piece(index=None, call_id=None, name=None, arguments=None):

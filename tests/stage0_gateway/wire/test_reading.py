@@ -25,7 +25,7 @@ class Reader:
             raise self.error
 
     def response(self, raw=None):
-        return self.draft.response("stop", raw)
+        return self.draft.response(raw)
 
 
 def test_a_whole_reply_is_read_at_once_and_keeps_its_body_and_the_name_of_the_exchange():
@@ -92,4 +92,4 @@ def test_a_stream_that_is_complete_is_a_reply_and_another_was_interrupted():
     with pytest.raises(StreamInterrupted, match=r"^The stream ended before the reply was complete\.$"):
         read_end(reader)
     reader.complete = True
-    assert read_end(reader) == ChatResponse(reader.draft.message(), "stop")
+    assert read_end(reader) == ChatResponse(reader.draft.message())

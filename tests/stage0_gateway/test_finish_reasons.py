@@ -1,0 +1,158 @@
+"""Finish reasons of many servers, and what they decide about calls whose arguments were not sent."""
+
+import json
+
+import httpx
+import pytest
+
+from stage0_gateway import Gateway, Message, ToolCall
+
+MODELS = ("openai:m", "anthropic:m", "gemini:m")
+EACH = pytest.mark.parametrize("model", MODELS)
+BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
+REASONS = {
+    "stop": [
+        "stop",
+        "STOP",
+        "eos",
+        "eos_token",
+        "end_turn",
+        "stop_sequence",
+        "COMPLETE",
+        "FINISH_REASON_STOP",
+    ],
+    "tool_calls": ["tool_calls", "tool_use", "function_call", "TOOL_CALL", "tool-calls"],
+    "length": [
+        *(
+            "length",
+            "max_tokens",
+            "MAX_TOKENS",
+            "maxTokens",
+            "max_output_tokens",
+            "model_length",
+            "incomplete",
+        ),
+        *("model_context_window_exceeded", "context_length_exceeded", "token_limit", "ERROR_LIMIT", "limit"),
+    ],
+    "refusal": [
+        *(
+            "content_filter",
+            "content-filter",
+            "CONTENT_FILTERED",
+            "sensitive",
+            "refusal",
+            "SAFETY",
+            "RECITATION",
+        ),
+        *("guardrail_intervened", "ERROR_TOXIC", "IMAGE_SAFETY"),
+    ],
+    "pause": ["pause_turn", "compaction"],
+    "error": [
+        *("error", "ERROR", "abort", "cancelled", "network_error", "insufficient_system_resource", "timeout"),
+        *("MALFORMED_FUNCTION_CALL", "malformed_tool_use", "TOO_MANY_TOOL_CALLS"),
+    ],
+    "unknown": ["OTHER", "a reason of next year"],
+}
+ALL = pytest.mark.parametrize(
+    ("raw", "expected"), [(raw, expected) for expected, raws in REASONS.items() for raw in raws]
+)
+
+
+def whole(model, reason, *, called, arguments=None):
+    """A reply in one piece; with a call, whose arguments may be missing."""
+    match model:
+        case "openai:m":
+            call = {"id": "c", "function": {"name": "f", "arguments": arguments}}
+            message = {"content": "hi", "tool_calls": [call] * called}
+            return {"choices": [{"message": message, "finish_reason": reason}]}
+        case "anthropic:m":
+            call = {"type": "tool_use", "id": "c", "name": "f", "input": arguments or {}}
+            return {"content": [{"type": "text", "text": "hi"}, *[call] * called], "stop_reason": reason}
+    call = {"functionCall": {"id": "c", "name": "f", **({"args": arguments} if arguments else {})}}
+    parts = [{"text": "hi"}, *[call] * called]
+    return {"candidates": [{"content": {"parts": parts}, "finishReason": reason}]}
+
+
+def streamed(model, reason, *, called, arguments=None):
+    """The same reply as a stream, with an end marker where the format has one."""
+    body = whole(model, reason, called=called, arguments=arguments)
+    match model:
+        case "openai:m":
+            (choice,) = body["choices"]
+            deltas = [
+                {"content": "hi"},
+                *({"tool_calls": [each]} for each in choice["message"]["tool_calls"]),
+            ]
+            events = [{"choices": [{"delta": delta}]} for delta in deltas]
+            events += [{"choices": [{"delta": {}, "finish_reason": reason}]}, "[DONE]"]
+        case "anthropic:m":
+            events = [{"type": "message_start", "message": {}}]
+            for index, block in enumerate(body["content"]):
+                events += [{"type": "content_block_start", "index": index, "content_block": block}]
+                events += [{"type": "content_block_stop", "index": index}]
+            events += [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+        case _:
+            events = [body]
+    lines = (each if isinstance(each, str) else json.dumps(each) for each in events)
+    return "".join(f"data: {line}\n\n" for line in lines)
+
+
+async def reply(model, ask, reason, **reply):
+    if ask == "chat":
+        answer = httpx.Response(200, json=whole(model, reason, **reply))
+    else:
+        answer = httpx.Response(200, text=streamed(model, reason, **reply))
+    gateway = Gateway(model, api_key="sk-1", transport=httpx.MockTransport(lambda request: answer))
+    messages = [Message.user("hi")]
+    return await (gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message())
+
+
+@EACH
+@ALL
+async def test_each_format_knows_the_finish_reasons_of_all_servers(model, raw, expected):
+    response = await reply(model, "chat", raw, called=False)
+    assert (response.finish_reason, response.raw_finish_reason, response.content) == (expected, raw, "hi")
+
+
+@EACH
+@ALL
+@BOTH
+async def test_arguments_that_were_not_sent_are_an_empty_object_only_in_a_complete_reply(
+    model, ask, raw, expected
+):
+    response = await reply(model, ask, raw, called=True)
+    complete = expected in ("stop", "tool_calls", "pause")
+    assert [call.arguments for call in response.tool_calls] == ["{}" if complete else ""]
+    assert response.finish_reason == ("tool_calls" if expected in ("stop", "unknown") else expected)
+
+
+@EACH
+@BOTH
+@pytest.mark.parametrize("raw", ["a reason of next year", "stop"])
+async def test_arguments_that_were_sent_are_kept_whatever_the_reason(model, ask, raw):
+    arguments = '{"x": 1}' if model == "openai:m" else {"x": 1}
+    response = await reply(model, ask, raw, called=True, arguments=arguments)
+    assert response.tool_calls[0].arguments == '{"x": 1}'
+
+
+@pytest.mark.parametrize("raw", [None, ""])
+@pytest.mark.parametrize(("ask", "arguments"), [("chat", "{}"), ("stream", "")])
+async def test_without_a_reason_a_whole_reply_is_complete_and_a_stream_may_have_been_cut(raw, ask, arguments):
+    response = await reply("openai:m", ask, raw, called=True)
+    assert response.tool_calls == (ToolCall("c", "f", arguments),)
+    assert (response.finish_reason, response.raw_finish_reason) == ("tool_calls", None)
+
+
+async def test_a_call_without_arguments_is_reported_when_the_reply_has_ended():
+    answer = httpx.Response(200, text=streamed("anthropic:m", "max_tokens", called=True))
+    gateway = Gateway("anthropic:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer))
+    events = [event async for event in gateway.stream([Message.user("hi")])]
+    names = [event.name for event in events if event.name != "stream_event"]
+    assert names[-5:] == ["tool_call", "content_block_stop", "message", "final_message", "end"]
+    (reported,) = (event.tool_call for event in events if event.name == "tool_call")
+    assert reported == events[-2].response.tool_calls[0] == ToolCall("c", "f", "")
+
+
+def test_a_saved_call_whose_arguments_were_not_sent_is_loaded_as_it_was():
+    message = Message.assistant("", [ToolCall("c", "f", "")])
+    assert Message.from_dict(json.loads(json.dumps(message.to_dict()))) == message

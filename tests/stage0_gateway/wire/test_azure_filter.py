@@ -1,0 +1,77 @@
+"""Azure's content filter: a reply that it blocked is a refusal with its token counts."""
+
+import json
+
+import httpx
+import pytest
+
+from stage0_gateway import Gateway, MalformedResponse, Message, Usage
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 4}
+BLOCKED = {
+    "hate": {"filtered": False, "severity": "safe"},
+    "violence": {"filtered": True, "severity": "high"},
+}
+PASSED = {"hate": {"filtered": False, "severity": "safe"}}
+FAILED = {"error": {"code": "content_filter_error", "message": "The contents are not filtered"}}
+
+
+async def reply(*choices, ask="chat"):
+    """The reply to one choice in one piece, or to the choices of a stream."""
+    if ask == "chat":
+        answer = httpx.Response(200, json={"choices": [*choices], "usage": USAGE})
+    else:
+        chunks = [{"choices": [{"index": 0, **choice}]} for choice in choices]
+        lines = map(json.dumps, [*chunks, {"choices": [], "usage": USAGE}])
+        answer = httpx.Response(200, text="".join(f"data: {each}\n\n" for each in [*lines, "[DONE]"]))
+    gateway = Gateway("openai:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer))
+    messages = [Message.user("hi")]
+    return await (gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message())
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        ({"finish_reason": "content_filter", "content_filter_results": BLOCKED}, "violence"),
+        ({"finish_reason": None, "content_filter_results": BLOCKED}, "violence"),
+        ({"finish_reason": "stop", "content_filter_result": BLOCKED}, "violence"),
+    ],
+)
+async def test_a_blocked_choice_without_a_message_is_a_refusal_with_its_usage(choice, reason, ask):
+    response = await reply(choice, ask=ask)
+    assert (response.finish_reason, response.block_reason, response.content) == ("refusal", reason, "")
+    assert (response.raw_finish_reason, response.usage) == (choice["finish_reason"], Usage(3, 4))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"finish_reason": "content_filter"},
+        {"finish_reason": "content_filter", "message": None},
+        {"finish_reason": "content_filter", "content_filter_result": FAILED},
+        {"finish_reason": "stop", "content_filter_results": PASSED},
+    ],
+)
+async def test_a_choice_without_a_message_that_shows_a_filter_is_a_refusal(choice):
+    response = await reply(choice)
+    assert (response.finish_reason, response.block_reason) == ("refusal", "content_filter")
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+async def test_a_reply_that_passed_the_filter_is_a_reply(ask):
+    said = {"content": "yes"}
+    choice = {"message": said, "delta": said, "finish_reason": "stop", "content_filter_results": PASSED}
+    response = await reply(choice, ask=ask)
+    assert (response.finish_reason, response.block_reason, response.content) == ("stop", None, "yes")
+
+
+async def test_a_stream_that_is_blocked_keeps_the_text_before():
+    blocked = {"delta": {}, "finish_reason": "content_filter", "content_filter_results": BLOCKED}
+    response = await reply({"delta": {"content": "ye"}}, blocked, ask="stream")
+    assert (response.finish_reason, response.block_reason, response.content) == ("refusal", "violence", "ye")
+
+
+async def test_a_choice_without_a_message_and_without_a_filter_is_malformed():
+    with pytest.raises(MalformedResponse, match="not a reply in the openai format"):
+        await reply({"finish_reason": "stop"})
