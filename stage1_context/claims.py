@@ -1,19 +1,22 @@
-"""Write about a call only what nobody else has written: a call is begun once, and has one result.
+"""Append to a journal that others write to: each record once, each call begun once and answered once.
 
-Two processes may go on with the same session, such as one that is still at it and one that takes it for dead:
+Two processes may continue the same session, for example when one takes the other for dead:
 
     A  begins call 1 ──────────────────── its result is refused: a SessionConflict, A begins nothing more
     B                 reads: 1 is begun ─ answers 1 ("may have happened"), begins 2, answers 2
 
-Whoever comes second is told, and neither runs a tool again nor adds a second result. A result may be left out where
-another one is there; a beginning may not, because the tool would follow. Used by `transcript`.
+The second writer gets a SessionConflict. It neither runs a tool again nor adds a second result.
+
+An append that is cancelled, or whose store fails, may have been written or not. Every append here states how many
+records the journal has, so the next one is refused if the first was written; then the journal is read. Used by
+`transcript`.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from stage1_context.concurrency import to_its_end
+from stage1_context.concurrency import uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.journal import (
     TALK,
@@ -23,10 +26,10 @@ from stage1_context.journal import (
     Record,
     RepairRecord,
 )
-from stage1_context.store import MemoryStore, SessionStore
+from stage1_context.store import SessionStore
 
 ClaimRecord = CallStartedRecord | CallFinishedRecord | MessageRecord
-"""That a call begins, what came of it, or its result."""
+"""The beginning of a call, its outcome, or its result."""
 
 
 class Append(Protocol):
@@ -48,35 +51,69 @@ def calls_of(record: Record) -> set[str]:
     return set()
 
 
-async def append_reply(
-    store: SessionStore, session_id: str, append: Append, seen: int, *records: MessageRecord
-) -> int:
-    """Add a reply, or a question, if nobody else has replied since: two who go on at once would mix their calls.
+class Addition:
+    """Messages or notes to add to a journal once, all together, also if the attempt is interrupted and repeated.
 
     Args:
         store: Where the journal is.
         session_id: Which journal.
         append: Adds records, if there are as many as expected.
-        seen: How many records there were when the conversation was looked at.
+        seen: How many records the journal had when it was read last.
         records: What to add.
-
-    Returns:
-        How many records there are then.
-
-    Raises:
-        SessionConflict: Somebody else has; nothing was added. What people say meanwhile is no conflict.
+        replies_conflict: Refuse if another writer has replied since; messages of people are no conflict.
     """
-    while True:
-        try:
-            return await append(*records, expected=seen)
-        except SessionConflict:
-            seen, before = (await store.info(session_id)).records, seen
-            news = await store.read(session_id, before, seen, kinds=TALK)
-        if any(isinstance(each, MessageRecord) and each.message.role != "user" for _, each in news):
-            raise SessionConflict(
-                f"Somebody else goes on with the session {session_id!r}: a reply was added to it elsewhere. Read "
-                "what is new, and decide again."
-            )
+
+    def __init__(
+        self,
+        store: SessionStore,
+        session_id: str,
+        append: Append,
+        seen: int,
+        records: Sequence[Record],
+        *,
+        replies_conflict: bool,
+    ) -> None:
+        self._store, self._session_id, self._append = store, session_id, append
+        self._seen, self._records, self._replies_conflict = seen, [*records], replies_conflict
+        self._unsure = False  # whether an attempt was interrupted, so that the records may be there
+
+    async def write(self) -> int:
+        """Add the records, unless an interrupted attempt has added them.
+
+        Returns:
+            How many records the journal held right after them.
+
+        Raises:
+            SessionConflict: Another writer has replied; nothing was added.
+        """
+        while True:
+            try:
+                return await self._append(*self._records, expected=self._seen)
+            except SessionConflict:
+                end = self._seen + len(self._records)
+                if self._unsure and await self._is_written(end):
+                    return end
+                await self._look()
+            except BaseException:
+                self._unsure = True
+                raise
+
+    async def _is_written(self, end: int) -> bool:
+        return await self._store.read(self._session_id, self._seen, end) == [
+            *enumerate(self._records, self._seen)
+        ]
+
+    async def _look(self) -> None:
+        """Take note of what others have added."""
+        length = (await self._store.info(self._session_id)).records
+        if self._replies_conflict:
+            news = await self._store.read(self._session_id, self._seen, length, kinds=TALK)
+            if any(isinstance(each, MessageRecord) and each.message.role != "user" for _, each in news):
+                raise SessionConflict(
+                    f"Somebody else goes on with the session {self._session_id!r}: a reply was added to it "
+                    "elsewhere. Read what is new, and decide again."
+                )
+        self._seen, self._unsure = length, False
 
 
 class Claims:
@@ -86,20 +123,23 @@ class Claims:
         store: Where the journal is.
         session_id: Which journal.
         append: Adds records, if there are as many as expected.
-        seen: How many records there were when the calls were nobody's yet.
+        seen: How many records there were when no run had begun the calls.
     """
 
     def __init__(self, store: SessionStore, session_id: str, append: Append, seen: int) -> None:
         self._store, self._session_id, self._append = store, session_id, append
         self._seen = seen
-        self._taken = set[str]()
+        self._taken = set[str]()  # calls that another run has begun or answered
         self.lost = False
-        """Whether somebody else was met: whoever was begins nothing more, or both might give up."""
-        self._unsure: list[Record] = []  # perhaps written: the store failed
-        self._one_at_a_time = asyncio.Lock()  # so that whatever is new was written by somebody else
+        """Whether another run was met. This one then begins no further call, or both might give up."""
+        self._written = set[tuple[type, str]]()  # what this run has written: the kind of record and the call
+        self._unsure: list[ClaimRecord] = []  # what it may have written: the attempt was interrupted
+        self._one_at_a_time = asyncio.Lock()  # so that all news was written by other runs, or is unsure
 
     async def add(self, *records: ClaimRecord, skip: bool = False) -> None:
-        """Add that calls begin, or their results: all, or none where somebody else has taken one of the calls.
+        """Add that calls begin, or their results: all, or none where another run has taken one of the calls.
+
+        What this run has added before is not added again, so a call never has two results.
 
         Args:
             records: What to add.
@@ -108,39 +148,46 @@ class Claims:
         Raises:
             SessionConflict: A call is taken; nothing was added.
         """
-        if type(self._store) is MemoryStore:
-            await self._add(records, skip)
-        else:  # what was begun is ended also where a rival is looked at
-            await to_its_end(self._add(records, skip))
+        await uninterrupted(self._store, lambda: self._add(records, skip))
 
     async def _add(self, records: Sequence[ClaimRecord], skip: bool) -> None:
         async with self._one_at_a_time:
-            while left := self._free(records, skip):
+            while left := self._left(records, skip):
                 try:
                     self._seen = await self._append(*left, expected=self._seen)
-                    return
                 except SessionConflict:
-                    pass
-                except Exception:  # it may be there all the same
+                    await self._look()
+                except BaseException:
                     self._unsure += left
                     raise
-                await self._look()
+                else:
+                    self._written.update(map(_key, left))
+                    self._unsure.clear()  # those were refused, or else this would have been
 
     async def _look(self) -> None:
+        """Find out whose the records are that were added since."""
         news = await self._store.read(self._session_id, self._seen)
         for _, record in news:
             if record in self._unsure:
-                self._unsure.remove(record)
-                if isinstance(record, CallStartedRecord):
-                    continue  # our own, whose answer was lost
-            self._taken.update(calls_of(record))
+                self._written.add(_key(record))
+            else:
+                self._taken.update(calls_of(record))
         self._seen += len(news)
+        self._unsure.clear()
 
-    def _free(self, records: Sequence[ClaimRecord], skip: bool) -> list[ClaimRecord]:
-        free = [each for each in records if not calls_of(each) & self._taken]
-        if not skip and (self.lost or len(free) < len(records)):
+    def _left(self, records: Sequence[ClaimRecord], skip: bool) -> list[ClaimRecord]:
+        """What is still to be added."""
+        left = [each for each in records if _key(each) not in self._written]
+        free = [each for each in left if not calls_of(each) & self._taken]
+        if left and not skip and (self.lost or len(free) < len(left)):
             self.lost = True
             raise SessionConflict(
                 "Somebody else goes on with these calls: they were begun or answered elsewhere."
             )
         return free
+
+
+def _key(record: Record) -> tuple[type, str]:
+    """What a run writes once: a call begins once, ends once, and has one result."""
+    (call_id,) = calls_of(record)
+    return type(record), call_id

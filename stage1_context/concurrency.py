@@ -1,31 +1,50 @@
-"""What a conversation needs of asyncio: locks that survive their event loop, writes that a cancellation does not cut.
+"""Locks that survive their event loop, and writes that cancellation does not interrupt.
 
-Knows nothing of messages; used by `transcript` and `claims`.
+Used by `claims` and `transcript`. Knows nothing of messages.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+from stage1_context.store import MemoryStore, SessionStore
 
 T = TypeVar("T")
 
 
-async def to_its_end(writing: Coroutine[Any, Any, T]) -> T:
-    """Finish what was begun: a write goes on in its thread or server, whether somebody waits for it or not."""
-    task, cancelled = asyncio.ensure_future(writing), False
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled and (me := asyncio.current_task()):
-        me.cancel()
-        me.uncancel()  # it was counted already when it was asked for
+async def uninterrupted(store: SessionStore, write: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a write to its end, even if the caller is cancelled meanwhile.
+
+    The write runs in a task of its own. A cancellation of the caller is delivered at its next wait, after the write,
+    so the caller can rely on what is returned or raised here.
+
+    `asyncio.run` cancels every task when it ends, the write's own included. Whether the store has then written
+    something is unknown, so the write runs again in a new task.
+
+    Args:
+        store: Where it writes. A `MemoryStore` writes without waiting, so it needs no task.
+        write: The write. When it is called again, it must add only what the cancelled call has not added.
+    """
+    if type(store) is MemoryStore:
+        return await write()
+    cancelled = False
+    while True:
+        task = asyncio.ensure_future(write())
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                cancelled = True
+        if not (task.cancelled() and task.cancelling()):  # it may also end with a CancelledError of its own
+            break
+    if cancelled and (caller := asyncio.current_task()):
+        caller.cancel()
+        caller.uncancel()  # this cancellation was counted when it was requested
     return task.result()
 
 
 class Locks:
-    """Of one event loop: one for whoever runs a turn, one for whoever reads."""
+    """The locks of one event loop: one for the run of a turn, one for reading."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

@@ -88,7 +88,7 @@ class Selector:
         selection = await self._fill(tail, system, room)
         if pinned is not None and not _sends(selection, pinned):
             selection = await self._fill(tail, [*system, *self._pinned(pinned, room)], room)
-        return selection
+        return replace(selection, chosen=_one_result_each(selection.chosen))
 
     async def _fill(self, tail: Tail, system: list[Counted], room: Room) -> Selection:
         """What was learnt about the counter makes requests shorter, but never impossible: it may be wrong."""
@@ -131,6 +131,20 @@ class Selector:
         if alongside is not None:
             self._alongside = alongside
         return self._calibration.along(self._counter, self._alongside) if self._alongside else 0
+
+
+def _one_result_each(chosen: Sequence[Counted]) -> list[Counted]:
+    """Leave out a second result of a call, which servers refuse; a damaged history may hold one."""
+    kept, answered = list[Counted](), set[str]()
+    for each in chosen:
+        for call in each.message.tool_calls:
+            answered.discard(call.id)  # an id that is used again
+        if (id := each.message.tool_call_id) in answered:
+            continue
+        kept.append(each)
+        if id:
+            answered.add(id)
+    return kept
 
 
 def _sends(selection: Selection, message: Message) -> bool:

@@ -4,7 +4,8 @@ The file is made at first use, and works in SQLite's write-ahead mode: readers n
 several processes take turns. SQLite's calls block, so they run in a thread of their own.
 
 Covered: a process that is killed loses nothing that was acknowledged · two writers never mix their records ·
-    a file of an older version is brought up to date, one of a newer version is refused.
+    a file of an older version is brought up to date, one of a newer version is refused · what cannot be read in a
+    damaged file raises StoreFailed.
 Not covered: a power cut may lose the last moments (the file stays sound) · file systems of a network, where
     SQLite's locks do not hold · a store that is used on both sides of a fork.
 """
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from stage1_context.errors import StoreFailed
+from stage1_context.errors import ContextError, StoreFailed
 from stage1_context.journal import Record, record_from_json, record_to_json
 from stage1_context.sqlite_file import open_file, transaction
 from stage1_context.store import (
@@ -34,6 +35,20 @@ from stage1_context.store import (
 
 T = TypeVar("T")
 
+_SURROUNDINGS = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+"""Error codes that say nothing about the file's content."""
+
 
 class SqliteStore:
     """Journals in a SQLite file.
@@ -44,7 +59,8 @@ class SqliteStore:
 
     Raises:
         ValueError: The path is empty.
-        StoreFailed: At first use: the file cannot be opened, is no database of this kind, or of a newer version.
+        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of a newer version.
+            Later: it cannot be read or written, for example because it is damaged.
     """
 
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
@@ -78,10 +94,10 @@ class SqliteStore:
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
         """Add records; returns how many the journal now holds."""
-        rows = [(each.kind, record_to_json(each)) for each in records]
+        find, rows = _find(session_id), [(each.kind, record_to_json(each)) for each in records]
 
         def write(database: sqlite3.Connection) -> int:
-            key, there, *_ = _find(database, session_id)
+            key, there, *_ = find(database)
             check_expected(session_id, expected, there)
             _insert(database, key, there, rows)
             database.execute(
@@ -97,40 +113,39 @@ class SqliteStore:
     ) -> list[tuple[int, Record]]:
         """Records and their indices."""
         # By itself SQLite would go through a whole talk in search of the few records that are no messages.
-        few = kinds is not None and "message" not in kinds
+        find, few = _find(session_id), kinds is not None and "message" not in kinds
         records = "record INDEXED BY record_by_kind" if few else "record"
         query = f"SELECT position, body FROM {records} WHERE session = ? AND position >= ? AND position < ?"
         if kinds is not None:
             query += f" AND kind IN ({', '.join('?' * len(kinds))})"
 
-        def fetch(database: sqlite3.Connection) -> list[tuple[int, str]]:
-            key, there, *_ = _find(database, session_id)
+        def fetch(database: sqlite3.Connection) -> list[tuple[int, Record]]:
+            key, there, *_ = find(database)
             if start >= there:  # it may be larger than any number SQLite knows; so may `end`
                 return []
             stop = there if end is None else min(end, there)
-            return database.execute(
-                f"{query} ORDER BY position", (key, start, stop, *(kinds or ()))
-            ).fetchall()
+            found = database.execute(f"{query} ORDER BY position", (key, start, stop, *(kinds or ())))
+            return [(index, record_from_json(body)) for index, body in found]
 
-        return [(index, record_from_json(body)) for index, body in await self._in_thread(fetch)]
+        return await self._in_thread(fetch)
 
     async def info(self, session_id: str) -> SessionInfo:
         """How many records a journal holds, and since when it is there."""
-        _, records, created, updated = await self._in_thread(lambda database: _find(database, session_id))
-        return _info(session_id, records, created, updated)
+        find = _find(session_id)
+        return await self._in_thread(lambda database: _info(session_id, *find(database)[1:]))
 
     async def sessions(self) -> list[SessionInfo]:
         """All sessions, the one that was written to last first."""
         query = "SELECT id, records, created, updated FROM session ORDER BY updated DESC, key DESC"
-        found = await self._in_thread(lambda database: database.execute(query).fetchall())
-        return [_info(*each) for each in found]
+        return await self._in_thread(lambda database: [_info(*each) for each in database.execute(query)])
 
     async def delete(self, session_id: str) -> None:
         """Remove a session."""
+        find = _find(session_id)
 
         def write(database: sqlite3.Connection) -> None:
-            key, *_ = _find(database, session_id)
-            database.execute("DELETE FROM session WHERE key = ?", (key,))
+            if not database.execute("DELETE FROM session WHERE id = ?", (findable(session_id),)).rowcount:
+                find(database)  # which raises
 
         await self._in_thread(write, writes=True)
 
@@ -156,19 +171,46 @@ class SqliteStore:
                 self._finalize = weakref.finalize(self, self._connection.close)  # if nobody closes the store
             with transaction(self._connection, writes):
                 return work(self._connection)
-        except sqlite3.Error as error:
-            raise StoreFailed(f"The SQLite file {self.path!r} could not be used: {error}.") from error
+        except ContextError:
+            raise
+        # Apart from SQLite's own errors: what a damaged file holds may be of any type and value.
+        except (sqlite3.Error, ValueError, TypeError, OverflowError, OSError) as error:
+            raise StoreFailed(_failure(self.path, error)) from error
 
 
-def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int, float, float]:
-    """The key of a session, the length of its journal, when it began and when it was last written to."""
-    query = "SELECT key, records, created, updated FROM session WHERE id = ?"
-    found: tuple[int, int, float, float] | None
-    found = database.execute(query, (findable(session_id),)).fetchone()
-    if found is None:
-        some = database.execute("SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5").fetchall()
-        raise session_not_found(session_id, [id for (id,) in reversed(some)])
-    return found
+def _failure(path: str, error: Exception) -> str:
+    """What a failure says: the file, the reason, and what to do about a damaged file."""
+    text = f"The SQLite file {path!r} could not be used: {str(error).rstrip('.')}."
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _SURROUNDINGS:
+        return text
+    return (
+        f"{text} It may be damaged: restore a backup, or recover what is left with the command .recover of the "
+        "sqlite3 shell."
+    )
+
+
+def _find(session_id: str) -> Callable[[sqlite3.Connection], tuple[int, int, float, float]]:
+    """Make a function that finds a session: its key, its length, when it began and when it was last written to.
+
+    The function raises SessionNotFound if there is no such session, and ValueError if its records are incomplete.
+    """
+    wanted = findable(session_id)
+    query = """SELECT key, records, created, updated, (SELECT max(position) FROM record WHERE session = key)
+        FROM session WHERE id = ?"""
+
+    def find(database: sqlite3.Connection) -> tuple[int, int, float, float]:
+        found = database.execute(query, (wanted,)).fetchone()
+        if found is None:
+            some = database.execute(
+                "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"
+            ).fetchall()
+            raise session_not_found(session_id, [id for (id,) in reversed(some)])
+        key, records, created, updated, last = found
+        if records != (0 if last is None else last + 1):
+            raise ValueError(f"the session {session_id!r} should have {records!r} records, and has others")
+        return key, records, created, updated
+
+    return find
 
 
 def _info(session_id: str, records: int, created: float, updated: float) -> SessionInfo:

@@ -134,6 +134,11 @@ class Tail:
         end = _said_since(self.rest)
         return self.rest[exchange_start(self.rest, end) :] if end else self.rest[-1:]
 
+    def closed_exchanges(self) -> Sequence[Counted]:
+        """What was read, without the newest exchange while a call of it has no result."""
+        newest = self.newest_exchange()
+        return self.rest[: len(self.rest) - len(newest)] if is_open(newest) else self.rest
+
     async def take_call_id(self, wanted: str) -> str:
         """An id that no call in this journal has: the wanted one if it is free. It is taken from now on.
 
@@ -222,6 +227,12 @@ class Tail:
     def _note_calls(self, record: Record) -> None:
         if isinstance(record, MessageRecord):
             self.call_ids.update(call.id for call in record.message.tool_calls)
+
+
+def is_open(exchange: Sequence[Counted]) -> bool:
+    """Whether a call of this exchange has no result."""
+    answered = {each.message.tool_call_id for each in exchange}
+    return bool(exchange) and any(call.id not in answered for call in exchange[0].message.tool_calls)
 
 
 def _torn_off(page: Sequence[tuple[int, Message]], behind: set[str]) -> set[str]:

@@ -12,15 +12,15 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.claims import Claims, append_reply
-from stage1_context.concurrency import Locks, to_its_end
+from stage1_context.claims import Addition, Claims
+from stage1_context.concurrency import Locks, uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
 from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, ProgressRecord, Record, SummaryRecord
 from stage1_context.open_calls import OpenCalls, open_calls
 from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
-from stage1_context.tail import Tail
+from stage1_context.tail import Tail, is_open
 from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view import history_of, messages_of, view_of
 from stage1_context.window import KeepEverything, WindowPolicy
@@ -95,38 +95,44 @@ class Transcript:
         return self._tail.length
 
     async def append(self, *messages: Message, seen: int | None = None) -> int:
-        """Add messages to the journal, all or none; returns how many records it now holds.
+        """Add messages to the journal, all or none.
 
-        Whoever is cancelled meanwhile knows that they were added: the cancellation comes at the next wait.
+        A cancellation is delivered after they were added, at the caller's next wait.
 
         Args:
             messages: What to add.
-            seen: Add nothing if somebody has replied since there were so many records; None adds it in any case.
+            seen: Refuse if another writer has replied since there were so many records; None adds in any case.
+
+        Returns:
+            How many records the journal now holds.
 
         Raises:
-            SessionConflict: Somebody has.
-            ValueError: One of them is no `Message`.
+            SessionConflict: Another writer has replied; nothing was added.
+            ValueError: One of them is not a `Message`.
         """
         for each in messages:
             if not isinstance(each, Message):
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
-        records = [*map(MessageRecord, messages)]
-        if seen is None:
-            return await self._write(*records)
-        return await append_reply(self.store, self.session_id, self._write, seen, *records)
+        return await self._add([*map(MessageRecord, messages)], seen)
 
     async def note(self, *records: ProgressRecord) -> int:
-        """Add what happened to calls: begun, ended, waiting for consent. No message is shown for it."""
-        return await self._write(*records)
+        """Add progress of calls: begun, ended, waiting for approval. It is not shown as a message."""
+        return await self._add(records, None)
 
     def claims(self, seen: int) -> Claims:
-        """For whoever runs calls that were nobody's when the journal had so many records: as the only one."""
+        """What a run writes about calls that no run had begun when the journal had so many records."""
         return Claims(self.store, self.session_id, self._write, seen)
 
+    async def _add(self, records: Sequence[Record], seen: int | None) -> int:
+        known = self._tail.length if seen is None else seen
+        addition = Addition(
+            self.store, self.session_id, self._write, known, records, replies_conflict=seen is not None
+        )
+        return await uninterrupted(self.store, addition.write)
+
     async def _write(self, *records: Record, expected: int | None = None) -> int:
-        writing = self.store.append(self.session_id, *records, expected=expected)  # in memory: at once
-        length = await (writing if type(self.store) is MemoryStore else to_its_end(writing))
-        if not self._locks().reading.locked():  # whoever reads comes to it
+        length = await self.store.append(self.session_id, *records, expected=expected)
+        if not self._locks().reading.locked():  # otherwise the reader finds them
             self._tail.wrote(records, length)
         return length
 
@@ -223,8 +229,7 @@ class Transcript:
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""
         newest, length = await self._newest_exchange()
-        answered = {each.message.tool_call_id for each in newest}
-        if not newest or all(call.id in answered for call in newest[0].message.tool_calls):
+        if not is_open(newest):
             return None
         kinds = [each.kind for each in get_args(ProgressRecord)]
         notes = await self.store.read(self.session_id, newest[0].index, kinds=kinds)
@@ -253,6 +258,18 @@ class Transcript:
         if any(each.message.tool_calls for each in newest):
             await self._repair(((each.index, each.message) for each in newest), length)
 
+    async def repair_closed_exchanges(self) -> None:
+        """Repair what was read of the history, without the newest exchange while a call of it is open.
+
+        Another run may be answering open calls; all others must have one result each. Nothing is repaired if another
+        writer adds records at the same time.
+        """
+        async with self._locks().reading:
+            tail = await self._read_on(include_summary=True)
+            entries, length = [(each.index, each.message) for each in tail.closed_exchanges()], tail.length
+        with suppress(SessionConflict):
+            await self._repair(entries, length)
+
     async def repair_history(self) -> list[str]:
         """Give each call of the whole history one result, right behind it.
 
@@ -260,7 +277,7 @@ class Transcript:
             What was wrong, in words; empty if nothing was.
 
         Raises:
-            SessionConflict: Somebody writes to the session just now, so nothing was repaired.
+            SessionConflict: Another writer adds records at the same time, so nothing was repaired.
         """
         length = (await self.info()).records
         entries = await self.store.read(self.session_id, 0, length, kinds=SHOWN)

@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
+from stage1_context.concurrency import uninterrupted
 from stage1_context.errors import SessionExists, VariableNotFound
 from stage1_context.journal import VariableRecord, record_from_json, record_to_json
 from stage1_context.store import MemoryStore, SessionStore
@@ -65,7 +66,8 @@ class VariableStore:
         record = record_from_json(record_to_json(VariableRecord(value)))
         if self._makes_sessions:
             await self._make(session_id)
-        return f"var_{self._mark}{await self._store.append(session_id, record)}"
+        length = await uninterrupted(self._store, lambda: self._store.append(session_id, record))
+        return f"var_{self._mark}{length}"
 
     async def get(self, session_id: str, id: str) -> Any:
         """A value that was put aside.

@@ -44,11 +44,20 @@ async def go_on(run: Run) -> Ending | None:
 
 
 async def answer_open(run: Run) -> Ending | None:
-    """Answer the open calls; returns an ending if they wait again.
+    """Answer the open calls, and repair the exchanges before them.
+
+    Returns:
+        An ending if calls wait for approval again.
 
     Raises:
         Exception: What a listener or an approver raises.
     """
+    ending = await _answer_open(run)
+    await run.transcript.repair_closed_exchanges()
+    return ending
+
+
+async def _answer_open(run: Run) -> Ending | None:
     opened = await run.transcript.open_calls()
     if opened is None:
         return None

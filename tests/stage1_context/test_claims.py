@@ -13,6 +13,7 @@ from stage1_context import (
     StoreFailed,
     Transcript,
     VariableRecord,
+    VariableStore,
 )
 from stage1_context.claims import calls_of
 
@@ -151,6 +152,128 @@ async def test_what_was_begun_to_be_added_is_added_however_often_somebody_cancel
         await asyncio.sleep(0)
     await asyncio.wait({adding})
     assert (await store.info("s")).records == 2
+
+
+# ---- appends that are interrupted -------------------------------------------------------------------------
+
+
+class Interrupted(MemoryStore):
+    """Its first append is cancelled, before or after it has written; a rival may write at the same moment."""
+
+    def __init__(self, journals, *, writes, rival=()):
+        super().__init__(journals)
+        self.writes, self.rival, self.interrupted = writes, rival, False
+
+    async def append(self, session_id, *records, expected=None):
+        first, self.interrupted = not self.interrupted, True
+        if first and not self.writes:
+            await self.interrupt(session_id)
+        length = await super().append(session_id, *records, expected=expected)
+        if first:
+            await self.interrupt(session_id)
+        return length
+
+    async def interrupt(self, session_id):
+        await super().append(session_id, *self.rival)
+        asyncio.current_task().cancel()  # as asyncio.run does when it ends
+        await asyncio.sleep(0)
+
+
+GO_ON = Message.user("Go on.")
+ADDED = {
+    "begin a call": (lambda transcript: transcript.claims(1).add(A), [A]),
+    "answer a call": (lambda transcript: transcript.claims(1).add(result_of("a")), [result_of("a")]),
+    "reply": (lambda transcript: transcript.append(GO_ON, GO_ON, seen=1), [MessageRecord(GO_ON)] * 2),
+    "say": (lambda transcript: transcript.append(GO_ON), [MessageRecord(GO_ON)]),
+    "note": (lambda transcript: transcript.note(A, B), [A, B]),
+}
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["after it wrote", "before it wrote"])
+@pytest.mark.parametrize("rival", [(), (VariableRecord(1),)], ids=["alone", "beside another writer"])
+@pytest.mark.parametrize(("add", "added"), ADDED.values(), ids=ADDED)
+async def test_an_interrupted_append_adds_each_record_once(add, added, rival, writes):
+    first = MessageRecord(Message.user("Go."))
+    store = Interrupted({"s": [first]}, writes=writes, rival=rival)
+    transcript = Transcript(store, "s")
+    await transcript.for_request()
+    await add(transcript)
+    assert store.interrupted
+    found = [record for _, record in await store.read("s")]
+    assert found == ([first, *added, *rival] if writes else [first, *rival, *added])
+    assert await transcript.for_request() == await Transcript(store, "s").for_request()
+
+
+@pytest.mark.parametrize("writes", [True, False])
+async def test_an_interrupted_append_says_how_long_the_journal_was_behind_it(writes):
+    store = Interrupted({"s": []}, writes=writes, rival=[VariableRecord(1)] * 3)
+    assert await Transcript(store, "s").append(GO_ON, GO_ON, seen=0) == (2 if writes else 5)
+
+
+async def test_an_interrupted_reply_is_a_conflict_where_another_writer_replied():
+    rival = (MessageRecord(Message.assistant("Hello.")),)
+    store = Interrupted({"s": []}, writes=False, rival=rival)
+    with pytest.raises(SessionConflict, match="a reply was added to it elsewhere"):
+        await Transcript(store, "s").append(Message.assistant("Hi."), seen=0)
+    assert (await store.info("s")).records == 1
+
+
+async def test_an_interrupted_result_is_left_out_where_another_writer_answered():
+    rival = (result_of("a", "theirs"),)
+    store = Interrupted({"s": []}, writes=False, rival=rival)
+    claims = Transcript(store, "s").claims(0)
+    await claims.add(result_of("a"), result_of("b"), skip=True)
+    assert [each for _, each in await store.read("s")] == [*rival, result_of("b")]
+
+
+class Echoing(Interrupted):
+    """A rival that adds the same message as this writer, twice, at the worst moments."""
+
+    echoes = 2
+
+    async def append(self, session_id, *records, expected=None):
+        if self.interrupted and self.echoes:
+            self.echoes -= 1
+            await MemoryStore.append(self, session_id, *records)
+        return await super().append(session_id, *records, expected=expected)
+
+
+async def test_an_interrupted_message_is_not_mistaken_for_the_same_one_of_another_writer():
+    store = Echoing({"s": []}, writes=False, rival=[VariableRecord(1)])
+    assert await Transcript(store, "s").append(GO_ON) == 4
+
+
+async def test_a_call_that_another_run_begins_after_an_interrupted_beginning_is_theirs():
+    store = Interrupted({"s": []}, writes=False)
+    claims = Transcript(store, "s").claims(0)
+    await claims.add(A)
+    await store.append("s", A)  # they take this run for dead
+    with pytest.raises(SessionConflict):
+        await claims.add(result_of("a"))
+
+
+async def test_so_is_one_whose_interrupted_beginning_was_refused():
+    store = Interrupted({"s": []}, writes=False, rival=[A])
+    claims = Transcript(store, "s").claims(0)
+    with pytest.raises(SessionConflict):
+        await claims.add(B, result_of("a"))
+    await store.append("s", B)
+    await claims.add(result_of("b"), skip=True)
+    assert [each for _, each in await store.read("s")] == [A, B]
+
+
+async def test_an_interrupted_variable_has_the_id_that_leads_to_its_value():
+    store = Interrupted({"s": []}, writes=True)
+    variables = VariableStore(store)
+    assert await variables.get("s", await variables.put("s", {"x": 1})) == {"x": 1}
+
+
+async def test_a_run_adds_one_result_for_a_call_however_often_it_adds_one(transcript):
+    claims = transcript.claims(2)
+    for text in ("completed", "interrupted"):
+        await claims.add(result_of("a", text), skip=True)
+        await claims.add(result_of("a", text))
+    assert [each.text for each in list(await transcript.history())[2:]] == ["completed"]
 
 
 # ---- replies ---------------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@ import asyncio
 
 import pytest
 
-from stage1_context.concurrency import Locks, to_its_end
+from stage1_context import MemoryStore, SqliteStore
+from stage1_context.concurrency import Locks, uninterrupted
+
+STORE = SqliteStore("never opened.db")
 
 
 async def written(steps, go):
@@ -11,17 +14,17 @@ async def written(steps, go):
     return "value"
 
 
-async def test_what_was_begun_is_finished_and_its_value_comes_back():
+async def test_a_write_returns_its_value():
     steps, go = [], asyncio.Event()
     go.set()
-    assert await to_its_end(written(steps, go)) == "value"
+    assert await uninterrupted(STORE, lambda: written(steps, go)) == "value"
 
 
-async def test_a_cancellation_comes_when_it_is_written_however_often_it_is_asked_for():
+async def test_a_cancellation_is_delivered_after_the_write():
     steps, go = [], asyncio.Event()
 
     async def work():
-        steps.append(await to_its_end(written(steps, go)))
+        steps.append(await uninterrupted(STORE, lambda: written(steps, go)))
         await asyncio.sleep(0)
         steps.append("never")
 
@@ -37,12 +40,46 @@ async def test_a_cancellation_comes_when_it_is_written_however_often_it_is_asked
     assert steps == ["written", "value"]
 
 
-async def test_what_fails_is_raised():
+async def test_an_error_of_the_write_is_raised():
     async def failing():
         raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
-        await to_its_end(failing())
+        await uninterrupted(STORE, failing)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_write_whose_own_task_is_cancelled_runs_again(times):
+    steps, go = [], asyncio.Event()
+    before = asyncio.all_tasks()
+    work = asyncio.create_task(uninterrupted(STORE, lambda: written(steps, go)))
+    for _ in range(times):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - before - {work}:
+            task.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    assert (await work, steps) == ("value", ["written"])
+
+
+async def test_a_write_that_raises_a_cancellation_by_itself_is_not_repeated():
+    tries = []
+
+    async def closed():
+        tries.append(1)
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await uninterrupted(STORE, closed)
+    assert tries == [1]
+
+
+async def test_memory_is_written_without_a_task():
+    async def tasks():
+        return asyncio.all_tasks()
+
+    assert await uninterrupted(MemoryStore(), tasks) == asyncio.all_tasks()
 
 
 def test_locks_belong_to_one_event_loop():

@@ -6,14 +6,24 @@ import sqlite3
 import subprocess
 import sys
 import weakref
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from stage0_gateway import Message
-from stage1_context.errors import SessionNotFound, StoreFailed
-from stage1_context.journal import MessageRecord
-from stage1_context.sqlite import SqliteStore
+from stage1_context import (
+    CallStartedRecord,
+    ContextEngine,
+    MessageRecord,
+    SessionConflict,
+    SessionExists,
+    SessionNotFound,
+    SqliteStore,
+    StoreFailed,
+)
 
 ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
 
@@ -92,6 +102,110 @@ async def test_a_store_in_memory_is_gone_when_it_is_closed(tmp_path, monkeypatch
     assert [*tmp_path.iterdir()] == []
 
 
+# ---- damaged files ---------------------------------------------------------------------------------------
+
+ADVICE = "It may be damaged: restore a backup, or recover what is left with the command .recover of the sqlite3 shell."
+CHANGES = {
+    "a record that is cut": ("UPDATE record SET body = substr(body, 1, 9)", "A journal record is JSON text"),
+    "a record that is a number": (
+        "UPDATE record SET body = CAST(5 AS BLOB)",
+        "A journal record is a JSON object",
+    ),
+    "a record that is no text": (
+        r"UPDATE record SET body = CAST(x'ff' AS TEXT)",
+        "Could not decode to UTF-8",
+    ),
+    "a record of an unknown kind": (
+        """UPDATE record SET body = '{"kind": "dream"}'""",
+        "Unknown journal record",
+    ),
+    "a missing record": ("DELETE FROM record WHERE position = 1", "should have 2 records, and has others"),
+    "no records": ("DELETE FROM record", "should have 2 records, and has others"),
+    "a length that is no whole number": ("UPDATE session SET records = 1.5", "should have 1.5 records"),
+    "an enormous length": ("UPDATE session SET records = 1 << 62", "should have 4611686018427387904 records"),
+    "a time that no calendar has": ("UPDATE session SET updated = 1e300", "out of range"),
+    "a time that is text": ("UPDATE session SET updated = 'noon'", "str"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES.values(), ids=CHANGES)
+async def test_damaged_content_is_a_failure_of_the_store(change, reason, path, store):
+    await store.create("s", ONE, TWO)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(change)
+    with pytest.raises(StoreFailed) as caught:
+        await asyncio.gather(store.read("s"), store.info("s"))
+    assert str(caught.value).startswith(f"The SQLite file {str(path)!r} could not be used: ")
+    assert reason in str(caught.value)
+    assert str(caught.value).endswith(ADVICE)
+
+
+async def test_a_session_with_missing_records_can_be_deleted(path, store):
+    await store.create("s", ONE, TWO)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM record WHERE position = 1")
+    await store.delete("s")
+    assert await store.sessions() == []
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """The bytes of a file with two sessions."""
+    path = tmp_path_factory.mktemp("sound") / "sessions.sqlite"
+
+    async def fill():
+        store = SqliteStore(path)
+        for session_id in ("s", "t"):
+            await store.create(session_id, ONE, CallStartedRecord("c", "f"), TWO)
+        await store.aclose()
+
+    asyncio.run(fill())
+    return path.read_bytes()
+
+
+OPERATIONS = [
+    lambda store: store.sessions(),
+    lambda store: store.info("s"),
+    lambda store: store.read("s"),
+    lambda store: store.read("s", kinds=["call_started"]),
+    lambda store: ContextEngine(store=store).messages_for_request("s"),
+    lambda store: store.append("s", THREE),
+    lambda store: store.append("s", THREE, expected=3),
+    lambda store: store.create("new", ONE),
+    lambda store: store.delete("t"),
+]
+
+
+async def try_all(path):
+    store = SqliteStore(path, patience=0.01)
+    try:
+        for operation in OPERATIONS:
+            with suppress(StoreFailed, SessionNotFound, SessionConflict, SessionExists):
+                await operation(store)
+    finally:
+        await store.aclose()
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(flips=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=5))
+def test_any_damaged_byte_is_harmless_or_a_failure_of_the_store(flips, sound, path):
+    damaged, written = bytearray(sound), [place for place, byte in enumerate(sound) if byte]
+    for number, byte in flips:
+        damaged[written[number % len(written)]] = byte
+    for end in ("", "-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)
+    path.write_bytes(damaged)
+    asyncio.run(try_all(path))
+
+
+@pytest.mark.parametrize("table", [b"INDEX record_by_kind", b"TABLE session"])
+async def test_a_schema_that_is_no_text_is_a_failure_of_the_store(table, sound, path, store):
+    path.write_bytes(sound.replace(table, table[:6] + b"\xe9\xff\xfe" + table[9:]))
+    text = await failure(store)
+    assert text.startswith(f"The SQLite file {str(path)!r} could not be used: ")
+    assert text.endswith(ADVICE)
+
+
 # ---- files that cannot be used ---------------------------------------------------------------------------
 
 
@@ -114,7 +228,8 @@ async def test_a_folder_is_no_file(tmp_path):
 
 async def test_a_file_that_is_no_database_is_said_to_be_none(path, store):
     path.write_text("Dear diary, " * 1000)
-    assert await failure(store) == f"The SQLite file {str(path)!r} could not be used: file is not a database."
+    text = f"The SQLite file {str(path)!r} could not be used: file is not a database. {ADVICE}"
+    assert await failure(store) == text
 
 
 @pytest.mark.skipif(
