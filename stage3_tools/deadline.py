@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from stage3_tools.kinds import words_of
+
 GRACE = 1.0
 """Seconds that a cancelled function has to end before it is abandoned."""
 
@@ -96,7 +98,7 @@ async def _outcome(
 
 def _as_runtime_error(error: GeneratorExit) -> RuntimeError:
     """Replace an exception that would mean further up that the caller's own coroutine is being closed."""
-    replacement = RuntimeError("GeneratorExit")
+    replacement = RuntimeError(f"GeneratorExit: {words_of(error)}")
     replacement.__cause__ = error
     return replacement
 

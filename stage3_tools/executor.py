@@ -22,7 +22,7 @@ from stage3_tools.attempts import with_retries
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
-from stage3_tools.kinds import alone, error_of
+from stage3_tools.kinds import error_of, own_error, safely
 from stage3_tools.outcome import completed, failed, interrupted, status_after
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
@@ -124,7 +124,8 @@ async def _run(
     started, tries = time.perf_counter(), _Tries(ready, execution, on_begin)
     try:
         value = await with_retries(ready.tool, tries.once, tries.told)
-        output = value if isinstance(value, ToolOutput) else ToolOutput(value)
+        # By type: isinstance() would also run the code of a value's own `__class__`.
+        output = value if issubclass(type(value), ToolOutput) else ToolOutput(value)
         text = output_for_model(output.output)
     except ToolError as error:
         if not tries.has_begun:
@@ -164,8 +165,6 @@ class _Tries:
             self._context = self._context and self._context.next_attempt()
         try:
             return await tool.run(arguments.value, self._context, begin=self._begin)
-        except ToolError:
-            raise
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise  # they are meant for this task, its program, or its coroutine
         except BaseException as exception:  # who calls sys.exit ends the tool, not the program
@@ -179,12 +178,13 @@ class _Tries:
             self._on_begin()
 
     def _classified(self, exception: BaseException) -> ToolError:
-        if isinstance(named := alone(exception), ToolError):
-            return named
+        if own := own_error(exception):
+            return own
         error = self._execution.classify(exception) if self._execution.classify else None
         self.named = error is not None
         error = error or error_of(exception, text=self._execution.error_text)
-        return error.with_details(traceback="".join(traceback.format_exception(exception)))
+        text = safely(lambda: "".join(traceback.format_exception(exception)), "")
+        return error.with_details(traceback=text)
 
     def told(self, error: ToolError, number: int) -> None:
         """There will be another try."""
