@@ -13,6 +13,7 @@ Reading order:
     docstring      what a docstring says
     signature      from a function to a JSON Schema
     threads        run a plain function without stopping the event loop
+    deadline       a time limit that holds even if cancellation is ignored
     tool           Tool: name, description, schema, function
     decorator      @tool: a Tool out of a function
     arguments      from a model's text to arguments that fit

@@ -22,6 +22,7 @@ from typing import Any
 from stage3_tools.arguments import Arguments, parse_arguments
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
+from stage3_tools.kinds import safely
 from stage3_tools.outcome import failed
 from stage3_tools.result import ToolResult
 from stage3_tools.tool import Effect, Tool
@@ -136,10 +137,8 @@ def _request(ready: ReadyCall, execution: Execution) -> ApprovalRequest:
 def _insists(tool: Tool, arguments: Arguments) -> bool:
     if not callable(tool.needs_approval):
         return tool.needs_approval
-    try:
-        return bool(tool.needs_approval(arguments.given))
-    except Exception:  # whoever cannot say whether to ask is asked about
-        return True
+    needs_approval, given = tool.needs_approval, arguments.given
+    return safely(lambda: bool(needs_approval(given)), True)
 
 
 async def _verdict(

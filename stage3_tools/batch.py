@@ -24,9 +24,6 @@ from stage3_tools.result import ToolResult
 MAX_PARALLEL = 8
 """Tools that run at once, unless something else is said."""
 
-GRACE = 5.0
-"""Seconds that a cancelled tool has to end; one that does not is left alone and not waited for."""
-
 _UNSEEN = "The tool was run, but the run was stopped before its result was approved."
 
 
@@ -43,6 +40,10 @@ class _Place:
     begun: bool = False
     ending: KeyboardInterrupt | None = None
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def begin(self) -> None:
+        """Note that the tool of the call is started."""
+        self.begun = True
 
     def has_ended(self, _: object = None) -> None:
         """Wake whoever waits; called by the task itself, because its own callback comes a turn of the loop later."""
@@ -152,14 +153,14 @@ class Batch:
         return place.result
 
     async def stop(self) -> list[ToolResult]:
-        """Cancel what runs and wait for it; returns the results of all calls, in order.
+        """Cancel the running calls, wait for them, and return the results of all calls in order.
 
-        Whoever is cancelled meanwhile still gets them all: the cancellation comes at the next wait.
+        A cancellation of the caller is delivered at its next `await`, after the results were returned.
         """
         tasks = [place.task for place in self._places if place.task is not None]
         for task in tasks:
             task.cancel()
-        await _to_their_end(tasks)
+        await _until_ended(tasks)
         return [place.result or self._cut_off(place) for place in self._places]
 
     def has_begun(self, place: int) -> bool:
@@ -192,12 +193,8 @@ class Batch:
             if self._on_start is not None:
                 await self._on_start(ready.call)
                 await obey()
-            if self._execution.stopped is not None and self._execution.stopped():
-                place.outcome = interrupted(place.call, None)
-                return
-            place.begun = True
             try:
-                place.outcome = await run_ready(ready, self._registry, self._execution)
+                place.outcome = await run_ready(ready, self._registry, self._execution, place.begin)
             except KeyboardInterrupt as ending:  # out of a task it would tear the event loop down
                 place.ending = ending
                 place.outcome = interrupted(place.call, ready.tool)
@@ -253,23 +250,20 @@ async def obey() -> None:
         await asyncio.sleep(0)
 
 
-async def _to_their_end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait for cancelled tasks, whoever else wants to cancel; what does not end in time is left alone."""
-    loop = asyncio.get_running_loop()
-    cancelled, until = False, loop.time() + GRACE
-    while (left := {task for task in tasks if not task.done()}) and (time := until - loop.time()) > 0:
+async def _until_ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Wait until cancelled tasks have ended, which their tools cannot delay by more than the grace period.
+
+    A cancellation of the caller is delivered afterwards.
+    """
+    cancelled = False
+    while left := {task for task in tasks if not task.done()}:
         try:
-            await asyncio.wait(left, timeout=time)
+            await asyncio.wait(left)
         except asyncio.CancelledError:
             cancelled = True
     for task in tasks:
-        task.add_done_callback(_look_at)
+        if not task.cancelled():
+            task.exception()  # an exception that is never read would be logged
     if cancelled and (me := asyncio.current_task()):
         me.cancel()
-        me.uncancel()  # it was counted already when it was asked for
-
-
-def _look_at(task: asyncio.Task[None]) -> None:
-    """An exception that nobody looks at would be reported as lost; this one came after the end."""
-    if not task.cancelled():
-        task.exception()
+        me.uncancel()  # it was counted when it was requested

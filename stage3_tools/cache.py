@@ -1,9 +1,9 @@
 """`ResultCache`: what read tools said before, so that the same question need not be asked twice.
 
 Only successes of tools with the effect "read" are kept, by tool and canonical JSON of the arguments. Any call of
-another tool may change what a read would say: it clears the cache when it begins and when it ends. (A plain function
-whose time was over may still change something later; that is not seen.) Knows no run: whoever wants a cache gives it
-to the options, for one session, or one for many.
+another tool may change what a read would say: it clears the cache when it begins and when it ends. (A tool that was
+abandoned at its time limit may still change something later; that is not seen.) Knows no run: whoever wants a cache
+gives it to the options, for one session, or one for many.
 """
 
 from collections import OrderedDict

@@ -7,7 +7,7 @@ of failure an exception is, `kinds.py` says.
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 ToolErrorKind = Literal[
     "validation",
@@ -55,7 +55,7 @@ class ToolError(Exception):
         details: For people: the expected schema, the issues, a traceback. The model does not see it.
 
     Raises:
-        ValueError: The time to wait is none.
+        ValueError: The kind is unknown, or `retry_delay` or `max_retries` is negative.
     """
 
     def __init__(
@@ -70,14 +70,18 @@ class ToolError(Exception):
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
+        if kind not in get_args(ToolErrorKind):
+            raise ValueError(f"kind is {kind!r}; use one of {', '.join(get_args(ToolErrorKind))}.")
         if retry_delay is not None and not retry_delay >= 0:
             raise ValueError(f"retry_delay is {retry_delay!r}; it is a number of seconds, or None.")
+        if max_retries is not None and not max_retries >= 0:
+            raise ValueError(f"max_retries is {max_retries!r}; it is a number of retries, or None.")
         self.kind = kind
-        self.message = message if isinstance(message, str) else str(message)  # perhaps an exception
-        self.retryable = retryable
+        self.message = _plain(message)
+        self.retryable = bool(retryable)
         self.retry_delay = retry_delay
         self.max_retries = max_retries
-        self.hint = hint
+        self.hint = None if hint is None else _plain(hint)
         self.details = dict(details or {})
 
     @property
@@ -108,6 +112,11 @@ class ToolError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:  # an exception is usually made again from its text alone
         return _made_again, (vars(self),)
+
+
+def _plain(text: object) -> str:
+    """Return the text of a str, of a subclass without its own code, or of another object such as an exception."""
+    return str.__str__(text if isinstance(text, str) else str(text))
 
 
 def _made_again(settings: dict[str, Any]) -> ToolError:

@@ -44,7 +44,7 @@ class Execution:
         screen: Looks at each call first; returns what to tell the model besides the result, or raises ToolError.
         expand: Puts values in the place of references to variables; None leaves references alone.
         on_start: Awaited when a call is about to run.
-        stopped: Whether nothing more is to begin.
+        stopped: Whether no further tool may begin; checked immediately before a tool's function is called.
         on_progress: Told what a tool reports; should not raise.
         on_retry: Told of a failure that is followed by another try, and which try it was.
     """

@@ -10,6 +10,7 @@ result the model can read; none goes up the stack, except that whoever cancels t
 import asyncio
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -21,8 +22,8 @@ from stage3_tools.attempts import with_retries
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
-from stage3_tools.kinds import alone, error_of
-from stage3_tools.outcome import completed, failed, status_after
+from stage3_tools.kinds import error_of, own_error, safely
+from stage3_tools.outcome import completed, failed, interrupted, status_after
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
@@ -83,13 +84,22 @@ async def _arguments(tool: Tool, call: ToolCall, execution: Execution) -> Argume
     return replace(parsed, repairs=repairs or parsed.repairs)
 
 
-async def run_ready(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
-    """Run the tool, or take what it said before; what it raises becomes the result."""
+async def run_ready(
+    ready: ReadyCall, registry: ToolRegistry, execution: Execution, on_begin: Callable[[], None] | None = None
+) -> ToolResult:
+    """Run the tool, or return its cached result; an exception of the tool becomes the result.
+
+    Args:
+        ready: The call.
+        registry: The tools that an error lists.
+        execution: How the call is executed.
+        on_begin: Called immediately before each attempt.
+    """
     if execution.cache is None:
-        return await _run(ready, registry, execution)
+        return await _run(ready, registry, execution, on_begin)
     from stage3_tools.cache import through_cache  # most runs have none
 
-    return await through_cache(ready, execution, lambda: _run(ready, registry, execution))
+    return await through_cache(ready, execution, lambda: _run(ready, registry, execution, on_begin))
 
 
 def nobody_to_ask(waiting: WaitingCall, registry: ToolRegistry) -> ToolResult:
@@ -108,13 +118,18 @@ async def review(ready: ReadyCall, result: ToolResult, execution: Execution) -> 
     return await reviewed(ready, result, execution)
 
 
-async def _run(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -> ToolResult:
-    started, tries = time.perf_counter(), _Tries(ready, execution)
+async def _run(
+    ready: ReadyCall, registry: ToolRegistry, execution: Execution, on_begin: Callable[[], None] | None
+) -> ToolResult:
+    started, tries = time.perf_counter(), _Tries(ready, execution, on_begin)
     try:
         value = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
-        output = value if isinstance(value, ToolOutput) else ToolOutput(value)
+        # By type: isinstance() would also run the code of a value's own `__class__`.
+        output = value if issubclass(type(value), ToolOutput) else ToolOutput(value)
         text = output_for_model(output.output)
     except ToolError as error:
+        if not tries.has_begun:
+            return interrupted(ready.call, None)
         status = status_after(ready.tool, error, named=tries.named)
         error, spent = _complete(error, registry, ready.tool), time.perf_counter() - started
         result = failed(ready.call, error, status, duration=spent, attempts=tries.count)
@@ -127,8 +142,12 @@ async def _run(ready: ReadyCall, registry: ToolRegistry, execution: Execution) -
 class _Tries:
     """The tries of one call."""
 
-    def __init__(self, ready: ReadyCall, execution: Execution) -> None:
+    def __init__(
+        self, ready: ReadyCall, execution: Execution, on_begin: Callable[[], None] | None = None
+    ) -> None:
         self.count = 0
+        self.has_begun = False
+        self._on_begin = on_begin
         self.named = True  # whether the tool or a Classify said what the failure is
         self._ready, self._execution = ready, execution
         self._context = _context(ready, execution) if ready.tool.wants_context else None
@@ -145,25 +164,27 @@ class _Tries:
             arguments = parse_arguments(tool, arguments.text)
             self._context = self._context and self._context.next_attempt()
         try:
-            return await tool.run(arguments.value, self._context)
-        except ToolError:
-            raise
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise  # somebody wants this task to end
-            raise ToolError("interrupted", f"{self._ready.call.name} cancelled itself.") from None
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
+            return await tool.run(arguments.value, self._context, begin=self._begin)
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise  # they are meant for this task, its program, or its coroutine
         except BaseException as exception:  # who calls sys.exit ends the tool, not the program
             raise self._classified(exception) from exception
 
+    def _begin(self) -> None:
+        if self._execution.stopped is not None and self._execution.stopped():
+            raise ToolError("interrupted", "The run was stopped.")
+        self.has_begun = True
+        if self._on_begin is not None:
+            self._on_begin()
+
     def _classified(self, exception: BaseException) -> ToolError:
-        if isinstance(named := alone(exception), ToolError):
-            return named
+        if own := own_error(exception):
+            return own
         error = self._execution.classify(exception) if self._execution.classify else None
         self.named = error is not None
         error = error or error_of(exception, text=self._execution.error_text)
-        return error.with_details(traceback="".join(traceback.format_exception(exception)))
+        text = safely(lambda: "".join(traceback.format_exception(exception)), "")
+        return error.with_details(traceback=text)
 
     def told(self, error: ToolError, number: int) -> None:
         """There will be another try."""

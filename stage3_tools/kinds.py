@@ -11,6 +11,9 @@
 Types are known by name, whichever library they come from, and with them their subclasses. A group of exceptions
 is what all in it are. Whoever knows more than this gives the executor a `Classify`. Used by the registry and the
 executor.
+
+An exception, or a value that a tool returns, can have code of its own that raises when it is read: a `__str__`, a
+property, an iterator. Such code is called through `safely`.
 """
 
 import errno
@@ -18,9 +21,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from stage3_tools.errors import ToolError, ToolErrorKind
+
+T = TypeVar("T")
 
 Classify = Callable[[BaseException], ToolError | None]
 """What an exception means, or None where the rules above will do. What it raises ends the run."""
@@ -43,15 +48,40 @@ _UNREACHABLE = {errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTU
 
 
 def error_of(exception: BaseException, *, text: ErrorText = "message") -> ToolError:
-    """The failure an exception stands for.
+    """Convert an exception of a tool into a `ToolError`.
 
     Args:
-        exception: Whatever a tool raised; a ToolError stays what it is.
-        text: What the model is told of it.
+        exception: The exception. A `ToolError`, or a group of nothing but one, is copied.
+        text: What the model is told of other exceptions.
     """
-    exception = alone(exception)
+    error = safely(lambda: _error_of(exception, text), None)
+    return error or ToolError("execution", _said(exception, text))
+
+
+def own_error(exception: BaseException) -> ToolError | None:
+    """Copy the `ToolError` that a tool raised, alone or as the only one in a group; None for other exceptions."""
+
+    def copied() -> ToolError | None:
+        raised = _alone(exception)
+        return ToolError.with_details(raised) if isinstance(raised, ToolError) else None
+
+    return safely(copied, None)
+
+
+def safely(read: Callable[[], T], fallback: T) -> T:
+    """Return what `read` returns, or the fallback if it raises. Only a KeyboardInterrupt is passed on."""
+    try:
+        return read()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return fallback
+
+
+def _error_of(exception: BaseException, text: ErrorText) -> ToolError:
+    exception = _alone(exception)
     if isinstance(exception, ToolError):
-        return exception
+        return ToolError.with_details(exception)
     if isinstance(exception, BaseExceptionGroup):
         return _error_of_group(exception, text)
     kind, status = _kind_of(exception), _http_status(exception)
@@ -61,8 +91,8 @@ def error_of(exception: BaseException, *, text: ErrorText = "message") -> ToolEr
     return error
 
 
-def alone(exception: BaseException) -> BaseException:
-    """The one exception in a group, or whatever it is: an `asyncio.TaskGroup` wraps even a single failure."""
+def _alone(exception: BaseException) -> BaseException:
+    """Unwrap a group of one exception: an `asyncio.TaskGroup` wraps even a single failure."""
     while isinstance(exception, BaseExceptionGroup) and len(exception.exceptions) == 1:
         exception = exception.exceptions[0]
     return exception
@@ -83,11 +113,8 @@ def _error_of_group(group: BaseExceptionGroup[Any], text: ErrorText) -> ToolErro
 
 
 def words_of(exception: BaseException) -> str:
-    """What an exception says, not too much of it; "" if it cannot."""
-    try:
-        return str(exception)[:MOST_WORDS]
-    except Exception:  # an exception whose text cannot be had must not become a second failure
-        return ""
+    """Return the beginning of an exception's text, or "" if it cannot be read."""
+    return safely(lambda: str(exception)[:MOST_WORDS], "")
 
 
 def _said(exception: BaseException, text: ErrorText) -> str:

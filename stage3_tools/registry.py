@@ -4,6 +4,7 @@ It knows nothing of loops, models or dialects; all of them look tools up here. O
 sessions at once, and be changed meanwhile, from any thread: a call that has begun keeps the `Tool` it found.
 """
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -128,7 +129,9 @@ class ToolRegistry(ToolLookup):
         tool = self.get(name)
         try:
             return await tool.run(check_arguments(tool, arguments))
-        except Exception as error:
+        except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
             told = {"expected_schema": tool.parameters, "issues": (), "available_tools": self.names}
             raise error_of(error).with_details(**told) from error
 

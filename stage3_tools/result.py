@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
+from stage3_tools.kinds import words_of
 
 ResultStatus = Literal["completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"]
 Output = str | tuple[Part, ...]
@@ -166,8 +167,17 @@ def output_for_model(value: Any) -> Output:
 
     Raises:
         ToolError: JSON cannot hold it, such as an iterator, which can be read only once, or what is nested more
-            than about 250 deep ("execution"); the text names the type.
+            than about 250 deep, or code of its own raises while it is read ("execution"); the text names the type.
     """
+    try:
+        return _output(value)
+    except (ToolError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise _unwritable(value, words_of(error)[:500]) from error
+
+
+def _output(value: Any) -> Output:
     while isinstance(value, ToolOutput):
         value = value.output
     if isinstance(value, str):
@@ -212,7 +222,7 @@ def _json(value: Any) -> str:
         plain = to_jsonable_python(value, bytes_mode="base64")
         return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except Exception as error:
-        raise _unwritable(value, str(error)[:500]) from error
+        raise _unwritable(value, words_of(error)[:500]) from error
 
 
 def _holds_iterator(value: Any) -> bool:

@@ -16,6 +16,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from stage3_tools.kinds import words_of
+
 _IDLE_SECONDS = 2.0
 
 _idle: deque["_Worker"] = deque()
@@ -77,7 +79,8 @@ class _Worker:
         try:
             value = call()
         except StopIteration as stop:  # a future refuses to carry it
-            error = RuntimeError(f"StopIteration: {stop}")
+            error = RuntimeError(f"StopIteration: {words_of(stop)}")
+            error.__cause__ = stop
         except BaseException as raised:
             error = raised
         _idle.append(self)

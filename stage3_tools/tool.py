@@ -4,7 +4,6 @@ A tool knows nothing of models, dialects or loops: the same one serves all of th
 pieces by hand; `@tool` makes one of a plain function (`decorator.py`).
 """
 
-import asyncio
 import inspect
 import json
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from typing import Any, Literal, get_args
 from stage2_output import CompiledSchema, InvalidSchema
 from stage3_tools.callables import has_context, is_async, is_generator, misplaces_context, takes
 from stage3_tools.context import ToolContext
+from stage3_tools.deadline import DeadlineExceeded, SelfCancelled, run_with_deadline
 from stage3_tools.errors import RegistrationError, Retry, ToolError
 from stage3_tools.threads import run_in_thread
 
@@ -41,8 +41,9 @@ class Tool:
         parse: Turns arguments that fit the schema into what `execute` is given; a ValueError refuses them.
         effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that did not
             end well is reported as "may have happened".
-        timeout: Seconds one try may take; None is 30. A plain function that takes longer is no longer waited for,
-            but goes on, also beside its next try.
+        timeout: Seconds that one attempt may take; None is 30. An async function is cancelled then, and abandoned
+            if it does not end within 1 second. A plain function is abandoned at once. An abandoned function goes
+            on, also beside the next attempt, but its outcome is dropped.
         retry: How often to try again after a failure that may pass; a number is the most retries. None leaves
             it to the kind of failure (`errors.RETRIES`). A write is never tried again.
         needs_approval: It is not run without somebody's consent; a function of the arguments says when.
@@ -133,34 +134,45 @@ class Tool:
             raise RegistrationError(f"{self.name}: parameters must be a JSON Schema of an object, or None.")
         return compiled
 
-    async def run(self, arguments: Any, context: ToolContext | None = None) -> Any:
-        """Run the function once with what `check_arguments` gave.
+    async def run(
+        self, arguments: Any, context: ToolContext | None = None, *, begin: Callable[[], None] | None = None
+    ) -> Any:
+        """Run the function once with the checked arguments and return its value.
 
         Args:
-            arguments: What it is given.
-            context: For functions that take one; None makes one.
+            arguments: The value that `check_arguments` returned.
+            context: The context for a function that takes one; None creates one.
+            begin: Called immediately before the function. If it raises, the function is not called.
 
         Raises:
-            ToolError: It took too long ("timeout").
-            Exception: Whatever the function raises.
+            ToolError: The function took too long ("timeout") or cancelled itself ("interrupted").
+            BaseException: What the function or `begin` raises; a GeneratorExit as RuntimeError.
         """
         given: tuple[Any, ...] = (arguments,)
         if self.wants_context:
             context = context or ToolContext(self.name)
             given = (arguments, context)
         limit, ended = DEFAULT_TIMEOUT if self.timeout is None else self.timeout, False
-        try:
-            async with asyncio.timeout(limit) as clock:
-                value = await self._call(given)
-                ended = True
-                return value
-        except TimeoutError:
-            if not clock.expired():
-                raise  # the tool's own
-            raise ToolError("timeout", f"{self.name} took longer than {limit:g} s.", retryable=True) from None
-        finally:
+
+        async def call() -> Any:
+            if begin is not None:
+                begin()
+            return await self._call(given)
+
+        def close() -> None:
             if context is not None:
                 context.close(abort=not ended)
+
+        try:
+            value = await run_with_deadline(call, limit, on_stop=close)
+            ended = True
+            return value
+        except DeadlineExceeded:
+            raise ToolError("timeout", f"{self.name} took longer than {limit:g} s.", retryable=True) from None
+        except SelfCancelled:
+            raise ToolError("interrupted", f"{self.name} cancelled itself.") from None
+        finally:
+            close()
 
     async def _call(self, given: tuple[Any, ...]) -> Any:
         if self.is_async:

@@ -197,9 +197,10 @@ def test_the_model_is_told_no_more_than_the_type_where_that_is_asked_for():
     assert error_of(both, text="type").message == "ValueError; KeyError"
 
 
-def test_a_tool_error_stays_itself_also_alone_in_a_group():
+def test_a_tool_error_is_copied_also_alone_in_a_group():
     error = ToolError("permission", "ask the owner", hint="mail them")
-    assert error_of(error) is error_of(ExceptionGroup("g", [error])) is error
+    for copy in (error_of(error), error_of(ExceptionGroup("g", [error]))):
+        assert (copy.for_model, copy.__cause__) == (error.for_model, error)
 
 
 def test_a_group_of_one_is_that_one_however_deep():
