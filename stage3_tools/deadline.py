@@ -24,7 +24,15 @@ _stopped: set[asyncio.Task[Any]] = set()
 
 
 class DeadlineExceeded(Exception):
-    """The function did not end in time."""
+    """The function did not end in time.
+
+    Attributes:
+        is_abandoned: Whether it ignored its cancellation and is still running.
+    """
+
+    def __init__(self, *, is_abandoned: bool) -> None:
+        super().__init__()
+        self.is_abandoned = is_abandoned
 
 
 class SelfCancelled(Exception):
@@ -66,7 +74,7 @@ async def run_with_deadline(
     if not task.done():
         on_stop()
         await _stop(task)
-        raise DeadlineExceeded
+        raise DeadlineExceeded(is_abandoned=not task.done())
     if task.cancelled():
         raise SelfCancelled
     value, error = task.result()

@@ -42,8 +42,8 @@ class Tool:
         effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that did not
             end well is reported as "may have happened".
         timeout: Seconds that one attempt may take; None is 30. An async function is cancelled then, and abandoned
-            if it does not end within 1 second. A plain function is abandoned at once. An abandoned function goes
-            on, also beside the next attempt, but its outcome is dropped.
+            if it does not end within 1 second; then it is not tried again. A plain function is abandoned at once.
+            An abandoned function goes on, but its outcome is dropped.
         retry: How often to try again after a failure that may pass; a number is the most retries. None leaves
             it to the kind of failure (`errors.RETRIES`). A write is never tried again.
         needs_approval: It is not run without somebody's consent; a function of the arguments says when.
@@ -167,8 +167,10 @@ class Tool:
             value = await run_with_deadline(call, limit, on_stop=close)
             ended = True
             return value
-        except DeadlineExceeded:
-            raise ToolError("timeout", f"{self.name} took longer than {limit:g} s.", retryable=True) from None
+        except DeadlineExceeded as late:
+            message = f"{self.name} took longer than {limit:g} s."
+            # A second attempt beside one that ignores its cancellation would only add to the damage.
+            raise ToolError("timeout", message, retryable=not late.is_abandoned) from None
         except SelfCancelled:
             raise ToolError("interrupted", f"{self.name} cancelled itself.") from None
         finally:

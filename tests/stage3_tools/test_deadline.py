@@ -198,21 +198,14 @@ async def test_a_run_that_is_stopped_does_not_wait_for_a_tool_that_ignores_its_c
         assert await talk.problems() == []
 
 
-async def test_an_abandoned_tool_keeps_no_place_from_other_calls_and_may_be_tried_again(recorder, reported):
-    noted, stubborn, second = recorder("g"), Stubborn(), []
-
-    async def better_next_time(arguments, context):
-        if context.attempt > 1:
-            second.append(context.attempt)
-            return "ok"
-        return await stubborn.run(arguments, context)
-
-    again = Tool("f", "", None, better_next_time, effect="read", timeout=0.05, retry=Retry(1, 0.0))
+async def test_an_abandoned_tool_keeps_no_place_from_other_calls_and_is_not_tried_again(recorder, reported):
+    noted, stubborn = recorder("g"), Stubborn()
+    again = Tool("f", "", None, stubborn.run, effect="read", timeout=0.05, retry=Retry(3, 0.0))
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
     results = await execute_tool_calls(ToolRegistry(again, noted.tool), calls, max_parallel=1)
-    assert [(each.status, each.attempts) for each in results] == [("completed", 2), ("completed", 1)]
+    assert [(each.status, each.attempts) for each in results] == [("error", 1), ("completed", 1)]
     await stubborn.release()
-    assert results[0].output == "ok"
+    assert results[0].error.kind == "timeout"
 
 
 @pytest.mark.parametrize("seconds", [0.01, 30], ids=["timeout", "caller cancelled"])
