@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
-from stage2_output.issues import Issue
+from stage2_output.issues import MOST_FOUND, Issue
 
 # Keywords under which the library loses the place of the schema `false`.
 _LOSE_THE_PLACE = ("properties", "patternProperties", "prefixItems")
@@ -127,6 +127,7 @@ def bounded(kind: Any) -> Any:
     own = {name: partial(_followed, rules[name]) for name in _REFERENCES if name in rules}
     own |= {name: partial(_placed, rules[name]) for name in _LOSE_THE_PLACE if name in rules}
     own["properties"] = partial(_briefly, own["properties"])
+    own["items"] = partial(_first_errors, rules["items"])
     own["uniqueItems"] = partial(_unique, rules.get("uniqueItems"))
     extend: Any = jsonschema.validators.extend  # has no types
     return extend(kind, own)
@@ -149,6 +150,11 @@ def _briefly(rule: Any, validator: Any, schemas: Any, value: Any, schema: Any) -
         if errors := [*rule(validator, constants, value, schema)]:
             return errors
     return rule(validator, schemas, value, schema)
+
+
+def _first_errors(rule: Any, validator: Any, schema: Any, value: Any, whole: Any) -> Any:
+    """Errors of items, no more than are reported: inside `anyOf` the library collects all of them."""
+    return islice(rule(validator, schema, value, whole), MOST_FOUND + 1)
 
 
 def _is_constant(schema: Any) -> bool:

@@ -67,17 +67,26 @@ def choice(branches: list[Branch]) -> Choice | None:
     best = max(branches, key=_closeness)
     typed = possible(branches)
     decided = _right_constant(best) and not all(map(_right_constant, typed))
+    places, typed_places = [*map(_by_place, branches)], [*map(_by_place, typed)]
     for error in best:
         if error.validator not in ("type", "enum", "const") or len(error.path) > 1:
             continue
-        asked = typed if error.path else branches
-        at_it = [[each for each in branch if each.path == error.path] for branch in asked]
+        asked = typed_places if error.path else places
+        at_it = [each.get((*error.path,), []) for each in asked]
         if error.path and (decided or len(asked) < 2 or not all(map(_constants, at_it))):
             continue  # a property of one alternative, and not what tells the alternatives apart
         values = [value for branch in at_it for value in _constants(branch)]
         types = [name for branch in at_it if not _constants(branch) for name in _types(branch)]
         return Choice(error, _each_once(values), _each_once(types))
     return None
+
+
+def _by_place(branch: Branch) -> dict[tuple[Any, ...], Branch]:
+    """The errors of a branch, grouped by the place of the value that they are about."""
+    places: dict[tuple[Any, ...], Branch] = {}
+    for error in branch:
+        places.setdefault((*error.path,), []).append(error)
+    return places
 
 
 def _closeness(branch: Branch) -> tuple[bool, bool, int, int]:

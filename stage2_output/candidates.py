@@ -1,8 +1,11 @@
 """Every JSON value in a text, and every stretch that only begins like one.
 
-Goes from mark to mark (fences, tags, brackets). What begins at a bracket is read strictly, then leniently;
-what stands inside of it is passed over, marks included. A value inside of a broken one is never handed out.
-Each character is read a few times at most, so the time is linear in the length of the text.
+The walk visits marks (fences, tags, brackets). A value that begins at a bracket is read strictly, then leniently;
+its inside is skipped, marks included. A value inside a broken one is never returned.
+
+The time is linear in the length of the text. The walk ends at a broken value, except where the end of the
+broken part is known: other code ends with its fence, a mention with its backtick. Lenient reading stops there,
+so no stretch of text is read leniently more than a few times. The number of lenient readings is bounded too.
 
 Knows neither schemas nor which value was meant: `extract.py` and the controller choose.
 """
@@ -19,8 +22,12 @@ from stage2_output.wrapping import BLANK, Source, Surroundings, next_mark, scala
 
 _MOST_GUESSES = 8  # brackets that do not look like JSON and are tried all the same, alone or in a fence
 _MOST_LOOKS = 8  # how often all the text behind a value is looked at
+_LONGEST_MENTION = 300  # characters in which the closing backtick of inline code is searched
 MOST_PIECES = 10_000
-"""Values that are looked at in one text; the rest is not, and counts as broken."""
+"""Maximum number of values read in one text; the next value counts as broken."""
+
+MOST_DAMAGED = 1000
+"""Maximum number of values read leniently in one text; the next damaged value counts as broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +121,12 @@ class _Walk:
         self._text = text
         self._around = Surroundings(text)
         self._intact = IntactParts(text)
+        self._unclosed: dict[str, tuple[int, int]] = {}
         self._beginning = self._first = _skip_blank(text, 0)  # of the text, and of it without its thoughts
         self._last = len(text.rstrip(BLANK))
         self._guesses = 0
         self._looks = 0
+        self._damaged = 0
         self._sound = True  # nothing was found damaged yet
 
     def pieces(self) -> list[Extraction | Broken]:
@@ -128,8 +137,8 @@ class _Walk:
             position = mark.end()
             if mark["bracket"]:
                 piece = self._piece(mark.start())
-                if isinstance(piece, Broken) and (end := self._no_loss(piece)):
-                    position = end
+                if isinstance(piece, Broken) and (end := self._known_end(piece.start, piece.source)):
+                    position = end + 1  # what is broken there was not meant
                     continue
                 if len(pieces) == MOST_PIECES and piece is not None:
                     piece = Broken(piece.start, "is one value too many", piece.start, piece.source)
@@ -152,14 +161,14 @@ class _Walk:
             return piece.end
         return self._around.end(piece.start) if piece.source == "thinking" else None
 
-    def _no_loss(self, piece: Broken) -> int:
-        """Where to go on behind what is broken and was not meant: other code, or a mention in backticks; or 0."""
-        if (end := self._around.end_of_code(piece.start)) is not None:
+    def _known_end(self, start: int, source: Source) -> int | None:
+        """The end of the other code or the inline code that a bracket stands in; None outside of both."""
+        if (end := self._around.end_of_code(start)) is not None:
             return end
-        if piece.source == "prose" and self._text.startswith("`", piece.start - 1):
-            line = self._text[piece.start : piece.start + 300].partition("\n")[0]
-            return piece.start + line.find("`") + 1 if "`" in line else 0
-        return 0
+        if source == "prose" and self._text[start - 1 : start] == "`":
+            line = self._text[start : start + _LONGEST_MENTION].partition("\n")[0]
+            return start + line.index("`") if "`" in line else None
+        return None
 
     def _piece(self, start: int) -> Extraction | Broken | None:
         """What begins at a bracket; None if that is no JSON at all."""
@@ -187,7 +196,7 @@ class _Walk:
         return self._guesses <= _MOST_GUESSES
 
     def _read(self, start: int, source: Source) -> Extraction:
-        """The value that begins at a bracket, strictly if it can be, leniently else."""
+        """Read the value that begins at a bracket: strictly if possible, otherwise leniently."""
         text, end = self._text, self._around.end(start)
         if self._sound and text[start] in "{[":
             strict = read_strictly(text, start)  # at one go; the parts are for texts that hold damage
@@ -196,6 +205,11 @@ class _Walk:
             strict = self._intact.read(start, end)
         if strict is not None:
             return Extraction(strict[0], start, strict[1], source)
+        self._damaged += 1
+        if self._damaged > MOST_DAMAGED:
+            raise Damaged("is one damaged value too many", start)
+        known_end = self._known_end(start, source)
+        end = end if known_end is None else known_end
         if BEGINS_ESCAPED.match(text, start, end):
             value, stop = read_escaped(text, start, end)
             return Extraction(value, start, stop, source, (Repair("escaped_json", start),))
@@ -203,7 +217,9 @@ class _Walk:
             read_leniently,  # at the first damage: its patterns take time to compile
         )
 
-        mended = read_leniently(text, start, end, self._intact)
+        mended = read_leniently(text, start, end, self._intact, self._unclosed)
+        if source == "prose" and mended.end == known_end and not mended.complete:
+            raise Damaged("is not closed within its backticks", mended.end)
         line = text[mended.end : mended.end + 1000].partition("\n")[0]
         if mended.fragile and ('"' in line or "'" in line):
             raise Damaged("has quotes that can be read in more ways than one", mended.end)

@@ -1,14 +1,13 @@
-"""A JSON Schema as one function that says "valid" at once.
+"""A JSON Schema compiled to one function that returns whether a value is valid.
 
     {"type": "string", "minLength": 2}
         ->  lambda value: isinstance(value, str) and len(value) >= 2
 
-A valid value is the common case, and the `jsonschema` library takes many times as long to find nothing wrong
-with it. This is the short way: where it says yes, the library would too; where it does not, the library is
-asked, which also knows why. Knows no issues and not the library; used by `schema.py`.
+The `jsonschema` library takes many times as long, because it also finds out what is wrong. It is asked for that,
+and where this function returns None. This module knows neither issues nor the library; `schema.py` uses it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from numbers import Number
 from types import NoneType
@@ -47,8 +46,8 @@ _KNOWN: ContextVar[_Known] = ContextVar("_KNOWN")
 """What is known of the value that is being checked: whether a part of it is valid by a part of the schema."""
 
 
-def compile_check(schema: Any) -> Check | None:
-    """A function that is True for a value that is surely valid, and False for one that is not, or may not be.
+def compile_check(schema: Any) -> Callable[[Any], bool | None] | None:
+    """Compile a function that returns whether a value is valid, or None if only the library can tell.
 
     Args:
         schema: A JSON Schema that follows the rules of its draft.
@@ -62,17 +61,17 @@ def compile_check(schema: Any) -> Check | None:
     except Exception:  # whatever it is, the library has the last word
         return None
 
-    def surely(value: Any) -> bool:
+    def known(value: Any) -> bool | None:
         try:
             return check(value)
         except Exception:  # nested too deeply, a number too large, no value of JSON: as above
-            return False
+            return None
 
-    return _with_memory(surely) if compiler.holds_itself else surely
+    return _with_memory(known) if compiler.holds_itself else known
 
 
-def _with_memory(check: Check) -> Check:
-    def remembering(value: Any) -> bool:
+def _with_memory(check: Callable[[Any], bool | None]) -> Callable[[Any], bool | None]:
+    def remembering(value: Any) -> bool | None:
         token = _KNOWN.set({})
         try:
             return check(value)

@@ -66,10 +66,9 @@ class OutputController:
         result = _best(text, found, judge, coerce)
         assert result.extraction is not None
         pieces: list[Broken | Extraction] = [*broken, *found]
-        behind = [each for each in pieces if _hides_an_answer(each, result, text)]
-        if not behind:
+        worst = next((each for each in pieces if _hides_an_answer(each, result, text)), None)
+        if worst is None:
             return result
-        worst = behind[0]
         return _unusable(text, "json", str(worst)) if isinstance(worst, Broken) else _incomplete(text, worst)
 
     async def request(
@@ -125,6 +124,9 @@ class _Schema(Protocol):
     def schema(self) -> Any:
         """The JSON Schema."""
 
+    def fits(self, value: Any) -> bool:
+        """Whether a value fits the JSON Schema: a quick test that `load` can only fail after."""
+
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
         """The data that a value stands for, and everything that is wrong with it."""
 
@@ -148,9 +150,11 @@ def _compile(schema: Any) -> _Schema:
 
 
 def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
-    """The last of the least doubtful candidates that fits; or what is wrong with the last object."""
+    """The last of the least doubtful candidates that fits; otherwise what is wrong with the last object."""
     for each in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
-        if each.complete and (result := _judged(text, each, judge, coerce)).success:
+        # Finding out what is wrong takes far longer than that something is: with thousands of candidates, seconds.
+        may_fit = each.complete and (coerce or judge.fits(each.value))
+        if may_fit and (result := _judged(text, each, judge, coerce)).success:
             return result
     blamed = max(
         found, key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start)

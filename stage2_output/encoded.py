@@ -7,12 +7,14 @@ One layer is taken off; what is inside must be valid. Used by `candidates.py`.
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from stage2_output.damage import Damaged
 from stage2_output.strict import read_strictly
 
 BEGINS_ESCAPED = re.compile(r'[{\[](?:\s|\\[nrt])*+\\"')
+_FIRST_SLICE = 2048
 _RUN = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _STEP = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]++", re.DOTALL)
 
@@ -25,11 +27,22 @@ def inside_of(value: Any) -> Any:
 
 
 def read_escaped(text: str, start: int, end: int) -> tuple[Any, int]:
-    """The object or list with escaped quotes that begins at a place, and where it ends.
+    """Read the object or list with escaped quotes that begins at a place; return it and where it ends.
+
+    Small slices are tried first: the text behind the value may be long, and hold many more such values.
 
     Raises:
         Damaged: It is not valid.
     """
+    size = _FIRST_SLICE
+    while start + size < end:
+        with suppress(Damaged):
+            return _read_slice(text, start, start + size)
+        size *= 8
+    return _read_slice(text, start, end)
+
+
+def _read_slice(text: str, start: int, end: int) -> tuple[Any, int]:
     run = _RUN.match(text, start, end)
     assert run  # it fits everywhere, if only nothing
     try:

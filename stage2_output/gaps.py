@@ -7,17 +7,17 @@ from stage2_output.damage import Repair
 _SPACE = re.compile(r"[ \t\r\n]*+")
 # White space that is none for JSON, and marks that cannot be seen.
 _SPECIAL = "\u00a0\u1680\u180e\u2000-\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\v\f\x85"
-_PIECE = re.compile(
-    rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)"
-    r"|(?P<comment>(?://|\#)[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)"
-)
+_COMMENT = r"(?://|\#)[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
+_PIECE = re.compile(rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)|(?P<comment>{_COMMENT})")
+_WHOLE = re.compile(rf"(?:[ \t\r\n{_SPECIAL}]++|{_COMMENT})*+")
 NO_GAP = frozenset("{}[]\"':,") | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 """Characters that no gap begins with: most places are asked about in vain."""
-# A fence has nothing behind it but a language, and a tag that closes nothing that goes on with the JSON.
+# Only a language may follow a fence, and nothing that continues the JSON may follow a closing tag. A fence is short:
+# this pattern is tried at each backtick of a run.
 _WRAPPING = re.compile(
-    r"""`{3,}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
+    r"""`{3,20}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
 )
-_FAR = 1000  # characters that are looked through to see what follows; a longer comment there is no comment
+_FAR = 1000  # characters that a look ahead reads; a longer comment there is no comment
 
 
 def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
@@ -35,14 +35,11 @@ def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
 
 
 def gap_end(text: str, at: int, end: int) -> int:
-    """Where the gap that begins at a place ends, for a look ahead."""
+    """Return where the gap that begins at a place ends, for a look ahead."""
     if text[at : at + 1] in NO_GAP:
         return at
     at = _match_end(_SPACE, text, at, end)
-    end = min(end, at + _FAR)
-    while at < end and (found := _PIECE.match(text, at, end)):
-        at = found.end()
-    return at
+    return _match_end(_WHOLE, text, at, min(end, at + _FAR))
 
 
 def wrapping_ends(text: str, at: int, end: int) -> bool:

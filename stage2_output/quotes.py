@@ -52,6 +52,7 @@ _ITEM_AHEAD = re.compile(rf"""(?:"[^"\\\n]*+"|'[^'\\\n]*+'){_SPACE}*+[,\]]""")
 _SCALAR_AHEAD = re.compile(
     rf"(?:-?[0-9.][-+.eE0-9]*+|(?:true|false|null|True|False|None)\b){_SPACE}*+(?:[,，\]}}］｝]|\Z)"
 )
+_MOST_UNESCAPED = 1000  # in one string: each is examined together with the text around it
 _TWO_READINGS = "has quotes that can be read in more ways than one"
 
 
@@ -91,9 +92,9 @@ class Quotes:
             self._paired = not self._paired
         self._opens |= text[max(self._start + 1, at - 20) : at].rstrip()[-1:] in (*":：,，{[",)
         self._closes |= text[at + 1 : min(at + 20, self._end)].lstrip()[:1] in (*":：,，}]",)
-        if self._opens and self._closes:  # there may be more than one string here
-            raise Damaged(_TWO_READINGS, at)
         self.unescaped += 1
+        if (self._opens and self._closes) or self.unescaped > _MOST_UNESCAPED:
+            raise Damaged(_TWO_READINGS, at)  # there may be more than one string here
 
     def settle(self, at: int, *, lines: bool) -> None:
         """The string ends at a place; whether all the quotes in it make sense.

@@ -16,7 +16,7 @@ from stage2_output.nesting import Frame, Nesting
 from stage2_output.quotes import CLOSING_QUOTES, Role
 from stage2_output.runs import read_key, read_run
 from stage2_output.strict import IntactParts
-from stage2_output.strings import read_string
+from stage2_output.strings import Unclosed, read_string
 from stage2_output.words import read_word
 
 _BARE_KEY = re.compile(r"(?:[^\W\d]|\$)[\w$.-]*+|[0-9]++")
@@ -24,7 +24,7 @@ _ELLIPSIS = re.compile(r"\.\.\.++|…++")
 _VALUE_BEGINS = re.compile(r"[\"'“‘\[{]|-?[0-9]|(?:true|false|null|True|False|None)\b")
 
 
-def read_leniently(text: str, start: int, end: int, intact: IntactParts) -> Mended:
+def read_leniently(text: str, start: int, end: int, intact: IntactParts, unclosed: Unclosed) -> Mended:
     """Read the damaged object or array that begins at a place.
 
     Args:
@@ -32,18 +32,19 @@ def read_leniently(text: str, start: int, end: int, intact: IntactParts) -> Mend
         start: Index of the opening bracket.
         end: Where the text is taken to end.
         intact: Reads the undamaged parts of the same text.
+        unclosed: What is known of strings that are never closed; shared by all readings of the same text.
 
     Raises:
         Damaged: It cannot be mended, or in more ways than one.
         TooDeep: It is nested too deeply.
     """
-    return _Reader(text, start, end, intact).read()
+    return _Reader(text, start, end, intact, unclosed).read()
 
 
 class _Reader(Cursor):
-    def __init__(self, text: str, start: int, end: int, intact: IntactParts) -> None:
+    def __init__(self, text: str, start: int, end: int, intact: IntactParts, unclosed: Unclosed) -> None:
         super().__init__(text, start, end)
-        self._intact = intact
+        self._intact, self._unclosed = intact, unclosed
         self._complete = True
         self._quotes = 0
         self._open = Nesting()
@@ -245,7 +246,7 @@ class _Reader(Cursor):
 
     def _string(self, role: Role) -> str | None:
         """The string that stands here; None for a key that the end of the text cut off."""
-        found = read_string(self.text, self.at, self.end, role, self._open.closers)
+        found = read_string(self.text, self.at, self.end, role, self._open.closers, self._unclosed)
         self.repairs += found.repairs
         self._quotes += bool(found.unescaped or found.lost)
         self._complete &= not found.lost

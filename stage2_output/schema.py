@@ -1,6 +1,6 @@
 """Compile a JSON Schema once, and ask about many values.
 
-`checks.py` says at once that a value is valid, as most are. Of all others the `jsonschema` library decides,
+`checks.py` decides quickly whether a value is valid. The `jsonschema` library finds out what is wrong with it,
 and `issues.py` puts its findings into words. Schemas are read as written, `$ref`s to other places are never
 fetched, and a schema that is none is refused when it is compiled, not when it is used. Used by the
 controller, and by stage 3 for the arguments of tools.
@@ -37,15 +37,16 @@ class CompiledSchema:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._validator, self._references = _validator(schema)
-        self._is_surely_valid = _short_way(schema)
+        self._check = _quick_check(schema)
 
     def fits(self, value: Any) -> bool:
         """Whether a value is valid."""
-        return self._is_surely_valid(value) or not self.issues(value)
+        valid = self._check(value)
+        return not self.issues(value) if valid is None else valid
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Everything that is wrong with a value, in the order of places; empty if it is valid."""
-        if self._is_surely_valid(value):
+        if self._check(value):
             return ()
         from stage2_output.bounds import CannotBeChecked, bounds  # as the library, at the first schema
 
@@ -61,10 +62,10 @@ class CompiledSchema:
         return (None if issues else value), issues
 
 
-def _short_way(schema: Schema) -> Callable[[Any], bool]:
+def _quick_check(schema: Schema) -> Callable[[Any], bool | None]:
     from stage2_output.checks import compile_check  # as the library, at the first schema
 
-    return compile_check(schema) or (lambda value: False)
+    return compile_check(schema) or (lambda value: None)
 
 
 def _validator(schema: Schema) -> tuple["Validator", int]:

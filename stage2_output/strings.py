@@ -65,7 +65,11 @@ class String(NamedTuple):
     lost: bool = False
 
 
-def read_string(text: str, start: int, end: int, role: Role, closers: str) -> String:
+Unclosed = dict[str, tuple[int, int]]
+"""For a kind of closing quotes a stretch of the text in which none of them closes a string."""
+
+
+def read_string(text: str, start: int, end: int, role: Role, closers: str, unclosed: Unclosed) -> String:
     """Read the string whose opening quote stands at a place.
 
     Args:
@@ -74,13 +78,29 @@ def read_string(text: str, start: int, end: int, role: Role, closers: str) -> St
         end: Where the text is taken to end.
         role: Where the string stands.
         closers: The brackets that are still to come, the innermost first.
+        unclosed: What earlier calls for the same text found out; such a stretch is not searched again.
 
     Raises:
         Damaged: There is no way to read it, or more than one.
     """
     if plain := _plain(text, start, end, role, closers):
         return plain
-    return _Reader(text, start, end, role, closers).read()
+    closing = CLOSING_QUOTES[text[start]]
+    first, last = unclosed.get(closing, (end, start))
+    is_known = first <= start and end <= last
+    reader = _Reader(text, start, _wrapped_end(text, start, end) if is_known else end, role, closers)
+    if (string := reader.read()) is not None:
+        return string
+    if is_known or _wrapped_end(text, start, end) == end:
+        return reader.cut()
+    unclosed[closing] = (start, end)
+    return read_string(text, start, end, role, closers, unclosed)
+
+
+def _wrapped_end(text: str, start: int, end: int) -> int:
+    """The end of a string that is never closed: before the next fence or closing tag."""
+    wrapping = _WRAPPING.search(text, start, end)
+    return start + len(text[start : wrapping.start()].rstrip(" \t\r\n")) if wrapping else end
 
 
 def _plain(text: str, start: int, end: int, role: Role, closers: str) -> String | None:
@@ -104,7 +124,8 @@ class _Reader:
         if text[start] != '"':
             self._repairs.append(Repair(_QUOTE_NAMES.get(text[start], "smart_quotes"), start))
 
-    def read(self) -> String:
+    def read(self) -> String | None:
+        """The string; None if it is never closed."""
         if (close := self._quotes.triple()) is not None:
             if (escape := self._text.find("\\", self._start, close)) >= 0:
                 raise Damaged("has escapes that can be read in more ways than one", escape)
@@ -117,7 +138,9 @@ class _Reader:
             self._raw.append(found[0])
             at = found.end()
             if at >= self._end:
-                return self._unclosed()
+                if self._quotes.unescaped:
+                    raise Damaged("has a string that is never closed", self._start)
+                return None
             mark = self._text[at]
             if mark == "\\":
                 at = self._escape(at)
@@ -178,12 +201,8 @@ class _Reader:
         self._repairs.append(Repair("missing_quote", lost))
         return self._string(lost, raw.rstrip(), lost=True)
 
-    def _unclosed(self) -> String:
-        if self._quotes.unescaped:
-            raise Damaged("has a string that is never closed", self._start)
-        if wrapping := _WRAPPING.search(self._text, self._start, self._end):
-            before = self._text[self._start : wrapping.start()].rstrip(" \t\r\n")
-            return read_string(self._text, self._start, self._start + len(before), self._role, self._closers)
+    def cut(self) -> String:
+        """The string as far as it was written, where it is never closed."""
         return self._string(self._end, _HALF_PAIR.sub("", "".join(self._raw)), cut=True)
 
     def _string(self, end: int, raw: str, *, cut: bool = False, lost: bool = False) -> String:

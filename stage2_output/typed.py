@@ -71,6 +71,10 @@ class TypedSchema:
         """What is wrong with a value by the JSON Schema alone; `load` finds this, too, and more."""
         return self._compiled.issues(value)
 
+    def fits(self, value: Any) -> bool:
+        """Whether a value fits the JSON Schema; `load` may find more that is wrong."""
+        return self._compiled.fits(value)
+
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
         """A value as the type, or None and everything that is wrong with it.
 

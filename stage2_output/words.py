@@ -12,10 +12,12 @@ from stage2_output.damage import Damaged, Repair
 
 _LITERALS = {"true": True, "false": False, "null": None, "none": None, "nil": None, "undefined": None}
 _NO_VALUE = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
-_RUN = re.compile(r'[^,，{}\[\]｛｝［］\r\n"“”„‟＂]*+')
-# What needs no look at the whole run, which would be looked at again and again in `1 ... 2 ... 3 ...`.
+_LONGEST_RUN = 6000  # Python reads integers of up to 4300 digits
+_RUN = re.compile(rf'[^,，{{}}\[\]｛｝［］\r\n"“”„‟＂]{{0,{_LONGEST_RUN}}}+')
+# A plain word before one of these marks. The rest of the run does not matter: it is not read again and again in
+# `1 ... 2 ... 3 ...`.
 _BEFORE_MARK = re.compile(
-    r"(?:[-+]?(?:[0-9]++(?:\.[0-9]++)?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?|true|false|null|none|nil|undefined)"
+    r"(?:[-+]?(?:[0-9]++(?:\.[0-9]++|\.(?!\.))?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?|true|false|null|none|nil|undefined)"
     r"(?=\s*+(?:\.\.\.|…|//|/\*|\#))",
     re.IGNORECASE,
 )
@@ -54,10 +56,10 @@ class Word(NamedTuple):
 
 
 def read_word(text: str, start: int, end: int) -> Word:
-    """Read what stands bare at a place, up to the next bracket, comma, quote or end of line.
+    """Read the bare word at a place, up to the next bracket, comma, quote or end of line.
 
     Raises:
-        Damaged: There is nothing, or it can be read in more than one way.
+        Damaged: There is none, or it can be read in more than one way.
     """
     run = _BEFORE_MARK.match(text, start, end) or _RUN.match(text, start, end)
     assert run  # it fits everywhere, if only nothing
@@ -69,6 +71,8 @@ def read_word(text: str, start: int, end: int) -> Word:
     stop = start + len(word)
     if not word:
         raise Damaged("lacks a value", start)
+    if len(word) == _LONGEST_RUN:
+        raise Damaged("has something that is no value", start)
     if stop == end and (cut := _cut(word, stop)) is not None:
         return cut
     if (number := _number(word, start)) is not None:

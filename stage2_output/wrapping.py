@@ -47,9 +47,10 @@ class Surroundings:
         self._text = text
         self._fenced = self._thinking = False
         self._language, self._fence_begins = "", 0
-        self._behind_tag = -1
+        self._tagged = -1  # the first visible character behind the last tag
         self._beginning = len(text) - len(text.lstrip())
         self._closings = _closings(text)
+        self._next_fence_line = -1
 
     def source(self, start: int) -> Source:
         """Where a bracket stands, if not alone in the text."""
@@ -57,8 +58,7 @@ class Surroundings:
             return "thinking"
         if self._fenced:
             return "code" if self._is_code(start) else "fenced"
-        behind_tag = self._behind_tag >= 0 and not self._text[self._behind_tag : start].strip()
-        return "tagged" if behind_tag else "prose"
+        return "tagged" if start == self._tagged else "prose"
 
     def _is_code(self, start: int) -> bool:
         """Whether a bracket in a fence is a part of code: not the fence's first word, nor in a fence for JSON."""
@@ -68,11 +68,13 @@ class Surroundings:
         return bool(self._language or before.rpartition("\n")[2].rpartition(">")[2].strip())
 
     def end_of_code(self, start: int) -> int | None:
-        """Where the code ends that a bracket stands in; None if it stands in none, or in a fence for JSON."""
+        """The end of the code that a bracket stands in; None outside of code and in a fence for JSON."""
         if not self._fenced or self._language in _FOR_JSON or not (self._language or self._is_code(start)):
             return None
-        found = self._text.find("\n```", start)
-        return found if found >= 0 else len(self._text)
+        if self._next_fence_line < start:
+            found = self._text.find("\n```", start)
+            self._next_fence_line = found if found >= 0 else len(self._text)
+        return self._next_fence_line
 
     def end(self, start: int) -> int:
         """How far what begins at this index may reach: a thinking block ends with its tag."""
@@ -91,7 +93,8 @@ class Surroundings:
             self._language = label[1].lower() if label else ""
             self._fence_begins = label.end() if label else mark.end()
         elif mark["tag"]:
-            self._behind_tag = mark.end()
+            visible = _VISIBLE.search(self._text, mark.end())
+            self._tagged = visible.start() if visible else -1
         elif mark["closing"]:
             if self._next_closing(mark.start()) != mark.start():
                 return False
@@ -104,6 +107,7 @@ class Surroundings:
         return False
 
 
+_VISIBLE = re.compile(r"\S")
 _LABEL = re.compile(
     r"[ \t]*+([\w+#.-]++)[^\n{\[]{0,200}+\n"
 )  # a label is short: many fences may stand in one line

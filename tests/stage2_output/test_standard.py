@@ -127,7 +127,7 @@ SPELLINGS = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"en
 def test_the_lenient_reader_reads_valid_json_as_the_strict_one_does(value, spelling):
     text = json.dumps([value, value], **spelling)
     for intact in (IntactParts(""), IntactParts(text)):  # all is left to the lenient reader, or not
-        mended = read_leniently(text, 0, len(text), intact)
+        mended = read_leniently(text, 0, len(text), intact, {})
         assert as_written(mended.value) == as_written([value, value])
         assert mended[1:4] == (len(text), (), True)
 

@@ -8,7 +8,7 @@ CLOSERS = {"key": "}", "member": "}", "item": "]"}
 
 def read(text, role="member", end=None):
     """The string at the beginning of a text that stands behind two other characters."""
-    found = read_string("??" + text, 2, 2 + len(text) if end is None else 2 + end, role, CLOSERS[role])
+    found = read_string("??" + text, 2, 2 + len(text) if end is None else 2 + end, role, CLOSERS[role], {})
     repairs = tuple((name, position - 2) for name, position in found.repairs)
     return found._replace(end=found.end - 2, repairs=repairs)
 
