@@ -20,6 +20,7 @@ from stage2_output.encoded import BEGINS_ESCAPED, inside_of, read_escaped
 from stage2_output.strict import IntactParts, TooDeep, read_strictly
 from stage2_output.wrapping import BLANK, Source, Surroundings, next_mark, scalar_place
 
+_WRAPPING_OF = {"fenced": "```", "code": "```", "tagged": "</"}
 _MOST_GUESSES = 8  # brackets that do not look like JSON and are tried all the same, alone or in a fence
 _MOST_LOOKS = 8  # how often all the text behind a value is looked at
 _LONGEST_MENTION = 300  # characters in which the closing backtick of inline code is searched
@@ -154,12 +155,19 @@ class _Walk:
         return pieces
 
     def _behind(self, piece: Extraction | Broken) -> int | None:
-        """Where to go on; None where all that follows may belong to what is broken, so that it is not trusted."""
-        if isinstance(piece, Extraction) and (
-            piece.complete or clues.wrapping_follows(self._text, piece.end)
-        ):
+        """Where the walk continues; None if everything behind a piece may belong to it, so that it is not trusted.
+
+        A fence or a closing tag ends an unfinished value. It ends an unfinished string only if the value is in such a
+        fence or tag: elsewhere it may be a part of the string.
+        """
+        if isinstance(piece, Extraction) and (piece.complete or self._is_wrapped(piece)):
             return piece.end
         return self._around.end(piece.start) if piece.source == "thinking" else None
+
+    def _is_wrapped(self, piece: Extraction) -> bool:
+        in_string = any(repair.name == "missing_quote" for repair in piece.repairs)
+        mark = clues.wrapping(self._text, piece.end)
+        return mark == _WRAPPING_OF.get(piece.source) if in_string else bool(mark)
 
     def _known_end(self, start: int, source: Source) -> int | None:
         """The end of the other code or the inline code that a bracket stands in; None outside of both."""

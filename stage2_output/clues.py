@@ -16,9 +16,9 @@ _BEGINS = re.compile(
     re.VERBOSE,
 )
 _PLACEHOLDER = re.compile(r"[{\[][\w .:/-]*+[}\]]")
-# Behind a value: a quote that touches it; the next member; the last item of an array around it.
+# Behind a value: a quote that touches it, but not an apostrophe; the next member; the last item of an array around it.
 _GOES_ON = re.compile(
-    r"""["']|\s*+[,:：，]\s*+(?:["'](?:[^"'\\\n]++|\\.)*+["']\s*+[:,}\]]|[-\w.]++\s*+[}\]])"""
+    r""""|'(?!\w)|\s*+[,:：，]\s*+(?:["'](?:[^"'\\\n]++|\\.)*+["']\s*+[:,}\]]|[-\w.]++\s*+[}\]])"""
 )
 # More text that touches it, and ends in a bracket or a quote.
 _GLUED = re.compile(r"""(?!\[\^?\w{1,3}\])[^\s`<,;}\]][^"'}\]\n]{0,200}+["'}\]]""")
@@ -29,7 +29,7 @@ _EXTRA_CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\]])++")
 # A string that is never closed reaches to the end, so that nobody looks for its end again and again.
 _BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _LINE_ENDS = re.compile(r"[ \t]*+(?:[\r\n]|```|</|\Z)")
-_WRAPPED = re.compile(r"\s*+(?:```|</)")
+_WRAPPING = re.compile(r"\s*+(```|</)")
 
 
 def begins(text: str, start: int) -> bool:
@@ -106,6 +106,7 @@ def line_ends(text: str, end: int) -> bool:
     return _LINE_ENDS.match(text, end) is not None
 
 
-def wrapping_follows(text: str, end: int) -> bool:
-    """Whether a fence or a closing tag follows."""
-    return _WRAPPED.match(text, end) is not None
+def wrapping(text: str, end: int) -> str:
+    """The fence or the beginning of a closing tag that follows a value; "" if neither follows."""
+    found = _WRAPPING.match(text, end)
+    return found[1] if found else ""

@@ -133,8 +133,6 @@ def test_a_comma_behind_a_value_is_seen(behind, follows):
     assert clues.comma_follows("{}" + behind, 2) is follows
 
 
-@pytest.mark.parametrize(
-    ("behind", "ends"), [("\n```", True), (" </think>", True), (" x", False), ("", False)]
-)
-def test_a_fence_or_closing_tag_behind_a_value_is_seen(behind, ends):
-    assert clues.wrapping_follows("{}" + behind, 2) is ends
+@pytest.mark.parametrize(("behind", "mark"), [("\n```", "```"), (" </think>", "</"), (" x", ""), ("", "")])
+def test_a_fence_or_closing_tag_behind_a_value_is_found(behind, mark):
+    assert clues.wrapping("{}" + behind, 2) == mark
