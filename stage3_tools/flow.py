@@ -4,7 +4,8 @@ A chain leaves many messages, most of them long results. Written down as a flow 
 model said, a log block for each call, the reply. Saved as one assistant message, with a hint in front that says
 which variable holds what, the next question goes on from it for a fraction of the tokens, and nothing is lost.
 
-Log blocks are the system's: a line by anybody else that imitates one is escaped. Pure; used by `chain`.
+Log blocks are written by the framework: a line of a model or a tool that imitates one is escaped. Pure; used by
+`chain`.
 """
 
 import re
@@ -13,10 +14,9 @@ from itertools import zip_longest
 
 from stage0_gateway import Message
 from stage1_context import VariableStore
-from stage3_tools.forgery import escaped_text
+from stage3_tools.forgery import escaped_text, is_feedback
 from stage3_tools.options import PREVIEW
 from stage3_tools.result import ToolCallRecord, ToolResult
-from stage3_tools.turn import FEEDBACK
 
 _HINT = """\
 <SYSTEM-CONTEXT>
@@ -63,14 +63,12 @@ class MessageFlowFormatter:
         """
         records, messages = {each.id: each for each in history}, [*messages]
         used = (
-            each for each, following in zip_longest(messages, messages[1:]) if not _is_feedback(following)
+            each
+            for each, following in zip_longest(messages, messages[1:])
+            if following is None or not is_feedback(following)
         )
         said = (_said(each, records) for each in used if each.role == "assistant")
         return "\n\n".join(filter(None, said))
-
-
-def _is_feedback(message: Message | None) -> bool:
-    return message is not None and message.role == "user" and message.text.startswith(FEEDBACK)
 
 
 def _safe(text: str) -> str:

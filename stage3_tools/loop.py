@@ -16,6 +16,7 @@ from stage1_context import SessionConflict, Transcript
 from stage3_tools.batch import obey
 from stage3_tools.ending import Course, Ending, stopped
 from stage3_tools.events import LoopEnded
+from stage3_tools.forgery import is_feedback
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
 from stage3_tools.run import Run
@@ -133,6 +134,10 @@ def _question(user_message: str | Message | Mapping[str, Any] | None, resume: bo
     question = Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
     if question.role != "user" or question.tool_calls:
         raise ValueError(f"A question is a user message, not a message of the role {question.role!r}.")
+    if is_feedback(question):
+        raise ValueError(
+            "A question is a user's own message, not the framework's feedback: leave out its name."
+        )
     return question
 
 

@@ -2,7 +2,8 @@
 
 Works with every model that can write, because it needs nothing of the provider: the tools stand in the one
 system message, the model answers with a decision, and results go back as user messages that begin with
-`[Tool result for NAME]`. A line of a user or a tool that imitates such a beginning is escaped.
+`[Tool result for NAME]`, feedback in ones that begin with `[Feedback]`. A line of a user or a tool that imitates
+such a header is escaped.
 """
 
 import json
@@ -23,7 +24,7 @@ from stage3_tools.dialect import (
     Unusable,
     cut_off,
 )
-from stage3_tools.forgery import escaped
+from stage3_tools.forgery import FEEDBACK, escaped, escaped_text, is_feedback
 from stage3_tools.registry import ToolRegistry
 
 _WITH_TOOLS = """\
@@ -150,6 +151,8 @@ def _rendered(message: Message) -> Message:
         return Message.user(_with_header(message.name or "a tool", message.content))
     if message.role == "assistant":
         return Message.assistant(_as_decision(message) if message.raw_text is None else message.raw_text)
+    if is_feedback(message):
+        return Message.user(FEEDBACK + escaped_text(message.text.removeprefix(FEEDBACK)))
     return Message.user(escaped(message.content))
 
 

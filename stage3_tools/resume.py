@@ -15,12 +15,12 @@ from stage1_context import MessageHistory, MessageRecord, OpenCalls
 from stage3_tools.answers import answer_calls
 from stage3_tools.ending import Ending, awaiting
 from stage3_tools.errors import ToolError
+from stage3_tools.forgery import is_feedback
 from stage3_tools.long_values import READ_VARIABLE
 from stage3_tools.outcome import failed, interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ResultStatus, ToolResult
 from stage3_tools.run import Run
-from stage3_tools.turn import FEEDBACK
 
 _DIED = "The program ended before this call had a result."
 _NOT_APPROVED = "The conversation went on without the approval that was waited for. This call was not run."
@@ -122,4 +122,4 @@ def _known(call: ToolCall, opened: OpenCalls, registry: ToolRegistry) -> ToolRes
 def last_question(history: MessageHistory) -> Message | None:
     """What is being answered: the window keeps it in sight."""
     asked = history.by_role("user")
-    return next((each for each in reversed(asked) if not each.text.startswith(FEEDBACK)), None)
+    return next((each for each in reversed(asked) if not is_feedback(each)), None)

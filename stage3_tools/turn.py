@@ -18,13 +18,11 @@ from stage3_tools.answers import Answers, answer_calls, ran_tools
 from stage3_tools.asking import ask
 from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
 from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded
+from stage3_tools.forgery import feedback_message
 from stage3_tools.outcome import interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run import Run
-
-FEEDBACK = "[Feedback]\n"
-"""How a message begins that tells the model why its reply could not be used."""
 
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
 _EMPTY = "Your reply was empty. Answer the user."
@@ -224,14 +222,14 @@ async def _enter(
     """Write down a reply that asks for no tool; returns what to tell of it."""
     match reading:
         case FinalReply(message) if not message.text.strip():
-            await run.transcript.append(Message.user(FEEDBACK + _EMPTY), seen=run.seen)
+            await run.transcript.append(feedback_message(_EMPTY), seen=run.seen)
             return FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY)
         case FinalReply(message, repairs):
             await run.transcript.append(message, seen=run.seen)
             return DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs)
         case Unusable(message, feedback):
             said = [message] if message.text else []  # servers refuse an empty message in the history
-            await run.transcript.append(*said, Message.user(FEEDBACK + feedback), seen=run.seen)
+            await run.transcript.append(*said, feedback_message(feedback), seen=run.seen)
             return FeedbackGiven(turn=run.turns, text=text, feedback=feedback)
         case Stopped(message) if message.content:
             await run.transcript.append(message, seen=run.seen)

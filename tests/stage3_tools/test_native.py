@@ -561,6 +561,10 @@ async def test_signatures_outlive_the_process_and_questions_in_the_other_dialect
 # ---- replies that end otherwise -------------------------------------------------------------------------
 
 
+def given_feedback(text):
+    return Message("user", f"[Feedback]\n{text}", name="feedback")
+
+
 @on_every_wire
 @pytest.mark.parametrize("text", ["I look.", ""])
 async def test_calls_in_a_reply_that_was_cut_are_not_run_and_the_model_is_told(talk, wire, text, recorder):
@@ -574,7 +578,7 @@ async def test_calls_in_a_reply_that_was_cut_are_not_run_and_the_model_is_told(t
     )
     assert (noted.seen, result.status, result.tool_rounds) == ([{"n": 2}], "completed", 1)
     said = [Message.assistant(text)] if text else []
-    assert (await talk.history())[1 : 2 + len(said)] == [*said, Message.user(f"[Feedback]\n{told}")]
+    assert (await talk.history())[1 : 2 + len(said)] == [*said, given_feedback(told)]
     assert [event.feedback for event in talk.events if event.name == "feedback"] == [told]
     assert await talk.problems() == []
 

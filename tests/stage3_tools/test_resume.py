@@ -231,7 +231,7 @@ async def test_the_question_that_is_being_answered_stays_in_sight(world):
     await engine.transcript("s").append(
         Message.tool("look done", "a"),
         Message.assistant("hm"),
-        Message.user("[Feedback]\nNo JSON was found."),
+        Message("user", "[Feedback]\nNo JSON was found.", name="feedback"),
     )
     result = await world.run("So.", resume=True)
     assert result.messages[0] == Message.user("Go.")

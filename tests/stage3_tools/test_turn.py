@@ -254,7 +254,8 @@ async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_re
 async def test_an_unusable_reply_without_text_is_not_stored_because_servers_refuse_it(recorder):
     play = played("", recorder().tool)
     turn = await play.turn()
-    assert await play.history() == [Message.user("Go."), Message.user(f"[Feedback]\n{turn.reading.feedback}")]
+    told = Message("user", f"[Feedback]\n{turn.reading.feedback}", name="feedback")
+    assert await play.history() == [Message.user("Go."), told]
 
 
 class Interrupting(SqliteStore):
