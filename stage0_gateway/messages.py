@@ -39,8 +39,8 @@ class Message(Remembering):
         tool_calls: The tools an assistant message asks for.
         tool_call_id: For a tool message, the call it answers.
         is_error: For a tool message, that the call failed.
-        name: For a tool message, the name of the tool. A user message of stage 3 that gives the model feedback on its
-            reply has the name "feedback". Names of other messages are not sent.
+        name: For a tool message, the name of the tool. "feedback" for a user message in which stage 3 gives the model
+            feedback on its reply; that name is never sent.
         raw_text: What the model literally wrote, where `content` is only what it meant by it: the
             prompt dialect of stage 3 writes its decisions as JSON text and shows them to the model again.
 

@@ -3,10 +3,12 @@
 The function runs in a task of its own:
 
     in time             its value or exception is passed on
-    too late            it is cancelled and has `GRACE` seconds to end; the outcome is a timeout in any case
-    caller cancelled    the same, but the caller's CancelledError is passed on
+    too late            it is cancelled and has `GRACE` seconds to end; whatever it does then, the time was over
+    caller cancelled    it is cancelled and has `GRACE` seconds to end; a value or exception of its own is passed on,
+                        and otherwise the caller's CancelledError
 
-A task that is still running after the grace period is abandoned: nothing waits for it, and its outcome is dropped.
+A task that is still running after the grace period is abandoned: nothing waits for it, and its outcome is dropped. A
+cancellation of the caller during the grace period ends the grace period.
 Knows nothing of tools; used by `tool`.
 """
 
@@ -106,7 +108,7 @@ async def _outcome(
 
 def _as_runtime_error(error: GeneratorExit) -> RuntimeError:
     """Replace an exception that would mean further up that the caller's own coroutine is being closed."""
-    replacement = RuntimeError(f"GeneratorExit: {words_of(error)}")
+    replacement = RuntimeError(f"GeneratorExit: {words_of(error)}".removesuffix(": "))
     replacement.__cause__ = error
     return replacement
 
@@ -125,7 +127,7 @@ async def _stop(task: asyncio.Task[Any]) -> None:
 
 
 def _cancel_again() -> None:
-    """Deliver a cancellation that was caught at the next `await` instead."""
+    """Deliver a caught cancellation once more, at the caller's next `await`."""
     if (task := asyncio.current_task()) is not None:
         task.cancel()
         task.uncancel()  # it was counted when it was requested
