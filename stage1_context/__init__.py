@@ -14,8 +14,8 @@ Reading order:
     tail                 the newest part of a conversation, read backwards
     calibration          learn from what servers report
     selection            a window and a conversation together
-    concurrency          locks, and writes that are not cut
-    claims               what nobody else has written of a call
+    concurrency          locks, and writes that cancellation does not interrupt
+    claims               each record once, beside other writers
     open_calls           calls that have no result yet
     transcript           one conversation as a loop sees it
     engine               ContextEngine: sessions, stores and windows together
