@@ -135,6 +135,9 @@ class Selector:
 
 def _one_result_each(chosen: Sequence[Counted]) -> list[Counted]:
     """Leave out a second result of a call, which servers refuse; a damaged history may hold one."""
+    ids = [id for each in chosen if (id := each.message.tool_call_id)]
+    if len(set(ids)) == len(ids):  # nearly always
+        return [*chosen]
     kept, answered = list[Counted](), set[str]()
     for each in chosen:
         for call in each.message.tool_calls:
