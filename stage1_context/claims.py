@@ -7,9 +7,8 @@ Two processes may continue the same session, for example when one takes the othe
 
 The second writer gets a SessionConflict. It neither runs a tool again nor adds a second result.
 
-An append that is cancelled, or whose store fails, may have been written or not. Every append here states how many
-records the journal has, so the next one is refused if the first was written; then the journal is read. Used by
-`transcript`.
+An append that is cancelled may have been written or not. Every append here states how many records the journal has,
+so the next one is refused if the first was written; then the journal is read. Used by `transcript`.
 """
 
 import asyncio
@@ -51,16 +50,15 @@ def calls_of(record: Record) -> set[str]:
     return set()
 
 
-class Addition:
-    """Messages or notes to add to a journal once, all together, also if the attempt is interrupted and repeated.
+class Reply:
+    """A reply or a question to add, unless another writer has replied: two replies at once would mix their calls.
 
     Args:
         store: Where the journal is.
         session_id: Which journal.
         append: Adds records, if there are as many as expected.
-        seen: How many records the journal had when it was read last.
-        records: What to add.
-        replies_conflict: Refuse if another writer has replied since; messages of people are no conflict.
+        seen: How many records the journal had when the conversation was read.
+        records: What to add, all together.
     """
 
     def __init__(
@@ -69,50 +67,45 @@ class Addition:
         session_id: str,
         append: Append,
         seen: int,
-        records: Sequence[Record],
-        *,
-        replies_conflict: bool,
+        records: Sequence[MessageRecord],
     ) -> None:
         self._store, self._session_id, self._append = store, session_id, append
-        self._seen, self._records, self._replies_conflict = seen, [*records], replies_conflict
+        self._seen, self._records = seen, records
         self._unsure = False  # whether an attempt was interrupted, so that the records may be there
 
-    async def write(self) -> int:
+    async def add(self) -> int:
         """Add the records, unless an interrupted attempt has added them.
 
         Returns:
             How many records the journal held right after them.
 
         Raises:
-            SessionConflict: Another writer has replied; nothing was added.
+            SessionConflict: Another writer has replied; nothing was added. Messages of people are no conflict.
         """
         while True:
             try:
                 return await self._append(*self._records, expected=self._seen)
             except SessionConflict:
-                end = self._seen + len(self._records)
-                if self._unsure and await self._is_written(end):
-                    return end
+                if self._unsure and await self._is_written():
+                    return self._seen + len(self._records)
                 await self._look()
             except BaseException:
                 self._unsure = True
                 raise
 
-    async def _is_written(self, end: int) -> bool:
-        return await self._store.read(self._session_id, self._seen, end) == [
-            *enumerate(self._records, self._seen)
-        ]
+    async def _is_written(self) -> bool:
+        wanted = [*enumerate(self._records, self._seen)]
+        return wanted == await self._store.read(self._session_id, self._seen, self._seen + len(wanted))
 
     async def _look(self) -> None:
-        """Take note of what others have added."""
+        """Read what others have added."""
         length = (await self._store.info(self._session_id)).records
-        if self._replies_conflict:
-            news = await self._store.read(self._session_id, self._seen, length, kinds=TALK)
-            if any(isinstance(each, MessageRecord) and each.message.role != "user" for _, each in news):
-                raise SessionConflict(
-                    f"Somebody else goes on with the session {self._session_id!r}: a reply was added to it "
-                    "elsewhere. Read what is new, and decide again."
-                )
+        news = await self._store.read(self._session_id, self._seen, length, kinds=TALK)
+        if any(isinstance(each, MessageRecord) and each.message.role != "user" for _, each in news):
+            raise SessionConflict(
+                f"Somebody else goes on with the session {self._session_id!r}: a reply was added to it elsewhere. "
+                "Read what is new, and decide again."
+            )
         self._seen, self._unsure = length, False
 
 

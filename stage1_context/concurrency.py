@@ -12,7 +12,9 @@ from stage1_context.store import MemoryStore, SessionStore
 T = TypeVar("T")
 
 
-async def uninterrupted(store: SessionStore, write: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def uninterrupted(
+    store: SessionStore, write: Callable[[], Coroutine[Any, Any, T]], *, repeat: bool = True
+) -> T:
     """Run a write to its end, even if the caller is cancelled meanwhile.
 
     The write runs in a task of its own. A cancellation of the caller is delivered at its next wait, after the write,
@@ -24,6 +26,7 @@ async def uninterrupted(store: SessionStore, write: Callable[[], Coroutine[Any, 
     Args:
         store: Where it writes. A `MemoryStore` writes without waiting, so it needs no task.
         write: The write. When it is called again, it must add only what the cancelled call has not added.
+        repeat: False raises CancelledError instead of calling `write` again.
     """
     if type(store) is MemoryStore:
         return await write()
@@ -35,7 +38,8 @@ async def uninterrupted(store: SessionStore, write: Callable[[], Coroutine[Any, 
                 await asyncio.wait({task})
             except asyncio.CancelledError:
                 cancelled = True
-        if not (task.cancelled() and task.cancelling()):  # it may also end with a CancelledError of its own
+        interrupted = task.cancelled() and task.cancelling()  # it may also raise a CancelledError of its own
+        if not (interrupted and repeat):
             break
     if cancelled and (caller := asyncio.current_task()):
         caller.cancel()

@@ -12,7 +12,7 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.claims import Addition, Claims
+from stage1_context.claims import Claims, Reply
 from stage1_context.concurrency import Locks, uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
@@ -97,7 +97,8 @@ class Transcript:
     async def append(self, *messages: Message, seen: int | None = None) -> int:
         """Add messages to the journal, all or none.
 
-        A cancellation is delivered after they were added, at the caller's next wait.
+        A cancellation is delivered after they were added, at the caller's next wait. If all tasks are cancelled and
+        `seen` is None, CancelledError is raised here, and the messages may have been added or not.
 
         Args:
             messages: What to add.
@@ -113,22 +114,19 @@ class Transcript:
         for each in messages:
             if not isinstance(each, Message):
                 raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
-        return await self._add([*map(MessageRecord, messages)], seen)
+        records = [*map(MessageRecord, messages)]
+        if seen is None:
+            return await uninterrupted(self.store, lambda: self._write(*records), repeat=False)
+        reply = Reply(self.store, self.session_id, self._write, seen, records)
+        return await uninterrupted(self.store, reply.add)
 
     async def note(self, *records: ProgressRecord) -> int:
         """Add progress of calls: begun, ended, waiting for approval. It is not shown as a message."""
-        return await self._add(records, None)
+        return await uninterrupted(self.store, lambda: self._write(*records))  # a second note changes nothing
 
     def claims(self, seen: int) -> Claims:
         """What a run writes about calls that no run had begun when the journal had so many records."""
         return Claims(self.store, self.session_id, self._write, seen)
-
-    async def _add(self, records: Sequence[Record], seen: int | None) -> int:
-        known = self._tail.length if seen is None else seen
-        addition = Addition(
-            self.store, self.session_id, self._write, known, records, replies_conflict=seen is not None
-        )
-        return await uninterrupted(self.store, addition.write)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
         length = await self.store.append(self.session_id, *records, expected=expected)

@@ -184,8 +184,6 @@ ADDED = {
     "begin a call": (lambda transcript: transcript.claims(1).add(A), [A]),
     "answer a call": (lambda transcript: transcript.claims(1).add(result_of("a")), [result_of("a")]),
     "reply": (lambda transcript: transcript.append(GO_ON, GO_ON, seen=1), [MessageRecord(GO_ON)] * 2),
-    "say": (lambda transcript: transcript.append(GO_ON), [MessageRecord(GO_ON)]),
-    "note": (lambda transcript: transcript.note(A, B), [A, B]),
 }
 
 
@@ -226,6 +224,20 @@ async def test_an_interrupted_result_is_left_out_where_another_writer_answered()
     assert [each for _, each in await store.read("s")] == [*rival, result_of("b")]
 
 
+@pytest.mark.parametrize("writes", [True, False])
+async def test_an_interrupted_message_that_may_stand_anywhere_is_not_added_twice(writes):
+    store = Interrupted({"s": []}, writes=writes)
+    with pytest.raises(asyncio.CancelledError):
+        await Transcript(store, "s").append(GO_ON)
+    assert (await store.info("s")).records == writes
+
+
+async def test_an_interrupted_note_is_added():
+    store = Interrupted({"s": []}, writes=False)
+    await Transcript(store, "s").note(A, B)
+    assert await store.read("s") == [(0, A), (1, B)]
+
+
 class Echoing(Interrupted):
     """A rival that adds the same message as this writer, twice, at the worst moments."""
 
@@ -240,7 +252,7 @@ class Echoing(Interrupted):
 
 async def test_an_interrupted_message_is_not_mistaken_for_the_same_one_of_another_writer():
     store = Echoing({"s": []}, writes=False, rival=[VariableRecord(1)])
-    assert await Transcript(store, "s").append(GO_ON) == 4
+    assert await Transcript(store, "s").append(GO_ON, seen=0) == 4
 
 
 async def test_a_call_that_another_run_begins_after_an_interrupted_beginning_is_theirs():
