@@ -16,7 +16,7 @@ from typing import Any
 
 from stage2_output import clues
 from stage2_output.damage import Damaged, Repair
-from stage2_output.encoded import BEGINS_ESCAPED, inside_of, read_escaped
+from stage2_output.encoded import BEGINS_ESCAPED, read_encoded, read_escaped
 from stage2_output.strict import IntactParts, TooDeep, read_strictly
 from stage2_output.wrapping import BLANK, Source, Surroundings, next_mark, scalar_place
 
@@ -111,9 +111,10 @@ def _scalar(text: str) -> list[Extraction | Broken]:
         if found is None or found[1] != len(bare):
             continue
         scalar = Extraction(found[0], start, end, source)
-        encoded = inside_of(found[0])
-        inner = replace(scalar, value=encoded, repairs=(Repair("double_encoded", start),))
-        return [scalar] if encoded is None else [scalar, inner]
+        encoded = read_encoded(bare, start) if isinstance(found[0], str) else None
+        if encoded is None:
+            return [scalar]
+        return [scalar, replace(scalar, value=encoded.value, repairs=encoded.repairs)]
     return []
 
 
@@ -219,8 +220,8 @@ class _Walk:
         known_end = self._known_end(start, source)
         end = end if known_end is None else known_end
         if BEGINS_ESCAPED.match(text, start, end):
-            value, stop = read_escaped(text, start, end)
-            return Extraction(value, start, stop, source, (Repair("escaped_json", start),))
+            escaped = read_escaped(text, start, end)
+            return Extraction(escaped.value, start, escaped.end, source, escaped.repairs)
         from stage2_output.repair import (
             read_leniently,  # at the first damage: its patterns take time to compile
         )

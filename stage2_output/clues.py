@@ -10,9 +10,10 @@ import re
 # A line may end in an escape, but `\nabla` is none.
 _GAP = r"(?:[\s\u180e\u200b-\u200f\u2060\ufeff]|\\[nrt](?=true|false|null|[^a-zA-Z]|\Z))*+"
 _BEGINS = re.compile(
-    rf"""[{{｛]{_GAP}(?:["'`“”‘’＂}}｝,]|//|/\*|\{{{_GAP}["']|[\w$-]++{_GAP}(?:[":：]|=>)|\\"|\#\s|\Z)
+    rf"""[{{｛]{_GAP}(?:["'`“”‘’＂}}｝,]|//|/\*|\{{{_GAP}["']|(?:[\w$-]++|-?[0-9]++\.[0-9]++){_GAP}(?:[":：]|=>)|\\"|\#\s|\Z)
       | [\[［](?:\]|］|{_GAP}(?:["'`“”‘’＂\[{{［｛,}}｝]|\#\s|\Z|//|/\*|-?[0-9.]|\\"
-              |(?:true|false|null|True|False|None|undefined)\b))""",
+              |(?:true|false|null|True|False|None|undefined)\b
+              |(?:\({_GAP})++(?:["'“‘\[{{]|(?:-?[0-9][0-9._]*+|true|false|null|True|False|None){_GAP},)))""",
     re.VERBOSE,
 )
 _PLACEHOLDER = re.compile(r"[{\[][\w .:/-]*+[}\]]")

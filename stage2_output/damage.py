@@ -10,8 +10,10 @@ from typing import Any, Literal, NamedTuple
 RepairName = Literal[
     "comment",
     "control_character",
+    "digit_separators",
     "double_encoded",
     "doubled_braces",
+    "duplicate_key",
     "ellipsis",
     "escaped_json",
     "extra_closer",
@@ -31,6 +33,7 @@ RepairName = Literal[
     "trailing_comma",
     "trailing_text",
     "triple_quotes",
+    "tuple",
     "unescaped_newline",
     "unescaped_quote",
     "unquoted_key",

@@ -2,7 +2,8 @@ r"""JSON that was written as a string: with escaped quotes, in quotes or without
 
     "{\"a\": 1}"   and   {\"a\": 1}
 
-One layer is taken off; what is inside must be valid. Used by `candidates.py`.
+One layer is taken off. The inside must be valid, except that a key may appear twice with equal values. Used by
+`candidates.py`.
 """
 
 import json
@@ -10,29 +11,45 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from stage2_output.damage import Damaged
-from stage2_output.strict import read_strictly
+from stage2_output.damage import Damaged, Mended, Repair
+from stage2_output.strict import IntactParts, TooDeep, read_strictly
 
 BEGINS_ESCAPED = re.compile(r'[{\[](?:\s|\\[nrt])*+\\"')
 _FIRST_SLICE = 2048
 _RUN = re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_STEP = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]++", re.DOTALL)
+_PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_STEP = re.compile(rf"{_PAIR}|\\u[0-9a-fA-F]{{4}}|\\.|[^\\]++", re.DOTALL)
 
 
-def inside_of(value: Any) -> Any:
-    """The object or list that a string holds as JSON; None if it holds none."""
-    text = value.strip() if isinstance(value, str) else ""
-    found = read_strictly(text, 0) if text.startswith(("{", "[")) else None
-    return found[0] if found is not None and found[1] == len(text) else None
+def read_encoded(written: str, start: int) -> Mended | None:
+    """Read the object or list that a JSON string holds as JSON; None if it holds none.
+
+    Args:
+        written: The string with its quotes.
+        start: Where it begins in its text.
+    """
+    plain = json.loads(written).rstrip()
+    begin = len(plain) - len(plain.lstrip())
+    found = None
+    if plain.startswith(("{", "["), begin):
+        with suppress(TooDeep):
+            found = _read_valid(plain, begin)
+    if found is None or found.end != len(plain):
+        return None
+    places = _places(written[1:-1], [each.position for each in found.repairs])
+    repeated = [Repair("duplicate_key", start + 1 + place) for place in places]
+    repairs = (Repair("double_encoded", start), *repeated)
+    return found._replace(end=start + len(written), repairs=repairs)
 
 
-def read_escaped(text: str, start: int, end: int) -> tuple[Any, int]:
-    """Read the object or list with escaped quotes that begins at a place; return it and where it ends.
+def read_escaped(text: str, start: int, end: int) -> Mended:
+    """Read the object or list with escaped quotes that begins at a place.
 
     Small slices are tried first: the text behind the value may be long, and hold many more such values.
 
     Raises:
         Damaged: It is not valid.
+        TooDeep: It is nested too deeply.
     """
     size = _FIRST_SLICE
     while start + size < end:
@@ -42,26 +59,48 @@ def read_escaped(text: str, start: int, end: int) -> tuple[Any, int]:
     return _read_slice(text, start, end)
 
 
-def _read_slice(text: str, start: int, end: int) -> tuple[Any, int]:
+def _read_slice(text: str, start: int, end: int) -> Mended:
     run = _RUN.match(text, start, end)
     assert run  # it fits everywhere, if only nothing
     try:
         plain = json.loads(f'"{run[0]}"', strict=False)
     except ValueError:
         raise Damaged("has escapes that JSON does not know", start) from None
-    found = read_strictly(plain, 0)
+    found = _read_valid(plain, 0)
     if found is None:
         raise Damaged("has escaped quotes and is not valid", start)
-    return found[0], _place(run[0], found[1]) + start
+    *places, stop = _places(run[0], [*(each.position for each in found.repairs), found.end])
+    repeated = [Repair("duplicate_key", start + place) for place in places]
+    return found._replace(end=start + stop, repairs=(Repair("escaped_json", start), *repeated))
 
 
-def _place(escaped: str, length: int) -> int:
-    """Where in an escaped text its first `length` characters end."""
-    at = done = 0
+def _read_valid(text: str, start: int) -> Mended | None:
+    """Read the valid object or list at a place; its only repairs are duplicate keys with equal values.
+
+    Raises:
+        TooDeep: It is nested too deeply.
+    """
+    if (strict := read_strictly(text, start)) is not None:
+        return Mended(*strict, repairs=(), complete=True, fragile=False)
+    from stage2_output.repair import read_leniently  # its patterns take time to compile
+
+    try:
+        mended = read_leniently(text, start, len(text), IntactParts(text), {})
+    except Damaged:
+        return None
+    return mended if {each.name for each in mended.repairs} == {"duplicate_key"} else None
+
+
+def _places(escaped: str, counts: list[int]) -> list[int]:
+    """Where in an escaped text its first characters end, for several ascending counts of characters."""
+    places: list[int] = []
+    done = 0
     for step in _STEP.finditer(escaped):
-        if done >= length:
+        is_plain = step[0][0] != "\\"
+        size = len(step[0]) if is_plain else 1
+        while len(places) < len(counts) and counts[len(places)] <= done + size:
+            places.append(step.start() + counts[len(places)] - done if is_plain else step.end())
+        if len(places) == len(counts):
             break
-        size = len(step[0]) if step[0][0] != "\\" else 1
-        at = step.end() if done + size <= length else step.start() + length - done
         done += size
-    return at
+    return places

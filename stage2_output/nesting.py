@@ -1,15 +1,23 @@
 """The objects and arrays that are open while damaged JSON is read, the innermost last.
 
-Knows how deep they may be and which brackets are still to come; nothing of the text. Used by `repair.py`.
+This module knows how deep they may be, which brackets are still to come, and that duplicate keys must have equal
+values. It knows nothing of the text. Used by `repair.py`.
 """
 
 from typing import Any, Literal
 
+from stage2_output.damage import Damaged
+from stage2_output.equality import are_identical
 from stage2_output.strict import MOST_DEPTH, TooDeep
+
+_CLOSERS = {"{": "}", "[": "]", "(": ")"}
 
 
 class Frame:
-    """An object or array that is open.
+    """An object, array or tuple that is open.
+
+    Args:
+        bracket: The bracket that opened it.
 
     Attributes:
         value: What it holds so far.
@@ -22,16 +30,32 @@ class Frame:
         bare_text: Its last value was text without quotes.
     """
 
-    __slots__ = ("bare_text", "closer", "comma", "doubled", "key", "state", "value")
+    __slots__ = ("_duplicates", "bare_text", "closer", "comma", "doubled", "key", "state", "value")
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.closer = "}" if isinstance(value, dict) else "]"
+    def __init__(self, bracket: str) -> None:
+        self.value: Any = {} if bracket == "{" else []
+        self.closer = _CLOSERS[bracket]
         self.state: Literal["first", "leading", "value", "comma"] = "first"
         self.comma = 0
         self.key = ""
         self.doubled = False
         self.bare_text = False
+        self._duplicates: list[tuple[str, int, Any]] = []
+
+    def repeat(self, key: str, place: int) -> None:
+        """Note that a key appears again at a place in the text; `close` compares the values."""
+        self._duplicates.append((key, place, self.value[key]))
+
+    def close(self) -> None:
+        """Keep the first value of each duplicate key.
+
+        Raises:
+            Damaged: A duplicate key has another value.
+        """
+        for key, place, value in self._duplicates:
+            if not are_identical(value, self.value[key]):
+                raise Damaged(f'has the key "{key[:60]}" twice in one object', place)
+            self.value[key] = value
 
     def add(self, value: Any) -> None:
         """Put a value in its place."""
@@ -55,26 +79,34 @@ class Nesting:
         self.closers = ""
 
     def open(self, bracket: str) -> Frame:
-        """A new object or array, in its place in the one around it.
+        """Open an object, array or tuple in the innermost open one.
 
         Raises:
             TooDeep: There are too many around it.
         """
         if len(self.frames) >= MOST_DEPTH:
             raise TooDeep
-        value: Any = {} if bracket == "{" else []
+        frame = Frame(bracket)
         if self.frames:
-            self.frames[-1].add(value)
-        self.frames.append(Frame(value))
-        self.closers = self.frames[-1].closer + self.closers
-        return self.frames[-1]
+            self.frames[-1].add(frame.value)
+        self.frames.append(frame)
+        self.closers = frame.closer + self.closers
+        return frame
 
     def close(self) -> None:
-        """The innermost is closed."""
-        self.frames.pop()
+        """Close the innermost.
+
+        Raises:
+            Damaged: It has a duplicate key with different values.
+        """
+        self.frames.pop().close()
         self.closers = self.closers[1:]
 
     def close_all(self) -> None:
-        """All are closed."""
-        self.frames.clear()
-        self.closers = ""
+        """Close all, the innermost first.
+
+        Raises:
+            Damaged: One has a duplicate key with different values.
+        """
+        while self.frames:
+            self.close()

@@ -47,10 +47,17 @@ _SKIP = rf"(?:{_SPACE}++|/\*(?:[^*]|\*(?!/)){{0,300}}+\*/|(?://|\#)[^\r\n]{{0,30
 _QUOTES = ('"', "'", '[“”"＂]', "[‘’']")
 _MEMBER_AHEAD = re.compile(_KEY.format(*(rf"{each}{_SKIP}(?:[:：]|=>)" for each in _QUOTES)), re.VERBOSE)
 _CUT_KEY_AHEAD = re.compile(_KEY.format(*(rf"(?:{each}{_SKIP}|\\?)\Z" for each in _QUOTES)), re.VERBOSE)
-_BARE_KEY_AHEAD = re.compile(r"(?:(?:[^\W\d]|\$)[\w$-]*+|[0-9]++)[ \t]*+(?:[:：](?!//)|=>|\Z)")
+_BARE_KEY_AHEAD = re.compile(
+    r"(?:(?:[^\W\d]|\$)[\w$-]*+|-?[0-9]++(?:\.[0-9]++)?+)[ \t]*+(?:[:：](?!//)|=>|\Z)"
+)
 _ITEM_AHEAD = re.compile(rf"""(?:"[^"\\\n]*+"|'[^'\\\n]*+'){_SPACE}*+[,\]]""")
 _SCALAR_AHEAD = re.compile(
-    rf"(?:-?[0-9.][-+.eE0-9]*+|(?:true|false|null|True|False|None)\b){_SPACE}*+(?:[,，\]}}］｝]|\Z)"
+    rf"(?:-?[0-9.][-+.eE_0-9]*+|(?:true|false|null|True|False|None)\b){_SPACE}*+(?:[,，\]}})］｝]|\Z)"
+)
+_TUPLE_AHEAD = re.compile(
+    rf"""(?:\({_SPACE}*+)++
+    (?:["'“‘\[{{)]|(?:-?[0-9][0-9._]*+|true|false|null|True|False|None){_SPACE}*+,)""",
+    re.VERBOSE,
 )
 _MOST_UNESCAPED = 1000  # in one string: each is examined together with the text around it
 _TWO_READINGS = "has quotes that can be read in more ways than one"
@@ -144,6 +151,8 @@ class Quotes:
         if mark in _ENDINGS:
             at_the_end = not text[after : after + 200].strip("]} \t\r\n")  # whatever it should have been
             return ("}" if mark in "}｝" else "]") in self._closers or at_the_end
+        if mark == ")":
+            return mark in self._closers
         if mark in _COMMAS:
             return self._goes_on(gap_end(text, after + 1, self._end))
         if mark in CLOSING_QUOTES:
@@ -157,7 +166,9 @@ class Quotes:
     def _goes_on(self, after: int) -> bool:
         """Whether what follows a comma is the next member or item."""
         text = self._text
-        if after >= self._end or text[after] in _ENDINGS or text.startswith(("...", "…"), after):
+        if after >= self._end or text.startswith(("...", "…"), after):
+            return True
+        if text[after] in _ENDINGS or text[after] in self._closers:
             return True
         if self._role == "member":
             if text[after] in "{｛":
@@ -166,7 +177,7 @@ class Quotes:
             return any(pattern.match(text, after, self._end) for pattern in patterns)
         if text[after] in "{[｛［" or text[after] in CLOSING_QUOTES:
             return True
-        return _SCALAR_AHEAD.match(text, after, self._end) is not None
+        return any(pattern.match(text, after, self._end) for pattern in (_SCALAR_AHEAD, _TUPLE_AHEAD))
 
     def _comma_missing(self, at: int, after: int) -> bool:
         """Whether a string follows this one, with nothing but the comma missing."""

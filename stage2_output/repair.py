@@ -2,8 +2,8 @@
 
 It goes from part to part with a stack of open objects and arrays, never deeper than `MOST_DEPTH`. What is
 undamaged inside of the damaged goes to the fast scanner. What had to be closed makes the value incomplete:
-something may be missing. What could be mended in two ways is given up, and so are a key that stands twice
-and NaN: a wrong value is worse than none.
+something may be missing. What could be mended in two ways is refused, and so are NaN and a key that appears
+twice with different values: a wrong value is worse than none.
 
 Knows neither schemas nor what surrounds the JSON. Used by `candidates.py` for what strict reading refused.
 """
@@ -19,7 +19,7 @@ from stage2_output.strict import IntactParts
 from stage2_output.strings import Unclosed, read_string
 from stage2_output.words import read_word
 
-_BARE_KEY = re.compile(r"(?:[^\W\d]|\$)[\w$.-]*+|[0-9]++")
+_BARE_KEY = re.compile(r"(?:[^\W\d]|\$)[\w$.-]*+|-?[0-9]++(?:\.[0-9]++)?+")
 _ELLIPSIS = re.compile(r"\.\.\.++|…++")
 _VALUE_BEGINS = re.compile(r"[\"'“‘\[{]|-?[0-9]|(?:true|false|null|True|False|None)\b")
 
@@ -54,13 +54,14 @@ class _Reader(Cursor):
         while self._open.frames:
             self.gap()
             frame = self._open.frames[-1]
-            if frame.state != "value" and self.text[self.at : self.at + 1] not in "{}[]" and self._run(frame):
+            is_plain = frame.state != "value" and frame.closer != ")"
+            if is_plain and self.text[self.at : self.at + 1] not in "{}[]" and self._run(frame):
                 continue
             if self.at_end():
                 self._cut()
             elif self.text[self.at] in ".…" and _ELLIPSIS.match(self.text, self.at, self.end):
                 self._ellipsis(frame)
-            elif (mark := self.mark()) in "}]":
+            elif (mark := self.mark()) in "}]" or (mark == ")" and mark in self._open.closers):
                 self._closing(frame, mark)
             elif mark == ",":
                 self._comma(frame)
@@ -90,6 +91,10 @@ class _Reader(Cursor):
         self.at += 1
 
     def _comma_missing(self) -> None:
+        if (
+            self._open.frames[-1].closer == ")" or self.text[self.at] == "("
+        ):  # Python joins strings, or makes a call
+            raise Damaged("lacks a comma at round brackets", self.at)
         last = self.repairs[-1] if self.repairs else None
         before = self.text[last.position : self.at].rstrip() if last else ""
         if last and last.name == "comment" and before.endswith((",", '"', "'")):
@@ -107,7 +112,9 @@ class _Reader(Cursor):
 
     def _closing(self, frame: Frame, mark: str) -> None:
         if mark == frame.closer:
-            if frame.state == "comma":
+            if mark == ")" and frame.state == "value" and not frame.comma:
+                raise Damaged("has round brackets around one value", self.at)
+            if mark != ")" and frame.state == "comma":
                 self.repairs.append(Repair("trailing_comma", frame.comma))
             self.at += 1
             if frame.doubled and not self.text.startswith("}", self.at, self.end):
@@ -141,7 +148,8 @@ class _Reader(Cursor):
         if key is None:
             return
         if key in frame.value:
-            raise Damaged(f"has the key {_named(key)} twice in one object", place)
+            frame.repeat(key, place)
+            self.repairs.append(Repair("duplicate_key", place))
         frame.key = key
         can_miss = not follows and self.text[place] in CLOSING_QUOTES and "\n" not in key
         if self._colon(can_miss=can_miss):
@@ -210,6 +218,9 @@ class _Reader(Cursor):
         if mark in "{[" and (intact := self._intact.read(self.at, self.end)) is not None:
             value, self.at = intact
             frame.add(value)
+        elif mark == "(":
+            self.mended("tuple")
+            self._begin()
         elif FULLWIDTH.get(mark, mark) in "{[":
             self._begin()
         elif mark in CLOSING_QUOTES:
@@ -221,12 +232,15 @@ class _Reader(Cursor):
             self._word(frame)
 
     def _word(self, frame: Frame) -> None:
-        word = read_word(self.text, self.at, self.end)
+        in_tuple = frame.closer == ")"
+        word = read_word(self.text, self.at, self.end, in_tuple=in_tuple)
         self.repairs += word.repairs
         self.at = word.end
         if word.kind != "cut":
             frame.add(word.value)
         if word.kind == "text":
+            if in_tuple:
+                raise Damaged("has text without quotes that can be read in more ways than one", word.end)
             if self.text.startswith('"', self.at, self.end):
                 raise Damaged("has text that lost one of its quotes", self.at)
             frame.bare_text = True
@@ -287,7 +301,3 @@ class _Reader(Cursor):
         self._complete = False
         self.mended("missing_closer")
         self._open.close_all()
-
-
-def _named(key: str) -> str:
-    return f'"{key[:60]}"'

@@ -39,7 +39,7 @@ _FOLLOWS: dict[Role, str] = {
 _PLAIN = {
     role: re.compile(
         rf"""(?:"(?P<double>[^"\\\x00-\x1f]*+)"|'(?P<single>[^'"\\\x00-\x1f]*+)'){_GAP}"""
-        rf"""(?:(?P<closer>[}}\]])|{follows})"""
+        rf"""(?:(?P<closer>[}}\])])|{follows})"""
     )
     for role, follows in _FOLLOWS.items()
 }

@@ -14,18 +14,21 @@ _LITERALS = {"true": True, "false": False, "null": None, "none": None, "nil": No
 _NO_VALUE = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _LONGEST_RUN = 6000  # Python reads integers of up to 4300 digits
 _RUN = re.compile(rf'[^,，{{}}\[\]｛｝［］\r\n"“”„‟＂]{{0,{_LONGEST_RUN}}}+')
+_TUPLE_RUN = re.compile(rf"[^,，(){{}}\[\]｛｝［］\r\n\"“”„‟＂]{{0,{_LONGEST_RUN}}}+")
 # A plain word before one of these marks. The rest of the run does not matter: it is not read again and again in
 # `1 ... 2 ... 3 ...`.
 _BEFORE_MARK = re.compile(
-    r"(?:[-+]?(?:[0-9]++(?:\.[0-9]++|\.(?!\.))?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?|true|false|null|none|nil|undefined)"
+    r"(?:[-+]?(?:[0-9]++(?:_[0-9]++)*+(?:\.[0-9]++|\.(?!\.))?|\.[0-9]++)(?:[eE][-+]?[0-9]++)?|true|false|null|none|nil|undefined)"
     r"(?=\s*+(?:\.\.\.|…|//|/\*|\#))",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(r"\s(?://|\#|\.\.\.|…)|/\*|</|```")  # what ends a text without quotes, within its run
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][-+]?[0-9]++)?")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]++(\.[0-9]*+)?|(\.)[0-9]++)([eE][-+]?[0-9]++)?")
+_SEPARATED = re.compile(r"-?[1-9][0-9]*+(?:_[0-9]++)++(?:\.[0-9]++)?")
 _AMBIGUOUS = re.compile(
-    r"[-+]?0[0-9]++(?:\.[0-9]*+)?|[-+]?0[xXoObB][0-9a-fA-F]++|[-+]?[0-9]++(?:[_ '][0-9]++)++"
+    r"[-+]?0[0-9]++(?:\.[0-9]*+)?|[-+]?0[xXoObB][0-9a-fA-F]++|[-+]?[0-9]++(?:[ '][0-9]++)++"
+    r"|[-+]?[0-9]++_[0-9_.]*+(?:[eE][-+]?[0-9_]++)?"
 )
 _TEXT_BEGINS = re.compile(r"[\w/@$~+*-]|\.(?!\.)")
 # What a text without quotes cannot hold.
@@ -55,18 +58,24 @@ class Word(NamedTuple):
     repairs: tuple[Repair, ...] = ()
 
 
-def read_word(text: str, start: int, end: int) -> Word:
+def read_word(text: str, start: int, end: int, *, in_tuple: bool = False) -> Word:
     """Read the bare word at a place, up to the next bracket, comma, quote or end of line.
+
+    Args:
+        text: The text.
+        start: Where the word begins.
+        end: Where the text is taken to end.
+        in_tuple: Whether a round bracket ends the word, too.
 
     Raises:
         Damaged: There is none, or it can be read in more than one way.
     """
-    run = _BEFORE_MARK.match(text, start, end) or _RUN.match(text, start, end)
+    run = _BEFORE_MARK.match(text, start, end) or (_TUPLE_RUN if in_tuple else _RUN).match(text, start, end)
     assert run  # it fits everywhere, if only nothing
     behind = _BEHIND.search(run[0])
     word = (run[0][: behind.start()] if behind else run[0]).rstrip().rstrip(_INVISIBLE).rstrip()
     head = _COMMENT_OR_ELLIPSIS.split(word, maxsplit=1)[0]
-    if head != word and (_NUMBER.fullmatch(head) or head.lower() in _LITERALS):
+    if head != word and (_NUMBER.fullmatch(head) or _SEPARATED.fullmatch(head) or head.lower() in _LITERALS):
         word = head  # as in `1.5// metres`; in text they are text, as in a URL
     stop = start + len(word)
     if not word:
@@ -107,6 +116,9 @@ def _is_nearly_plain(word: str) -> bool:
 
 
 def _number(word: str, start: int) -> Word | None:
+    if _SEPARATED.fullmatch(word):
+        plain = _number(word.replace("_", ""), start)
+        return plain and plain._replace(end=start + len(word), repairs=(Repair("digit_separators", start),))
     if _AMBIGUOUS.fullmatch(word):
         raise Damaged("has a number that JSON does not know", start)
     found = _NUMBER.fullmatch(word)
@@ -126,7 +138,7 @@ def _cut(word: str, stop: int) -> Word | None:
     """What may have been cut off by the end of the text; None for what is whole, or text without quotes."""
     if any(literal.startswith(word) for literal in ("true", "false", "null", "True", "False", "None")):
         return None if word.lower() in _LITERALS else Word(None, stop, "cut")
-    if word in ("-", "+", "-.", "."):
+    if word in ("-", "+", "-.", ".") or (word.endswith("_") and _SEPARATED.fullmatch(word + "0")):
         return Word(None, stop, "cut")
     found = _JSON_NUMBER.match(word)
     if found is None or word[found.end() :] not in (".", "e", "E", "e-", "e+", "E-", "E+"):

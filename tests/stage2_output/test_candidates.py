@@ -241,7 +241,7 @@ def test_what_is_not_whole_is_told_as_a_part(text, expected):
 GOES_ON = "goes on behind its last bracket"
 BROKEN = {
     "no value": ('So {"a": }', [(3, "lacks a value", 9, "prose")]),
-    "a key twice": ('{"a": 1, "a": 1}', [(0, 'has the key "a" twice in one object', 9, "prose")]),
+    "a key twice": ('{"a": 1, "a": 2}', [(0, 'has the key "a" twice in one object', 9, "prose")]),
     "too deep": ("[" * 201 + "]" * 201, [(0, "is nested too deeply", 0, "prose")]),
     "too deep and cut off": ("So " + "[" * 100_000, [(3, "is nested too deeply", 3, "prose")]),
     "nothing behind it": (f'{{"a": }} {A} [2]', [(0, "lacks a value", 6, "prose")]),

@@ -8,8 +8,10 @@ from stage2_output.damage import Damaged, RepairName
 EXAMPLES = {
     "comment": ('{"a": 1 // one\n}', 8),
     "control_character": ('{"a": "b\tc"}', 8),
+    "digit_separators": ("[1_0]", 1),
     "double_encoded": (r'"{\"a\": 1}"', 0),
     "doubled_braces": ('{{"a": 1}}', 1),
+    "duplicate_key": ('{"a": 1, "a": 1}', 9),
     "ellipsis": ('{"a": 1, ...}', 9),
     "escaped_json": (r"{\"a\": 1}", 0),
     "extra_closer": ('{"a": 1}}', 8),
@@ -29,6 +31,7 @@ EXAMPLES = {
     "trailing_comma": ("[1,]", 2),
     "trailing_text": ('{"a": 1} is it', 8),
     "triple_quotes": ('["""a\nb"""]', 1),
+    "tuple": ("[(1, 2)]", 1),
     "unescaped_newline": ('["a\nb"]', 3),
     "unescaped_quote": ('["say "a" b"]', 6),
     "unquoted_key": ("{a: 1}", 1),

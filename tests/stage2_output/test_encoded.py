@@ -1,29 +1,46 @@
+"""JSON that was written as a string: with escaped quotes, in quotes or without."""
+
+import json
+
 import pytest
 
-from stage2_output.damage import Damaged
-from stage2_output.encoded import BEGINS_ESCAPED, inside_of, read_escaped
+from stage2_output import ExtractionError, extract_json
+from stage2_output.encoded import BEGINS_ESCAPED
+
+
+def mended(text):
+    """The value of a text, and for each repair its name and the text that begins at its position."""
+    found = extract_json(text)
+    return found.value, [(each.name, text[each.position :]) for each in found.repairs]
+
+
+# ---- in quotes ----
 
 
 @pytest.mark.parametrize(
-    ("value", "inside"),
-    [
-        ('{"a": 1}', {"a": 1}),
-        (" [1, 2]\n", [1, 2]),
-        ("{}", {}),
-        ('{"a": 1', None),
-        ('{"a": 1} or so', None),
-        ("{'a': 1}", None),
-        ("[1,]", None),
-        ("5", None),
-        ('"a"', None),
-        ("", None),
-        (5, None),
-        ({"a": 1}, None),
-    ],
+    ("inner", "value"),
+    [('{"a": 1}', {"a": 1}), (" [1, 2]\n", [1, 2]), ("{}", {}), ('{"é": "\\ud83d"}', None)],
 )
-def test_a_string_may_hold_an_object_or_a_list(value, inside):
-    assert inside_of(value) == inside
+def test_a_string_may_hold_an_object_or_a_list(inner, value):
+    text = json.dumps(inner)
+    found = extract_json(text)
+    assert found.value == (json.loads(inner) if value is None else value)
+    assert found.repairs == (("double_encoded", 0),)
 
+
+@pytest.mark.parametrize(
+    "inner", ['{"a": 1', '{"a": 1} or so', "{'a': 1}", "[1,]", "5", '"a"', "", '{"a": 1, "a": 2}', "[" * 300]
+)
+def test_any_other_string_is_only_a_string(inner):
+    assert mended(json.dumps(inner)) == (inner, [])
+
+
+def test_a_string_that_holds_json_nested_too_deeply_is_only_a_string():
+    inner = "[" * 300 + "]" * 300
+    assert mended(json.dumps(inner)) == (inner, [])
+
+
+# ---- without quotes ----
 
 ESCAPED = {
     "an object": (r"{\"a\": 1}", {"a": 1}),
@@ -33,16 +50,20 @@ ESCAPED = {
     "line breaks between its parts": (r"{\n  \"a\": 1\n}", {"a": 1}),
     "line breaks as they are": ('{\n  \\"a\\": 1\n}', {"a": 1}),
     "letters by number": (r"{\"\u00e9\": \"\\u00e8\"}", {"é": "è"}),
+    "a surrogate pair": (r"{\"\ud83d\ude00\": 1}", {"😀": 1}),
     "brackets in a text": (r"{\"a\": \"}]\"}", {"a": "}]"}),
+    "more than one slice of the text": (r"{\"a\": \"" + "b\\\\n" * 1000 + r"\"}", {"a": "b\n" * 1000}),
 }
 
 
-@pytest.mark.parametrize("behind", ["", '"', " and so on", r"\n\nSo: \"b\"", '" {"b": 1}'])
+@pytest.mark.parametrize(
+    ("before", "behind"), [("Hm ", ""), ('Hm "', '"'), ("Hm ", " and so on"), ('Hm "', '" [2]')]
+)
 @pytest.mark.parametrize(("text", "value"), ESCAPED.values(), ids=ESCAPED)
-def test_json_with_escaped_quotes_is_read_and_ends_where_it_ends(text, value, behind):
-    whole = "Hm " + text + behind
-    assert BEGINS_ESCAPED.match(whole, 3)
-    assert read_escaped(whole, 3, len(whole)) == (value, 3 + len(text))
+def test_json_with_escaped_quotes_is_read_and_ends_where_it_ends(text, value, before, behind):
+    found = extract_json(before + text + behind)
+    assert (found.value, found.start, found.end) == (value, len(before), len(before + text))
+    assert found.repairs == (("escaped_json", len(before)),)
 
 
 @pytest.mark.parametrize(
@@ -51,17 +72,38 @@ def test_json_with_escaped_quotes_is_read_and_ends_where_it_ends(text, value, be
         (r"{\"a\": 1", "has escaped quotes and is not valid"),
         (r"{\"a\": 1,}", "has escaped quotes and is not valid"),
         (r"{\"a\": NaN}", "has escaped quotes and is not valid"),
-        (r"{\"a\": 1, \"a\": 1}", "has escaped quotes and is not valid"),
+        (r"{\"a\": 1, \"a\": 2}", "has escaped quotes and is not valid"),
         (r"{\"a\": 1, b: \d}", "has escapes that JSON does not know"),
         ('{\\"a\\": "b"}', "has escaped quotes and is not valid"),
+        (r"{\"a\": " + "[" * 300 + "]" * 300 + "}", "is nested too deeply"),
     ],
 )
-def test_what_is_not_valid_below_its_escapes_is_given_up(text, why):
-    with pytest.raises(Damaged) as caught:
-        read_escaped("x" + text, 1, 1 + len(text))
-    assert (caught.value.why, caught.value.position) == (why, 1)
+def test_what_is_not_valid_below_its_escapes_is_refused(text, why):
+    with pytest.raises(ExtractionError) as caught:
+        extract_json(text)
+    assert (caught.value.position, why in str(caught.value)) == (0, True)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', r'{"\"a": 1}', "{", r"\"a\"", r"{a: \"b\"}"])
 def test_other_json_does_not_begin_so(text):
     assert BEGINS_ESCAPED.match(text) is None
+
+
+# ---- duplicate keys ----
+
+
+def test_equal_duplicate_keys_below_escapes_are_reported_at_their_places():
+    text = r"So {\"\ud83d\ude00\": {\"b\": 1, \"b\": 1}, \"c\": 2, \"c\": 2} it is"
+    assert mended(text) == (
+        {"😀": {"b": 1}, "c": 2},
+        [
+            ("escaped_json", text[3:]),
+            ("duplicate_key", r"\"b\": 1}, \"c\": 2, \"c\": 2} it is"),
+            ("duplicate_key", r"\"c\": 2} it is"),
+        ],
+    )
+
+
+def test_equal_duplicate_keys_in_a_string_are_reported_at_their_places():
+    text = json.dumps(' {"é": 1, "é": 1}\n')
+    assert mended(text) == ({"é": 1}, [("double_encoded", text), ("duplicate_key", r'\"\u00e9\": 1}\n"')])

@@ -162,7 +162,7 @@ UNKNOWN = "has a number that JSON does not know"
 TOO_LARGE = "has a number that is too large"
 BROKEN = {
     "no value": ('Hm {"a": }', 3, "lacks a value", 9),
-    "duplicate key": ('x {"a": {"b": 1, "b": 1}}', 2, 'has the key "b" twice in one object', 17),
+    "duplicate key": ('x {"a": {"b": 1, "b": 2}}', 2, 'has the key "b" twice in one object', 17),
     "nested nan": ('{"a": NaN}', 0, "has NaN, which is not a JSON value", 6),
     "infinity": ("[Infinity, 1]", 0, "has Infinity, which is not a JSON value", 1),
     "minus infinity": ("[1, -Infinity]", 0, "has -Infinity, which is not a JSON value", 4),
@@ -306,4 +306,4 @@ def test_closed_nesting_that_is_too_deep_ends_in_an_error(begin, end, frame):
 
 def test_an_object_of_ten_thousand_keys_and_one_twice_ends_in_an_error():
     with pytest.raises(ExtractionError, match="twice in one object"):
-        extract_json("{" + "".join(f'"k{n}":1,' for n in range(10_000)) + '"k0":1}')
+        extract_json("{" + "".join(f'"k{n}":1,' for n in range(10_000)) + '"k0":2}')

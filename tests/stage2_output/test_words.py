@@ -141,7 +141,7 @@ GIVEN_UP = {
     "leading zero, negative": ("-01.5", UNKNOWN),
     "hexadecimal": ("0x1F", UNKNOWN),
     "octal": ("0o17", UNKNOWN),
-    "underscores": ("1_000", UNKNOWN),
+    "two underscores": ("1__000", UNKNOWN),
     "spaces": ("1 000", UNKNOWN),
     "apostrophes": ("1'000", UNKNOWN),
     "a telephone number": ("+49 30 123", UNKNOWN),

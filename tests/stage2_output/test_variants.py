@@ -1,0 +1,204 @@
+"""Variants of JSON that can be read in one way only: tuples, digit separators, keys without quotes, equal duplicates."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage2_output import ExtractionError, OutputController, extract_json, parse_partial
+from stage3_tools import ToolDecision, parse_tool_decision
+
+# Text, value, repairs as "name@position".
+READ = {
+    "a tuple": ('{"a": (1, 2)}', {"a": [1, 2]}, "tuple@6"),
+    "a tuple of one": ('{"a": (1,)}', {"a": [1]}, "tuple@6"),
+    "an empty tuple": ('{"a": ()}', {"a": []}, "tuple@6"),
+    "a comma at the end of a tuple": ('["a", ("b", "c",)]', ["a", ["b", "c"]], "tuple@6"),
+    "tuples in a list": ('[(1, "a"), ("b", 2)]', [[1, "a"], ["b", 2]], "tuple@1 tuple@11"),
+    "tuples in tuples": ("[((1, 2), [3, (4,)])]", [[[1, 2], [3, [4]]]], "tuple@1 tuple@2 tuple@14"),
+    "an object in a tuple": ('{"a": ({"b": 1}, 2)}', {"a": [{"b": 1}, 2]}, "tuple@6"),
+    "literals in a tuple": ("[(True, None)]", [[True, None]], "tuple@1 literal@2 literal@8"),
+    "strings in a tuple": ("[('a', 'b')]", [["a", "b"]], "tuple@1 single_quotes@2 single_quotes@7"),
+    "lines in a tuple": ("[(\n1, # one\n2\n)]", [[1, 2]], "tuple@1 comment@6"),
+    "a tuple behind a string": ('["a", (1, 2)]', ["a", [1, 2]], "tuple@6"),
+    "round brackets in a string": ('["(1, 2)", (1, "2)")]', ["(1, 2)", [1, "2)"]], "tuple@11"),
+    "separators": ('{"n": 82_461_110}', {"n": 82461110}, "digit_separators@6"),
+    "separators behind a string": ('["a", 1_000]', ["a", 1000], "digit_separators@6"),
+    "separators in a fraction's whole part": ("[-1_000.5]", [-1000.5], "digit_separators@1"),
+    "separators before a comment": ("[1_0 // ten\n]", [10], "digit_separators@1 comment@5"),
+    "separators in a tuple": ("[(1_0, 2)]", [[10, 2]], "tuple@1 digit_separators@2"),
+    "a number for a key": ('{1: "a"}', {"1": "a"}, "unquoted_key@1"),
+    "a negative number for a key": ('{-1: "a"}', {"-1": "a"}, "unquoted_key@1"),
+    "a fraction for a key": ('{1.5: "a"}', {"1.5": "a"}, "unquoted_key@1"),
+    "a number for a key behind a string": ('{"a": "b", -1.5: 2}', {"a": "b", "-1.5": 2}, "unquoted_key@11"),
+    "literals for keys": ("{null: 1, true: 2}", {"null": 1, "true": 2}, "unquoted_key@1 unquoted_key@10"),
+    "equal duplicates": ('{"a": 1, "b": 2, "a": 1}', {"a": 1, "b": 2}, "duplicate_key@17"),
+    "three equal": ('[{"a":0,"a":0,"a":0}]', [{"a": 0}], "duplicate_key@8 duplicate_key@14"),
+    "equal arrays": ('{"a": [1, "b"], "a": [1, "b"]}', {"a": [1, "b"]}, "duplicate_key@16"),
+    "equal objects in another order": (
+        '{"a": {"x": 1, "y": 2}, "a": {"y": 2, "x": 1}}',
+        {"a": {"x": 1, "y": 2}},
+        "duplicate_key@24",
+    ),
+    "equal duplicates in a duplicate": (
+        '{"a": {"x": 1, "x": 1}, "a": {"x": 1}}',
+        {"a": {"x": 1}},
+        "duplicate_key@15 duplicate_key@24",
+    ),
+    "one key with and one without quotes": (
+        '{1: "a", "1": "a"}',
+        {"1": "a"},
+        "unquoted_key@1 duplicate_key@9",
+    ),
+    "an equal key that is written in two ways": (r'{"a": 1, "\u0061": 1}', {"a": 1}, "duplicate_key@9"),
+}
+
+
+@pytest.mark.parametrize("before", ["", "So: "], ids=["bare", "prose"])
+@pytest.mark.parametrize(("text", "value", "repairs"), READ.values(), ids=READ)
+def test_an_unambiguous_variant_is_read_reported_and_complete(text, value, repairs, before):
+    found = extract_json(before + text)
+    assert (json.dumps(found.value), found.complete) == (json.dumps(value), True)
+    assert [f"{each.name}@{each.position - len(before)}" for each in found.repairs] == repairs.split()
+
+
+REFUSED = {
+    "round brackets around one value": ('{"a": (1)}', "has round brackets around one value", 8),
+    "strings side by side": ('{"a": ("b" "c")}', "lacks a comma at round brackets", 11),
+    "a call": ("[(1, 2) (3, 4)]", "lacks a comma at round brackets", 8),
+    "names in a tuple": ("[(b, c)]", "has text without quotes that can be read in more ways than one", 3),
+    "arithmetic": ('{"a": (1 + 2)}', "has something that is nearly a number or a literal", 7),
+    "an interval": ('{"a": (1, 2]}', "has a ] that closes nothing", 11),
+    "a tuple for a key": ("{(1, 2): 3}", "has something that is no key", 1),
+    "two separators": ("[1__0]", "has a number that JSON does not know", 1),
+    "a separator at the end": ("[1_, 2]", "has a number that JSON does not know", 1),
+    "a separator behind zero": ("[0_1]", "has a number that JSON does not know", 1),
+    "a separator in a fraction": ("[1_0.0_1]", "has a number that JSON does not know", 1),
+    "different duplicates": ('{"a": 1, "a": 2}', 'has the key "a" twice in one object', 9),
+    "duplicates of two types": ('{"a": 1, "a": 1.0}', 'has the key "a" twice in one object', 9),
+    "one and true": ('{"a": [1], "a": [true]}', 'has the key "a" twice in one object', 11),
+    "the second of three": ('{"a": 1, "a": 2, "a": 1}', 'has the key "a" twice in one object', 17),
+    "different duplicates in a duplicate": (
+        '{"a": {"x": 1}, "a": {"x": 1, "x": 2}}',
+        'has the key "x" twice in one object',
+        30,
+    ),
+    "different duplicates without an end": ('{"a": "b", "a": "c', 'has the key "a" twice in one object', 11),
+}
+
+
+@pytest.mark.parametrize(("text", "why", "position"), REFUSED.values(), ids=REFUSED)
+def test_a_variant_that_can_be_read_in_more_ways_than_one_is_an_error(text, why, position):
+    with pytest.raises(ExtractionError) as caught:
+        extract_json(text)
+    assert str(caught.value) == f"The JSON that begins at character 0 {why} (at character {position})."
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": (1, 2', {"a": [1, 2]}),
+        ('{"a": (1, 2}', {"a": [1, 2]}),
+        ("[(1, ...)]", [[1]]),
+        ('{"n": 82_461_', {}),
+        ('{"a": [1], "a": [1', {"a": [1]}),
+    ],
+)
+def test_a_variant_that_was_cut_is_not_complete(text, value):
+    found = extract_json(text)
+    assert (found.value, found.complete) == (value, False)
+
+
+@pytest.mark.parametrize("text", ["See [(a)] and [(1) b].", "So [(see below)] it is.", "Call f(1, 2)."])
+def test_round_brackets_in_prose_are_no_json(text):
+    assert extract_json(f'{text} {{"a": 1}}').value == {"a": 1}
+
+
+def test_a_quote_before_words_in_round_brackets_belongs_to_the_text():
+    assert extract_json('["he "x", (then) left"]').value == ['he "x", (then) left']
+
+
+def test_a_decision_with_an_equal_duplicate_is_a_decision():
+    text = '{"tool": "add", "arguments": {"by": (1, 2)}, "tool": "add"}'
+    decision = parse_tool_decision(OutputController(), text)
+    assert decision == ToolDecision("add", {"by": [1, 2]})
+    assert decision.repairs == (("tuple", 36), ("duplicate_key", 45))
+
+
+# ---- partial values ----
+
+
+def test_the_second_value_of_a_key_does_not_show_while_it_is_written():
+    text = '{"a": {"b": [1]}, "a": {"b": [1]}, "c": 2}'
+    seen = [parse_partial(text[:end]) for end in range(len(text) + 1)]
+    values = [each.value for each in seen]
+    assert values[17:-2] == [{"a": {"b": [1]}}] * (len(text) - 18)
+    assert {each.open for each in seen[17:-1]} == {("",)}
+    assert [bool(each.repairs) for each in seen] == [False] * 33 + [True] * (len(text) - 32)
+    assert (seen[-1].value, seen[-1].complete) == ({"a": {"b": [1]}, "c": 2}, True)
+    assert seen[-1].repairs == extract_json(text).repairs == (("duplicate_key", 18),)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ('{"a": 1, "a": 2, "b": 3}', 7),
+        ('{"a": 1, "a": 1.0, "b": 3}', 7),
+        ('{"a": [1], "a": [1, {"x": 2, "x": 2}], "b": 3}', 9),
+        ('{"a": {"x": 1}, "a": {"x": 1, "x": 2}, "b": 3}', 14),
+        ('{"a": "b", "a": "bc', 9),
+    ],
+)
+def test_a_different_second_value_ends_the_growing(text, end):
+    found = parse_partial(text)
+    assert (found.value, found.end) == (parse_partial(text[: end + 1]).value, end)
+    assert (found.complete, found.open, found.repairs) == (False, ("",), ())
+
+
+KEYS = st.sampled_from("ab")
+VALUES = st.recursive(
+    st.sampled_from(["1", "1.0", "true", "null", '"a"']),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | st.lists(st.tuples(KEYS, inner), max_size=3).map(
+            lambda members: "{" + ", ".join(f'"{key}": {value}' for key, value in members) + "}"
+        )
+    ),
+    max_leaves=8,
+)
+
+
+def value_of(text):
+    """What a text holds if all duplicate keys have equal values; raises ValueError if one has not."""
+
+    def merged(pairs):
+        found = {}
+        for key, value in pairs:
+            if json.dumps(found.setdefault(key, value), sort_keys=True) != json.dumps(value, sort_keys=True):
+                raise ValueError(key)
+        return found
+
+    return json.loads(text, object_pairs_hook=merged)
+
+
+@given(VALUES, VALUES)
+def test_all_readers_agree_on_duplicate_keys(one, other):
+    text = f'{{"a": {one}, "c": {other}, "a": {one}}}'
+    encoded = json.dumps(text)
+    try:
+        value = json.dumps(value_of(text))
+    except ValueError:
+        for each in (text, encoded[1:-1]):
+            with pytest.raises(ExtractionError):
+                extract_json(each)
+        assert extract_json(encoded).value == text
+        assert not parse_partial(text).complete
+        return
+    whole, partial = extract_json(text), parse_partial(text)
+    assert json.dumps(whole.value) == json.dumps(partial.value) == value
+    assert whole.repairs == partial.repairs != ()
+    for each in (encoded, encoded[1:-1]):
+        found = extract_json(each)
+        assert json.dumps(found.value) == value
+        assert [repair.name for repair in found.repairs[1:]] == ["duplicate_key"] * len(whole.repairs)
