@@ -70,14 +70,14 @@ class _Parts:
     def __init__(self, schema: Any) -> None:
         self._schema = schema
         self._found: dict[str, tuple[Mapping[str, Any], Wanted] | None] = {}
-        self._checks: dict[str, Callable[[Any], bool]] = {"": CompiledSchema(schema).fits}
+        self._checks: dict[str, Callable[[Any], bool | None]] = {"": CompiledSchema(schema).fits}
 
     def fit(self, value: Any, pointer: str) -> bool:
-        """Whether a value is surely valid by a part of the schema; where that cannot be told, nothing changes."""
+        """Whether a value is known to be valid by a part of the schema; where it is unknown, nothing changes."""
         if pointer not in self._checks:
             reference = {"$ref": f"#/$defs/root{pointer}"}
             self._checks[pointer] = compile_check(self._moved | reference) or nothing
-        return self._checks[pointer](value)
+        return self._checks[pointer](value) is True
 
     def at(self, pointer: str) -> tuple[Mapping[str, Any], Wanted] | None:
         """A part of the schema, and what it wants; None if there is none that says anything."""

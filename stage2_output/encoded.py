@@ -9,7 +9,6 @@ One layer is taken off. The inside must be valid, except that a key may appear t
 import json
 import re
 from contextlib import suppress
-from typing import Any
 
 from stage2_output.damage import Damaged, Mended, Repair
 from stage2_output.strict import IntactParts, TooDeep, read_strictly

@@ -4,7 +4,6 @@ Python has `True == 1`, and no way to keep a list or a dict in a set; `frozen` m
 the rules `enum`, `const` and `uniqueItems` rest on it.
 """
 
-import json
 from collections.abc import Hashable, Sequence
 from types import NoneType
 from typing import Any
@@ -34,11 +33,6 @@ def frozen(value: Any) -> Hashable:
     if kind is dict:
         return frozenset((name, frozen(each)) for name, each in value.items())
     raise CannotTell(kind)
-
-
-def are_identical(one: Any, other: Any) -> bool:
-    """Whether two values are equal and of the same types: 1 is not 1.0. The order of keys does not matter."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def are_unique(items: Sequence[Any]) -> bool:

@@ -12,10 +12,10 @@ _PIECE = re.compile(rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)|(?P<comment>{_COM
 _WHOLE = re.compile(rf"(?:[ \t\r\n{_SPECIAL}]++|{_COMMENT})*+")
 NO_GAP = frozenset("{}[]\"':,") | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 """Characters that no gap begins with: most places are asked about in vain."""
-# Only a language may follow a fence, and nothing that continues the JSON may follow a closing tag. A fence is short:
-# this pattern is tried at each backtick of a run.
+# Only a language may follow a fence, and nothing that continues the JSON may follow a closing tag. A fence begins at
+# the first backtick of a run: the pattern is tried at each of them.
 _WRAPPING = re.compile(
-    r"""`{3,20}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
+    r"""(?<!`)`{3,}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
 )
 _FAR = 1000  # characters that a look ahead reads; a longer comment there is no comment
 

@@ -7,8 +7,7 @@ values. It knows nothing of the text. Used by `repair.py`.
 from typing import Any, Literal
 
 from stage2_output.damage import Damaged
-from stage2_output.equality import are_identical
-from stage2_output.strict import MOST_DEPTH, TooDeep
+from stage2_output.strict import MOST_DEPTH, TooDeep, are_identical
 
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 
@@ -52,7 +51,7 @@ class Frame:
         Raises:
             Damaged: A duplicate key has another value.
         """
-        for key, place, value in self._duplicates:
+        for key, place, value in reversed(self._duplicates):
             if not are_identical(value, self.value[key]):
                 raise Damaged(f'has the key "{key[:60]}" twice in one object', place)
             self.value[key] = value

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from stage2_output import clues
 from stage2_output.candidates import Extraction
 from stage2_output.damage import Repair
-from stage2_output.equality import are_identical
-from stage2_output.strict import MOST_DEPTH
+from stage2_output.strict import MOST_DEPTH, are_identical
 from stage2_output.wrapping import BLANK, Source, Surroundings
 
 LONGEST_POINTER = 1000

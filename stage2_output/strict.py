@@ -1,8 +1,8 @@
 """JSON as the standard has it, read at a place in a text; nothing is forgiven.
 
-The C scanner of the `json` module does the work. What it lets pass and JSON does not is refused here: a key
-that stands twice in one object, NaN, infinity, a number too large to be held. It says yes or no and where
-it stopped; why something is broken is told by `repair.py`, which reads on from there.
+The C scanner of the `json` module does the work. This module also refuses what the scanner accepts and JSON does not:
+a key that appears twice in one object, NaN, infinity, a number that is too large. `repair.py` reads what is refused
+here once more, and says what is wrong with it.
 """
 
 import json
@@ -31,6 +31,11 @@ def read_strictly(text: str, start: int) -> tuple[Any, int] | None:
         return _read(text, start)
     except ValueError:
         return None
+
+
+def are_identical(one: Any, other: Any) -> bool:
+    """Whether two values are equal and of the same types: 1 is not 1.0. The order of keys does not matter."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 class IntactParts:

@@ -117,8 +117,8 @@ def _is_nearly_plain(word: str) -> bool:
 
 def _number(word: str, start: int) -> Word | None:
     if _SEPARATED.fullmatch(word):
-        plain = _number(word.replace("_", ""), start)
-        return plain and plain._replace(end=start + len(word), repairs=(Repair("digit_separators", start),))
+        number = _number(word.replace("_", ""), start)
+        return number and number._replace(end=start + len(word), repairs=(Repair("digit_separators", start),))
     if _AMBIGUOUS.fullmatch(word):
         raise Damaged("has a number that JSON does not know", start)
     found = _NUMBER.fullmatch(word)

@@ -22,8 +22,8 @@ from typing import Any
 
 from loopback import at_most, table
 
-from stage2_output import ExtractionError, OutputController, extract_json
-from stage2_output.partial import parse_partial
+from stage2_output import ExtractionError, OutputController, extract_json, parse_partial
+from stage3_tools import parse_tool_decisions
 
 _TINY, _SMALL, _LARGE = 10_000, 100_000, 1_000_000
 _GROWTH, _SECONDS, _MEMORY = 12.0, 5.0, 150.0
@@ -54,6 +54,25 @@ _BEGINNINGS = _spelled(r"""  <b>␣x␣  {"a":[  {"a":"  {'a':'  {  ```json⏎{ 
 _THEN = _spelled(
     r"""  {  [  "  '  \"  ,  :  //  a␣  1␣  {}  "a"␣  "a":  “  `  ⏎  NaN␣  …1  ":␣"  ",␣"  ',  ...  "}␣  it's␣  """
 )
+# Texts that were once slow: a beginning and a unit.
+_ONCE_SLOW = [
+    ("x ", "`{"),
+    ("", '{"a":1}`['),
+    ("x ", "}{"),
+    ("x ", "{｝"),
+    ("", "```js\n{'a: 1\n```\n"),
+    ("[", "\n‘"),
+    ("[[", "‘\n//1"),
+    ("[[", "…11."),
+    ("[", "，é"),
+    ('{"a": ', "`"),
+    ("x ", "{a:‚\n</a>"),
+    ("x ", '{"b":‚a\n```\n'),
+    ("x ", r"[\"\"] "),
+    ("<b> x ", "{} "),
+    ("{", "a:1,"),
+    (r"{\"a\":1", r",\"a\":1"),
+]
 
 
 Make = Callable[[int], str]
@@ -62,7 +81,7 @@ Make = Callable[[int], str]
 
 def texts() -> Iterator[tuple[str, Make]]:
     """Every kind of text, under its name."""
-    for beginning, unit in [("", unit) for unit in _UNITS] + list(product(_BEGINNINGS, _THEN)):
+    for beginning, unit in [("", unit) for unit in _UNITS] + _ONCE_SLOW + list(product(_BEGINNINGS, _THEN)):
         yield f"{beginning!r} + {unit!r}" if beginning else repr(unit), partial(_repeated, beginning, unit)
     for signs in ("{}[]\",:'\\`<>/*-+.e019tfn \n", '{}[]",:1', "{'\":,}", '"\\', "[]{}"):
         yield f"dice: {signs!r}", partial(_diced, signs)
@@ -113,6 +132,7 @@ _WAYS: dict[str, Callable[[str], Any]] = {
     "extract_json": extract_json,
     "parse_partial": parse_partial,
     "parse_and_validate": _validate,
+    "parse_tool_decisions": partial(parse_tool_decisions, _CONTROLLER),
 }
 
 
@@ -182,7 +202,8 @@ def hostile(parts: list[str]) -> int:
     missed = 0
     for title, way in _WAYS.items():
         # The controller adds what it does with many values: the texts of one unit are enough to see it.
-        kinds = every if parts or way is not _validate else [each for each in every if " + " not in each[0]]
+        is_whole = parts or title in ("extract_json", "parse_partial")
+        kinds = every if is_whole else [each for each in every if " + " not in each[0]]
         lines = [judged(name, way, make) for name, make in kinds]
         missed += sum(line[-1] != "" for line in lines)
         head = "text", "ms, 100 kB", "ms, 1 MB", "times as much", "memory / text", "came of it", ""

@@ -60,8 +60,12 @@ def searched_in(tree):
             yield node.value.id
 
 
+TRIED_AT_EACH_BACKTICK = {"gaps._WRAPPING"}
 PATTERNS = {
-    f"{module}.{name}" + (f"[{number}]" if number else ""): (pattern, name in searched_in(READERS[module]))
+    f"{module}.{name}" + (f"[{number}]" if number else ""): (
+        pattern,
+        name in searched_in(READERS[module]) or f"{module}.{name}" in TRIED_AT_EACH_BACKTICK,
+    )
     for module in sorted(READERS)
     for name, value in vars(importlib.import_module(f"stage2_output.{module}")).items()
     for number, pattern in enumerate(patterns_in(value))

@@ -1,4 +1,4 @@
-"""Variants of JSON that can be read in one way only: tuples, digit separators, keys without quotes, equal duplicates."""
+"""Variants of JSON with one reading only: tuples, digit separators, keys without quotes, equal duplicates."""
 
 import json
 
