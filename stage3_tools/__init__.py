@@ -63,7 +63,7 @@ Sometimes:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from stage3_tools.abort import Abort, RunAborted
+from stage3_tools.abort import Abort, RunStopped
 from stage3_tools.answers import Answers, answer_calls
 from stage3_tools.batch import execute_tool_calls
 from stage3_tools.changes import RegistryChange
@@ -169,7 +169,7 @@ __all__ = [
     "ResultCache",
     "Retry",
     "Run",
-    "RunAborted",
+    "RunStopped",
     "RunLimits",
     "RunnerParams",
     "TOOL_DECISION_SCHEMA",

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock
+from typing import Literal
 
 
 class Abort:
@@ -64,5 +65,13 @@ class Abort:
         return f"Abort(is_set={self._is_set}, reason={self.reason!r})"
 
 
-class RunAborted(Exception):
-    """Ends a run that was aborted. The loop converts it to a status; only `run_turn` raises it to its caller."""
+class RunStopped(Exception):
+    """Ends a run that was aborted or has no time left. The loop converts it to a status; `run_turn` alone raises it.
+
+    Args:
+        status: The status of the run.
+    """
+
+    def __init__(self, status: Literal["aborted", "timeout"]) -> None:
+        super().__init__(f"The run was stopped: {status}.")
+        self.status = status

@@ -35,7 +35,7 @@ async def ask(
 
     Raises:
         GatewayError: The model could not be asked; the history is as it was.
-        RunAborted: The run was aborted; nothing was sent.
+        RunStopped: The run was aborted or has no time left; nothing was sent.
         SessionConflict: Somebody else runs calls in this conversation.
         WindowTooSmall: Not even the newest exchange fits.
         ValueError: `before_send` left nothing to send, or something that is no message.
@@ -68,7 +68,7 @@ async def ask(
     stream = run.deps.stream(parts.messages, **settings)
     check_kind("What stream= returns", stream, MessageStream, "Give gateway.stream.")
     run.tell(ReplyStreamed, stream=stream)
-    if run.is_aborted:
+    if run.is_stopped:
         await stream.aclose()
     run.checkpoint()
     return stream, tools

@@ -38,7 +38,7 @@ class _Place:
     result: ToolResult | None = None
     task: asyncio.Task[None] | None = None
     begun: bool = False
-    ending: KeyboardInterrupt | None = None
+    failure: BaseException | None = None  # raised where the result is awaited; a task's own would be logged
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def begin(self) -> None:
@@ -141,10 +141,8 @@ class Batch:
         assert place.task is not None  # what is not refused has been started
         assert place.ready is not None
         await place.ended  # to await the task itself would cancel it a second time
-        if place.ending is not None:
-            raise place.ending
-        if not place.task.cancelled():
-            place.task.result()  # raises what noting its outcome raised
+        if place.failure is not None:
+            raise place.failure
         if place.outcome is None:  # cancelled, and not by us, who would not wait here any more
             result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
             place.result = replace(result, note=place.ready.note)
@@ -185,6 +183,10 @@ class Batch:
     async def _run(self, place: _Place, ready: ReadyCall) -> None:
         try:
             await self._run_in_turn(place, ready)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as failure:
+            place.failure = failure
         finally:
             place.has_ended()
 
@@ -195,8 +197,8 @@ class Batch:
                 await obey()
             try:
                 place.outcome = await run_ready(ready, self._registry, self._execution, place.begin)
-            except KeyboardInterrupt as ending:  # out of a task it would tear the event loop down
-                place.ending = ending
+            except KeyboardInterrupt as failure:  # out of a task it would tear the event loop down
+                place.failure = failure
                 place.outcome = interrupted(place.call, ready.tool)
             if self._on_finish is not None:
                 await self._on_finish(place.outcome)

@@ -83,6 +83,7 @@ class ToolChainResult:
         tool_call_history: Every call with its result.
         status: "completed"; "aborted"; "timeout"; "error" where there is no reply.
         status_reason: The same in a sentence, where there is more to say.
+        max_rounds_reached: Whether the limit of tool rounds was reached.
         error: What the gateway raised, if that ended it.
         stats: Rounds, calls, times.
         variables: What long results and arguments were kept in.
@@ -97,6 +98,7 @@ class ToolChainResult:
     tool_call_history: tuple[ToolCallRecord, ...] = field(repr=False)
     status: ChainStatus
     status_reason: str | None
+    max_rounds_reached: bool
     error: GatewayError | None
     stats: ChainStats
     variables: LongValues = field(repr=False)
@@ -155,6 +157,7 @@ async def execute_tool_chain(
         tool_call_history=records,
         status=_status(ending),
         status_reason=ending.reason,
+        max_rounds_reached=ending.status == "max_rounds",
         error=error,
         stats=ChainStats(run.tool_rounds, len(records), seconds, started, started + seconds),
         variables=run.long_values,

@@ -96,7 +96,7 @@ class ToolError(Exception):
     def with_details(self, **more: Any) -> "ToolError":
         """The same error with more details; those it has already stand. A tool may raise one value many times."""
         same = self._again({**more, **self.details})
-        same.__cause__ = self.__cause__ or self
+        same.__cause__ = self if self.__cause__ is None else self.__cause__  # it may refuse to be a condition
         return same
 
     def _again(self, details: Mapping[str, Any]) -> "ToolError":

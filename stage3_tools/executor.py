@@ -124,13 +124,12 @@ async def _run(
     started, tries = time.perf_counter(), _Tries(ready, execution, on_begin)
     try:
         value = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
-        # By type: isinstance() would also run the code of a value's own `__class__`.
-        output = value if issubclass(type(value), ToolOutput) else ToolOutput(value)
+        output = value if type(value) is ToolOutput else ToolOutput(value)
         text = output_for_model(output.output)
     except ToolError as error:
-        if not tries.has_begun:
+        if not tries.has_begun and error.kind == "interrupted":
             return interrupted(ready.call, None)
-        status = status_after(ready.tool, error, named=tries.named)
+        status = status_after(ready.tool, error, named=tries.named) if tries.has_begun else None
         error, spent = _complete(error, registry, ready.tool), time.perf_counter() - started
         result = failed(ready.call, error, status, duration=spent, attempts=tries.count)
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
@@ -164,7 +163,9 @@ class _Tries:
             arguments = parse_arguments(tool, arguments.text)
             self._context = self._context and self._context.next_attempt()
         try:
-            return await tool.run(arguments.value, self._context, begin=self._begin)
+            value = await tool.run(arguments.value, self._context, begin=self._begin)
+            # By type: isinstance() would also run the code of a value's own `__class__`.
+            return ToolOutput(value.output, value.details) if issubclass(type(value), ToolOutput) else value
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise  # they are meant for this task, its program, or its coroutine
         except BaseException as exception:  # who calls sys.exit ends the tool, not the program
@@ -178,11 +179,12 @@ class _Tries:
             self._on_begin()
 
     def _classified(self, exception: BaseException) -> ToolError:
-        if own := own_error(exception):
+        if (own := own_error(exception)) is not None:
             return own
         error = self._execution.classify(exception) if self._execution.classify else None
         self.named = error is not None
-        error = error or error_of(exception, text=self._execution.error_text)
+        if error is None:
+            error = error_of(exception, text=self._execution.error_text)
         text = safely(lambda: "".join(traceback.format_exception(exception)), "")
         return error.with_details(traceback=text)
 

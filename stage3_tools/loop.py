@@ -143,8 +143,7 @@ def _question(user_message: str | Message | Mapping[str, Any] | None, resume: bo
 
 async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
     """The ending of the run's body; or it is ended by its `abort` or its time limit, if they come first."""
-    abort, limits = run.options.abort, run.options.limits
-    seconds = None if limits is None else limits.seconds
+    abort, seconds = run.options.abort, run.seconds_left
     if abort is None and seconds is None:
         return await body()
     if run.is_aborted:

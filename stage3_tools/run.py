@@ -4,6 +4,7 @@ The only value in this stage that changes on the way: `turn.py` and `loop.py` ca
 know what comes next.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
 from stage2_output import Repair
-from stage3_tools.abort import RunAborted
+from stage3_tools.abort import RunStopped
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
@@ -45,6 +46,8 @@ class Run:
     """The most requests; after the last one nothing is run whose result could not be sent."""
     between: Callable[[], Awaitable[bool]] | None = None
     """Awaited after each turn, for edits; returns whether there is something new to answer."""
+    started: float = field(default_factory=time.perf_counter)
+    """When it began, as `time.perf_counter` counts; its limit of time counts from here."""
     over: bool = False
     """Whether nobody listens any more: a tool may go on that did not end when it was told to."""
 
@@ -157,14 +160,30 @@ class Run:
         """Whether somebody has set the `abort` of the options."""
         return self.options.abort is not None and self.options.abort.is_set()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was aborted, or its time is over: no further request or tool call may begin."""
+        left = self.seconds_left
+        return (left is not None and left <= 0) or self.is_aborted
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How many seconds the run still has; None is no limit."""
+        limits = self.options.limits
+        if limits is None or limits.seconds is None:
+            return None
+        return self.started + limits.seconds - time.perf_counter()
+
     def checkpoint(self) -> None:
-        """End the run here if it was aborted; called before each request.
+        """End the run here if it was stopped; called before each request.
+
+        A task is cancelled only once when it is stopped, and a function of the user may suppress that.
 
         Raises:
-            RunAborted: It was.
+            RunStopped: It was stopped.
         """
-        if self.is_aborted:
-            raise RunAborted
+        if self.is_stopped:
+            raise RunStopped("aborted" if self.is_aborted else "timeout")
 
     @property
     def spent(self) -> str | None:
@@ -180,7 +199,7 @@ class Run:
         """
         if spent := self.spent:
             raise ToolError("interrupted", f"{spent} This call was not run.")
-        if self.is_aborted:
+        if self.is_stopped:
             raise ToolError("interrupted", STOPPED)
         return self.repeats.note(call)
 
@@ -204,7 +223,7 @@ class Run:
                 error_text=options.error_text,
                 screen=self.screen,
                 expand=self._expanded if self.expands or options.variables_over is not None else None,
-                stopped=None if options.abort is None else options.abort.is_set,
+                stopped=lambda: self.is_stopped,
                 on_progress=self._progressed,
                 on_retry=self._retried,
             )

@@ -67,7 +67,7 @@ class Steps:
         self._newest = NewestReply.none()
         self._ending: Ending | None = None
         self._begun = False
-        self._started = 0.0
+        self._has_started = False
 
     async def next(self) -> Item | Ending:
         """Up to the next reply, or to the end.
@@ -78,7 +78,7 @@ class Steps:
                 on behind it.
         """
         if self._ending is None:
-            self._started = self._started or time.perf_counter()
+            self._start()
             item = await self._unless_stopped()
             if not isinstance(item, Ending):
                 self._newest.given = True
@@ -86,8 +86,12 @@ class Steps:
             self._ending = item
         return self._ending
 
+    def _start(self) -> None:
+        if not self._has_started:
+            self._has_started, self._run.started = True, time.perf_counter()
+
     async def _unless_stopped(self) -> Item | Ending:
-        abort, left = self._run.options.abort, self._left
+        abort, left = self._run.options.abort, self._run.seconds_left
         if self._run.is_aborted:
             return await self._stopped("aborted")
         if left is not None and left <= 0:
@@ -104,14 +108,6 @@ class Steps:
 
     def _ended(self, how: Stop) -> Ending:
         return stopped(how, self._run.options)
-
-    @property
-    def _left(self) -> float | None:
-        """How many seconds the run still has."""
-        limits = self._run.options.limits
-        if limits is None or limits.seconds is None:
-            return None
-        return self._started + limits.seconds - time.perf_counter()
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -208,7 +204,7 @@ class Steps:
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
         turn = self._newest.turn  # the one that is meant, also where a step comes first
-        self._started = self._started or time.perf_counter()
+        self._start()
         if self._newest.responded is None and not self._run.over:
             async with self._alone():
                 if turn is not self._newest.turn:
@@ -218,7 +214,7 @@ class Steps:
         return self._newest.responded or ()
 
     async def _respond(self, turn: OpenTurn | None) -> tuple[Message, ...]:
-        await unless_stopped(self._answer(turn), self._run.options.abort, self._left)
+        await unless_stopped(self._answer(turn), self._run.options.abort, self._run.seconds_left)
         records = [] if self._begun else self._run.records
         if turn is not None and (
             turn is not self._newest.turn or self._newest.told
@@ -246,7 +242,9 @@ class Steps:
 
     def result(self, ending: Ending) -> ToolLoopResult:
         """What became of the run, which is over."""
-        return result_of(self._run, ending, time.perf_counter() - self._started if self._started else 0.0)
+        return result_of(
+            self._run, ending, time.perf_counter() - self._run.started if self._has_started else 0.0
+        )
 
     def end(self, ending: Ending) -> None:
         """Tell that the run is over, once.

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, TypeVar
 
-from stage3_tools.abort import Abort, RunAborted
+from stage3_tools.abort import Abort, RunStopped
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ async def unless_stopped(
             finally:
                 if clock.expired():
                     await _too_late(others)
-    except RunAborted:
-        return "aborted"
+    except RunStopped as stop:
+        return stop.status
     except TimeoutError:
         if not clock.expired():
             raise  # the body's own

@@ -7,6 +7,7 @@ moment for the next function, because to start one costs more than most tools. K
 
 import asyncio
 import contextvars
+import inspect
 import os
 import threading
 from collections import deque
@@ -24,22 +25,63 @@ _idle: deque["_Worker"] = deque()
 """Threads that have nothing to do, the one that was busy last at the end."""
 
 
-async def run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the function returns; context variables are those of the caller.
+async def run_in_thread(
+    function: Callable[..., Any], *arguments: Any, begin: Callable[[], None] | None = None
+) -> Any:
+    """Run a function in a thread and return its value; context variables are those of the caller.
 
-    A thread cannot be stopped from outside: whoever stops waiting leaves the function running.
+    A function that has begun cannot be stopped: it continues after the caller was cancelled. One that has not begun
+    by then is never called.
+
+    Args:
+        function: A plain function.
+        *arguments: Its arguments.
+        begin: Called in the thread immediately before the function. If it raises, the function is not called.
 
     Raises:
-        BaseException: Whatever the function raises; a StopIteration as RuntimeError.
+        BaseException: What the function or `begin` raises; a StopIteration as RuntimeError.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
     call = partial(contextvars.copy_context().run, function, *arguments)
-    _a_worker().jobs.put((call, done, _outcomes.setdefault(loop, _Outcomes())))
+    job = _Job(call, begin, loop.create_future(), _outcomes.setdefault(loop, _Outcomes()))
+    _a_worker().jobs.put(job)
     try:
-        return await done
+        return await job.done
+    except asyncio.CancelledError:
+        job.withdraw()
+        raise
     finally:
-        del done  # or an exception, whose traceback knows this frame, would hold itself and the arguments
+        del job  # or an exception, whose traceback knows this frame, would hold itself and the arguments
+
+
+class _Job:
+    """A function for a thread, which may be withdrawn until it begins."""
+
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        begin: Callable[[], None] | None,
+        done: "asyncio.Future[Any]",
+        outcomes: "_Outcomes",
+    ) -> None:
+        self.call, self.done, self.outcomes = call, done, outcomes
+        self._on_begin = begin
+        self._beginning = threading.Lock()  # held while it is decided whether the function begins
+        self._is_withdrawn = False
+
+    def withdraw(self) -> None:
+        """Prevent the function from beginning; has no effect if it has begun."""
+        with self._beginning:
+            self._is_withdrawn = True
+
+    def begin(self) -> bool:
+        """Whether the function is to be called now; then it can no longer be withdrawn."""
+        with self._beginning:
+            if self._is_withdrawn or self.done.cancelled():
+                return False
+            if self._on_begin is not None:
+                self._on_begin()
+            return True
 
 
 def _a_worker() -> "_Worker":
@@ -56,36 +98,36 @@ class _Worker:
     """A thread that runs one function after the other, and ends when nobody has had one for a while."""
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], _Outcomes]] = SimpleQueue()
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
         self.process = os.getpid()
         threading.Thread(target=self._work, name="tool", daemon=True).start()
 
     def _work(self) -> None:
         while True:
             try:
-                call, done, outcomes = self.jobs.get(timeout=_IDLE_SECONDS)
+                job = self.jobs.get(timeout=_IDLE_SECONDS)
             except Empty:
                 try:
                     _idle.remove(self)
                 except ValueError:  # somebody has just taken it, and is about to give it a function
                     continue
                 return
-            self._run(call, done, outcomes)
-            del call, done, outcomes  # what it returned should not be kept until the next one comes
+            self._run(job)
+            del job  # what it returned should not be kept until the next one comes
 
-    def _run(self, call: Callable[[], Any], done: "asyncio.Future[Any]", outcomes: "_Outcomes") -> None:
+    def _run(self, job: _Job) -> None:
         value: Any = None
         error: BaseException | None = None
         try:
-            value = call()
+            value = job.call() if job.begin() else None
         except StopIteration as stop:  # a future refuses to carry it
             error = RuntimeError(f"StopIteration: {words_of(stop)}")
             error.__cause__ = stop
         except BaseException as raised:
             error = raised
         _idle.append(self)
-        outcomes.put(done, value, error)
-        del done, error  # whose traceback knows this frame
+        job.outcomes.put(job.done, value, error)
+        del job, error  # whose traceback knows this frame
 
 
 class _Outcomes:
@@ -121,8 +163,9 @@ _outcomes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Outcomes] = WeakKeyDict
 
 def _settle(done: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
     if done.done():
-        return
-    if error is None:
+        if inspect.iscoroutine(value):
+            value.close()  # nothing will await it
+    elif error is None:
         done.set_result(value)
     else:
         done.set_exception(error)

@@ -142,7 +142,7 @@ class Tool:
         Args:
             arguments: The value that `check_arguments` returned.
             context: The context for a function that takes one; None creates one.
-            begin: Called immediately before the function. If it raises, the function is not called.
+            begin: Called immediately before the function, in its thread. If it raises, the function is not called.
 
         Raises:
             ToolError: The function took too long ("timeout") or cancelled itself ("interrupted").
@@ -155,9 +155,7 @@ class Tool:
         limit, ended = DEFAULT_TIMEOUT if self.timeout is None else self.timeout, False
 
         async def call() -> Any:
-            if begin is not None:
-                begin()
-            return await self._call(given)
+            return await self._call(given, begin)
 
         def close() -> None:
             if context is not None:
@@ -176,10 +174,12 @@ class Tool:
         finally:
             close()
 
-    async def _call(self, given: tuple[Any, ...]) -> Any:
+    async def _call(self, given: tuple[Any, ...], begin: Callable[[], None] | None) -> Any:
         if self.is_async:
+            if begin is not None:
+                begin()
             return await self.execute(*given)
-        value = await run_in_thread(self.execute, *given)
+        value = await run_in_thread(self.execute, *given, begin=begin)
         return await value if inspect.isawaitable(value) else value
 
     @cached_property

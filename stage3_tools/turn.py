@@ -181,7 +181,7 @@ async def run_turn(run: Run, registry: ToolRegistry, *, last: bool = False) -> T
     Raises:
         GatewayError: The model could not be asked; the history is as it was.
         WindowTooSmall: Not even the newest exchange fits.
-        RunAborted: The run was aborted; nothing was sent.
+        RunStopped: The run was aborted or has no time left; nothing was sent.
     """
     return await (await begin_turn(run, registry, last=last)).finish()
 

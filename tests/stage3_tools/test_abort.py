@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import threading
 
 import pytest
@@ -244,3 +245,72 @@ async def test_an_abort_may_be_shared_by_runs_with_a_time_limit():
 def test_an_abort_of_another_type_is_refused_with_the_valid_choices(wrong):
     with pytest.raises(TypeError, match=r"abort is an Abort\(\) or an asyncio.Event\(\), not"):
         ToolLoopOptions(abort=wrong)
+
+
+@pytest.mark.parametrize("entry_point", ["loop", "runner", "chain"])
+@pytest.mark.parametrize("where", ["chat", "before_send", "approve"])
+async def test_a_time_limit_holds_even_if_a_function_of_the_user_suppresses_the_cancellation(
+    entry_point, where
+):
+    world = World(Abort(), "", NativeDialect())
+
+    async def suppress():
+        if world.turns == 2:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                world.turns_when_stopped = world.turns
+
+    chat, options = world.chat, world.options
+
+    async def slow_chat(messages, **settings):
+        response = await chat(messages, **settings)
+        if where == "chat":
+            await suppress()
+        return response
+
+    async def slow_approve(request):
+        await suppress()
+        return True
+
+    async def slow_before_send(messages, info):
+        await suppress()
+
+    slow = {"before_send": slow_before_send, "approve": slow_approve}
+    world.chat = slow_chat
+    changed = {"limits": RunLimits(seconds=0.05)} | {name: slow[name] for name in slow if name == where}
+    world.options = lambda: options() | changed
+    status, reason, _ = await asyncio.wait_for(world.run(entry_point), 10)
+    assert (status, world.turns) == ("timeout", world.turns_when_stopped)
+    assert reason == "The run took longer than its limit of 0.05 s."
+
+
+@pytest.fixture
+def threads_wait():
+    """Lets no other thread run before the event loop waits."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    yield
+    sys.setswitchinterval(before)
+
+
+async def test_a_plain_tool_whose_thread_has_not_begun_is_never_called(threads_wait):
+    abort, called = Abort(), []
+
+    async def stop(arguments):
+        abort.set()
+
+    plain = Tool("plain", "", None, lambda arguments: called.append(arguments))
+    engine, calls = ContextEngine(), [ToolCall("a", "plain"), ToolCall("b", "stop")]
+
+    async def chat(messages, **settings):
+        return ChatResponse(Message.assistant("", calls), "tool_calls")
+
+    deps = ToolLoopDeps(chat, engine, OutputController(), ToolRegistry(plain, Tool("stop", "", None, stop)))
+    session = await engine.create_session()
+    options = ToolLoopOptions(abort=abort, dialect=NativeDialect())
+    result = await run_tool_loop(deps, session, "Go.", options)
+    history = await engine.history(session)
+    await asyncio.sleep(0.05)
+    assert (called, history.check_history()) == ([], [])
+    assert [each.result.status for each in result.history][:1] == ["interrupted"]

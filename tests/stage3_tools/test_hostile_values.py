@@ -81,6 +81,12 @@ class OwnKind(ToolError):
         self.kind = kind
 
 
+class Truth(Exception):
+    """An exception that cannot be a condition."""
+
+    __bool__ = __len__ = leave
+
+
 class Members(ExceptionGroup):
     exceptions = property(leave)
 
@@ -108,6 +114,7 @@ EXCEPTIONS = {
     "group": lambda: ExceptionGroup("no", [Text(), Attributes()]),
     "base group": lambda: BaseExceptionGroup("no", [Text(), GeneratorExit()]),
     "group of one": lambda: ExceptionGroup("no", [Text()]),
+    "truth": Truth,
     "members of a group": lambda: Members("no", [ValueError("no")]),
 }
 
@@ -260,3 +267,21 @@ async def test_every_value_of_a_tool_is_a_result(name, plain):
     assert first.status == second.status
     if name in OPAQUE:
         assert (first.status, first.error.kind) == ("error", "execution")
+
+
+class Lazy(ToolOutput):
+    """An output that is computed when it is read."""
+
+    output = property(leave, lambda output, value: None)
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+async def test_an_output_that_raises_when_it_is_read_is_an_error_result(plain):
+    async def run_async(arguments):
+        return Lazy("x")
+
+    registry = ToolRegistry(
+        Tool("f", "", None, (lambda arguments: Lazy("x")) if plain else run_async, effect="read")
+    )
+    [result] = await execute_tool_calls(registry, [CALL])
+    assert (result.status, result.error.kind) == ("error", "execution")

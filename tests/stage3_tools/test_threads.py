@@ -166,3 +166,17 @@ def test_a_loop_that_is_gone_is_not_kept():
     loop = asyncio.run(main())
     gc.collect()
     assert loop() is None
+
+
+async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_never_called():
+    called, before = [], sys.getswitchinterval()
+    sys.setswitchinterval(60)  # no other thread runs before the event loop waits
+    try:
+        waiting = asyncio.create_task(run_in_thread(called.append, 1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+    finally:
+        sys.setswitchinterval(before)
+    assert await run_in_thread(called.copy) == []
+    assert waiting.cancelled()
