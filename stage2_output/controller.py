@@ -125,7 +125,7 @@ class _Schema(Protocol):
         """The JSON Schema."""
 
     def fits(self, value: Any) -> bool:
-        """Whether a value fits the JSON Schema: a quick test that `load` can only fail after."""
+        """Whether a value fits the JSON Schema; `load` takes longer and may find more that is wrong."""
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
         """The data that a value stands for, and everything that is wrong with it."""
