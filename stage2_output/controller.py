@@ -125,7 +125,7 @@ class _Schema(Protocol):
         """The JSON Schema."""
 
     def fits(self, value: Any) -> bool:
-        """Whether a value fits the JSON Schema: a quick test that `load` can only fail after."""
+        """Whether a value fits the JSON Schema; `load` takes longer and may find more that is wrong."""
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
         """The data that a value stands for, and everything that is wrong with it."""
@@ -153,7 +153,7 @@ def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> P
     """The last of the least doubtful candidates that fits; otherwise what is wrong with the last object."""
     for each in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
         # Finding out what is wrong takes far longer than that something is: with thousands of candidates, seconds.
-        may_fit = each.complete and (coerce or judge.fits(each.value))
+        may_fit = each.complete and judge.fits(_put_right(each.value, judge, coerce)[0])
         if may_fit and (result := _judged(text, each, judge, coerce)).success:
             return result
     blamed = max(
@@ -165,13 +165,17 @@ def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> P
 def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> ParseResult:
     if not found.complete:
         return _incomplete(text, found)
-    value, changes = found.value, tuple[str, ...]()
-    if coerce:
-        from stage2_output.coercion import coerce as put_right
-
-        value, changes = put_right(value, judge.schema)
+    value, changes = _put_right(found.value, judge, coerce)
     data, issues = judge.load(value, coerce=coerce)
     return ParseResult(not issues, None if issues else data, issues, text, found, changes)
+
+
+def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...]]:
+    if not coerce:
+        return value, ()
+    from stage2_output.coercion import coerce as put_right
+
+    return put_right(value, judge.schema)
 
 
 def _hides_an_answer(piece: Broken | Extraction, result: ParseResult, text: str) -> bool:

@@ -91,9 +91,8 @@ class _Reader(Cursor):
         self.at += 1
 
     def _comma_missing(self) -> None:
-        if (
-            self._open.frames[-1].closer == ")" or self.text[self.at] == "("
-        ):  # Python joins strings, or makes a call
+        # Python joins two strings in round brackets, and calls what stands before them.
+        if self._open.frames[-1].closer == ")" or self.text[self.at] == "(":
             raise Damaged("lacks a comma at round brackets", self.at)
         last = self.repairs[-1] if self.repairs else None
         before = self.text[last.position : self.at].rstrip() if last else ""

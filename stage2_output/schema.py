@@ -42,7 +42,15 @@ class CompiledSchema:
     def fits(self, value: Any) -> bool:
         """Whether a value is valid."""
         valid = self._check(value)
-        return not self.issues(value) if valid is None else valid
+        if valid is not None:
+            return valid
+        from stage2_output.bounds import CannotBeChecked, bounds
+
+        try:
+            with bounds(value, self._references):
+                return self._validator.is_valid(value)
+        except CannotBeChecked:
+            return False
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Everything that is wrong with a value, in the order of places; empty if it is valid."""

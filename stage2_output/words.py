@@ -80,7 +80,7 @@ def read_word(text: str, start: int, end: int, *, in_tuple: bool = False) -> Wor
     stop = start + len(word)
     if not word:
         raise Damaged("lacks a value", start)
-    if len(word) == _LONGEST_RUN:
+    if len(run[0]) == _LONGEST_RUN and not behind:
         raise Damaged("has something that is no value", start)
     if stop == end and (cut := _cut(word, stop)) is not None:
         return cut

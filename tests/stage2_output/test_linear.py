@@ -9,8 +9,9 @@ from stage3_tools import parse_tool_decision, parse_tool_decisions
 
 CONTROLLER = OutputController()
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-SHORT, LONG = 1_000, 2_000
-MOST_PER_CHARACTER = 60
+LIBRARY_ONLY = {"required": ["a"], "unevaluatedProperties": False}
+SHORT, LONG = 800, 1_600
+MOST_PER_CHARACTER = 80
 
 
 def extract(text):
@@ -25,6 +26,8 @@ READERS = {
     "parse_partial": parse_partial,
     "without a schema": CONTROLLER.parse_and_validate,
     "with a schema": lambda text: CONTROLLER.parse_and_validate(text, SCHEMA),
+    "with coercion": lambda text: CONTROLLER.parse_and_validate(text, SCHEMA, coerce=True),
+    "with a schema for the library": lambda text: CONTROLLER.parse_and_validate(text, LIBRARY_ONLY),
     "truncated": lambda text: CONTROLLER.parse_and_validate(text, SCHEMA, truncated=True),
     "a decision": lambda text: parse_tool_decision(CONTROLLER, text),
     "decisions": lambda text: parse_tool_decisions(CONTROLLER, text),
