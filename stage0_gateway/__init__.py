@@ -13,8 +13,8 @@ Reading order:
     once                    what was made once is not made again
     messages                what is said
     request                 what we ask for
-    response                what came back
     finish_reasons          a server's finish reasons in our words
+    response                what came back
     events                  what the gateway reports while it works
     json_stream             JSON that arrives in pieces
     stream_events           what a streamed reply tells while it arrives
@@ -119,6 +119,7 @@ from stage0_gateway.events import (
     WarningEvent,
 )
 from stage0_gateway.exchange import Timeouts
+from stage0_gateway.finish_reasons import FinishReason, normalize_finish_reason
 from stage0_gateway.gateway import Gateway
 from stage0_gateway.messages import Message, Role, as_message
 from stage0_gateway.parts import (
@@ -134,7 +135,7 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.stream import MessageStream
 from stage0_gateway.stream_events import StreamEvent
 from stage0_gateway.usage import Prices, Usage
@@ -197,6 +198,7 @@ __all__ = [
     "Usage",
     "WarningEvent",
     "as_message",
+    "normalize_finish_reason",
 ]
 
 _SOMETIMES = {

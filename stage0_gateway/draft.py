@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
-from stage0_gateway.finish_reasons import finish_reason, is_complete
+from stage0_gateway.finish_reasons import is_complete, normalize_finish_reason
 from stage0_gateway.json_stream import JsonReader
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import Citation, Part, ProviderData, ProviderPart, TextPart, ThinkingPart, ToolCall
@@ -272,7 +272,7 @@ class Draft:
         self.stop_all()
         return ChatResponse(
             message=self.message(),
-            finish_reason="refusal" if refused else finish_reason(reason, has_calls=self.has_calls),
+            finish_reason="refusal" if refused else normalize_finish_reason(reason, has_calls=self.has_calls),
             raw_finish_reason=reason,
             usage=self.usage,
             model=self.model,

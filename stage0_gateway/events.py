@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from stage0_gateway.errors import GatewayError
-from stage0_gateway.response import FinishReason
+from stage0_gateway.finish_reasons import FinishReason
 from stage0_gateway.usage import Usage
 
 

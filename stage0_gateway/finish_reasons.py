@@ -1,10 +1,12 @@
 """Finish reasons of all servers in the words of `ChatResponse.finish_reason`.
 
 One table for all wire formats, because many servers keep their own reasons in another provider's format.
-Reasons are compared without case and punctuation. Used by `draft.py` and the wire formats.
+Reasons are compared without case and punctuation. Used by `response`, `draft` and the wire formats.
 """
 
-from stage0_gateway.response import FinishReason
+from typing import Literal
+
+FinishReason = Literal["stop", "tool_calls", "length", "refusal", "pause", "error", "unknown"]
 
 _REASONS: dict[FinishReason, str] = {
     "stop": """
@@ -41,7 +43,7 @@ def _plain(reason: str) -> str:
 _MEANING = {_plain(name): meaning for meaning, names in _REASONS.items() for name in names.split()}
 
 
-def finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason:
+def normalize_finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason:
     """Translate a server's finish reason.
 
     Args:

@@ -4,13 +4,14 @@ Knows nothing of what the text means: whether it holds JSON, a decision or a lie
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, get_args
 
+from stage0_gateway.finish_reasons import FinishReason, normalize_finish_reason
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.usage import Usage
 
-FinishReason = Literal["stop", "tool_calls", "length", "refusal", "pause", "error", "unknown"]
+_KNOWN = frozenset(get_args(FinishReason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class ChatResponse:
 
     Attributes:
         message: The assistant message: text, thinking, tool calls.
-        finish_reason: Why the model stopped, in our words.
+        finish_reason: Why the model stopped, in our words. A server's own word is translated, so that a chat function
+            of yours may pass it on.
         raw_finish_reason: The same in the server's own word, or None.
         usage: The server's token counts, or None where it gave none.
         model: The model that answered, as the server names it.
@@ -40,6 +42,13 @@ class ChatResponse:
     refusal: str | None = None
     block_reason: str | None = None
     raw: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.finish_reason not in _KNOWN:
+            raw = self.finish_reason and str(self.finish_reason)
+            reason = normalize_finish_reason(raw, has_calls=bool(self.message.tool_calls))
+            object.__setattr__(self, "finish_reason", reason)
+            object.__setattr__(self, "raw_finish_reason", self.raw_finish_reason or raw)
 
     @property
     def content(self) -> str:

@@ -26,6 +26,10 @@ _CANNOT_TAKE = (400, 404, 422)
 _ANYTHING: tuple[Any, ...] = (True, {})
 
 
+_TRUNCATED = ("length", "max_tokens", "max_output_tokens", "incomplete")
+"""Finish reasons of a reply that was cut off, for a chat function that passes on its server's."""
+
+
 class Reply(Protocol):
     """What is read from that which `chat` returns; `usage`, which can be added up, is read where it is there."""
 
@@ -151,7 +155,7 @@ def _judge(reply: Reply, read: Callable[[str, bool], ParseResult]) -> ParseResul
     text = reply.content or ""
     if reply.finish_reason == "refusal":
         return ParseResult(False, None, (REFUSED,), text or getattr(reply, "refusal", None) or "")
-    return read(text, reply.finish_reason == "length")
+    return read(text, str(reply.finish_reason).lower() in _TRUNCATED)
 
 
 def _correction(result: ParseResult) -> list[dict[str, Any]]:

@@ -183,7 +183,9 @@ class _Walk:
         """What begins at a bracket; None if that is no JSON at all."""
         source = self._around.source(start)
         text = self._text
-        no_json = clues.is_index(text, start) or (source == "prose" and clues.is_check_box(text, start))
+        no_json = clues.is_index(text, start) or (
+            source == "prose" and (clues.is_check_box(text, start) or clues.is_quoted(text, start))
+        )
         likely = clues.begins(text, start) and not (no_json and start != self._first)
         if not likely and not self._may_guess(start, source):
             return None

@@ -22,9 +22,10 @@ _GOES_ON = re.compile(
     r""""|'(?!\w)|\s*+[,:：，]\s*+(?:["'](?:[^"'\\\n]++|\\.)*+["']\s*+[:,}\]]|[-\w.]++\s*+[}\]])"""
 )
 # More text that touches it, and ends in a bracket or a quote.
-_GLUED = re.compile(r"""(?!\[\^?\w{1,3}\])[^\s`<,;}\]][^"'}\]\n]{0,200}+["'}\]]""")
+_GLUED = re.compile(r"""(?!\[\^?\w{1,3}\]|\[/|\[END_)[^\s`<,;}\]][^"'}\]\n]{0,200}+["'}\]]""")
 _GOES_ON_BEHIND_CLOSER = re.compile(r"""\s*+[,:：，"'{\[]""")
 _BULLET = re.compile(r"(?:\A|\n)[ \t]{0,8}+(?:[-*+]|[0-9]{1,3}[.)])[ \t]{1,3}+\Z")
+_QUOTED = re.compile(r"""(?:"[{\[]"|'[{\[]')(?=[\s.,;:!?)]|\Z)""")
 _COMMA = re.compile(r"\s*+[,，]")
 _EXTRA_CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\]])++")
 # A string that is never closed reaches to the end, so that nobody looks for its end again and again.
@@ -52,6 +53,11 @@ def is_index(text: str, start: int) -> bool:
     if text[start] in "{｛":
         return before in ("$", "\\") or (part_of_word and text.startswith("{}", start))
     return part_of_word
+
+
+def is_quoted(text: str, start: int) -> bool:
+    """Whether a single bracket is quoted, as in `opens with "{"`."""
+    return start > 0 and _QUOTED.match(text, start - 1) is not None
 
 
 def is_check_box(text: str, start: int) -> bool:

@@ -1,8 +1,8 @@
 """Thinking blocks: the text that a model writes before its answer, such as `<think>…</think>`.
 
-A closing tag without an opening one also ends a block, because some chat templates put the opening tag into the
-prompt. A tag inside a JSON string is text that the model quotes: it neither begins nor ends a block. Otherwise a
-quoted `</think>` would turn the quotation behind it into the answer.
+A closing tag without an opening one ends the first block, because some chat templates put the opening tag into the
+prompt. Tags that the model quotes neither begin nor end a block: those in JSON values, in fences, in lines that are
+marked as quotations. Otherwise a quoted `</think>` would turn the quotation behind it into the answer.
 
 The scan reads each character once. It does not know which JSON value is the answer. Used by `wrapping` and,
 through `without_thinking`, by stage 3.
@@ -13,16 +13,21 @@ from typing import NamedTuple
 
 from stage2_output.clues import begins
 
-_TAG = r"<(?P<slash>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
+_TAG = (
+    r"(?P<tag><(?P<slash>/?)(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[/?THINK\]|◁/?think▷"
+    r"|<\|(?:START|END)_THINKING\|>|<\|(?:begin|end)_of_thought\|>)"
+)
+_CLOSING = re.compile(r"</|\[/|◁/|<\|end", re.IGNORECASE)
 _STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)' + r"|(?<=[\s{\[,:])'(?:[^'\\]++|\\.)*+(?:'|\Z)"
 _STRING_IN_LINE = r'"(?:[^"\\\n]++|\\.)*+(?:"|\Z|\n)' + r"|(?<=[\s{\[,:])'(?:[^'\\\n]++|\\.)*+(?:'|\Z|\n)"
 _BRACKETS = r"(?P<opens>[{\[｛［])|(?P<closes>[}\]｝］])"
 
-_OUTSIDE_JSON = re.compile(rf"{_TAG}|(?P<opens>[{{\[｛［])", re.IGNORECASE)
+_OUTSIDE_JSON = re.compile(rf"{_TAG}|(?P<fence>(?:^|\n)[ \t]*+`{{3,}})|(?P<opens>[{{\[｛［])", re.IGNORECASE)
 _INSIDE_JSON = re.compile(rf"{_TAG}|{_BRACKETS}|{_STRING}", re.IGNORECASE | re.DOTALL)
 # Notes are less careful than answers: a quote that is not closed in its line does not open a string.
 _INSIDE_NOTES = re.compile(rf"{_TAG}|{_BRACKETS}|{_STRING_IN_LINE}", re.IGNORECASE | re.DOTALL)
 _ANY_TAG = re.compile(_TAG, re.IGNORECASE)
+_QUOTING_LINE = re.compile(r"[ \t]*+(?:[>|#]|<!--|//|/\*)")
 _LONGEST_INDENT = 1000  # characters; the scan of a line with many values stays linear
 
 
@@ -43,10 +48,10 @@ class ThinkingTag(NamedTuple):
 def thinking_tags(text: str) -> list[ThinkingTag]:
     """Find the tags that begin and end thinking blocks, in order; tags inside JSON strings are left out.
 
-    A JSON value that begins a line outside a block is an answer. No tag within it ends a block, even if the value is
-    damaged, so that the ends of its strings are uncertain.
+    A JSON value outside a block is an answer. No tag within it ends a block, even if the value is damaged, so that the
+    ends of its strings are uncertain. After a block, a closing tag without an opening one is text.
     """
-    if "<" not in text or not _ANY_TAG.search(text):
+    if not _ANY_TAG.search(text):
         return []
     return list(_Scan(text).tags())
 
@@ -85,24 +90,26 @@ def _begins_line(text: str, start: int, least: int) -> bool:
 
 
 class _Scan:
-    """One pass over a text that keeps track of blocks, brackets and strings."""
+    """One pass over a text that keeps track of blocks, fences, brackets and strings."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._thinking = False
+        self._thinking = self._fenced = False
+        self._opened = self._closed = 0  # tags so far
         self._depth = 0  # open brackets of the JSON value that the scan is inside of
-        self._is_answer = False  # whether that value begins a line outside thinking blocks
-        self._answer_begins = 0
 
-    def tags(self) -> "list[ThinkingTag]":
+    def tags(self) -> list[ThinkingTag]:
         tags, position = list[ThinkingTag](), 0
         while token := self._pattern().search(self._text, position):
             position = token.end()
-            if token["slash"] is None:
+            if not token["tag"]:
                 self._count(token)
-            elif self._is_tag(closing=bool(token["slash"])):
-                tags.append(ThinkingTag(*token.span(), bool(token["slash"])))
-                self._thinking, self._depth, self._answer_begins = not token["slash"], 0, position
+                continue
+            closing = _CLOSING.match(token["tag"]) is not None
+            if self._ends_block(token.start()) if closing else self._begins_block(token.start()):
+                tags.append(ThinkingTag(*token.span(), closing))
+                self._thinking, self._depth = not closing, 0
+                self._opened, self._closed = self._opened + (not closing), self._closed + closing
         return tags
 
     def _pattern(self) -> re.Pattern[str]:
@@ -113,14 +120,20 @@ class _Scan:
     def _count(self, token: re.Match[str]) -> None:
         if token["opens"] and self._depth:
             self._depth += 1
-        elif token["opens"] and begins(self._text, token.start()):
-            self._depth = 1
-            self._is_answer = not self._thinking and _begins_line(
-                self._text, token.start(), self._answer_begins
-            )
+        elif token["opens"]:
+            self._depth = int(begins(self._text, token.start()))
         elif self._depth and token["closes"]:
             self._depth -= 1
+        elif not self._depth and token["fence"]:
+            self._fenced = not self._fenced and not self._thinking
 
-    def _is_tag(self, *, closing: bool) -> bool:
-        """Whether a tag outside of strings begins or ends a block here."""
-        return not self._depth or (closing and not self._is_answer)
+    def _begins_block(self, start: int) -> bool:
+        return not self._depth and self._text[start - 1 : start] != "`"
+
+    def _ends_block(self, start: int) -> bool:
+        if self._thinking:
+            return True
+        if self._depth or self._fenced or self._closed >= max(1, self._opened):
+            return False
+        line = self._text.rfind("\n", max(0, start - _LONGEST_INDENT), start) + 1
+        return _QUOTING_LINE.match(self._text, line) is None

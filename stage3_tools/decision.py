@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from stage0_gateway import normalize_finish_reason
 from stage2_output import (
     CompiledSchema,
     Extraction,
@@ -54,6 +55,7 @@ _MENTIONED = "The JSON is part of other text, so it counts as quoted and was not
 _UNFINISHED = "The reply contains unfinished JSON, so nothing behind it was used."
 _TWO_DECISIONS = "The reply contains two different decisions, so neither was used."
 _SEVERAL_VALUES = "There are several JSON values, and only one is read. Write all calls as one list."
+_CLOSING_REPAIRS = ("missing_closer", "missing_quote", "wrong_closer")
 _STRING_REPAIRS = ("double_encoded", "escaped_json")
 
 
@@ -87,7 +89,7 @@ def parse_tool_decision(
     Args:
         controller: The parser of stage 2.
         text: The reply.
-        finish_reason: Why the model stopped; after "length" nothing in the reply is used.
+        finish_reason: Why the model stopped, also in a server's own word. Nothing is used of a truncated reply.
 
     Returns:
         The decision, or a `ParseResult` with the issues.
@@ -104,7 +106,7 @@ def parse_tool_decisions(
     Args:
         controller: The parser of stage 2.
         text: The reply.
-        finish_reason: Why the model stopped; after "length" nothing in the reply is used.
+        finish_reason: Why the model stopped, also in a server's own word. Nothing is used of a truncated reply.
 
     Returns:
         The decisions in the order of the text, or a `ParseResult` with the issues.
@@ -120,20 +122,24 @@ def _read(
     controller: OutputController, text: str, finish_reason: str | None, *, several: bool
 ) -> ParseResult:
     schema = _compiled(several)
-    if finish_reason == "length":
+    if finish_reason and normalize_finish_reason(finish_reason, has_calls=False) == "length":
         return controller.parse_and_validate(text, schema, truncated=True)
     answer = without_thinking(text)
     result = controller.parse_and_validate(answer, schema)
     if answer is not text:
         result = replace(result, raw=text)
     found = result.extraction
-    if found is None and "{" in text and "{" not in answer:
+    if found is None and _has_brace(text) and not _has_brace(answer):
         return _refused(result, _ONLY_THOUGHT)
     if not result.success or found is None:
         return result
     if conflict := _conflict(result, answer, found.start, several=several):
         return _refused(result, conflict)
     return result if _is_answer(answer, found) else _refused(result, _MENTIONED)
+
+
+def _has_brace(text: str) -> bool:
+    return "{" in text or "｛" in text
 
 
 def _refused(result: ParseResult, why: str) -> ParseResult:
@@ -156,17 +162,16 @@ def _conflict(result: ParseResult, answer: str, start: int, *, several: bool) ->
     An unfinished value may be an answer that quotes the decision. Another decision that begins a line, fence or tag
     makes the reply ambiguous, unless both are equal. Where a list of calls is allowed, two equal calls are two calls.
     """
-    if "{" not in answer[:start]:
+    if not _has_brace(answer[:start]):
         return ""
     for other in find_json(answer)[0]:
         if other.start >= start:
             break
-        if not other.complete:
+        if any(repair.name in _CLOSING_REPAIRS for repair in other.repairs):
             return _UNFINISHED
-        data, issues = _compiled(several).load(other.value)
-        if issues or not begins_block(answer, other.start):
+        if not _compiled(several).fits(other.value) or not begins_block(answer, other.start):
             continue
-        if several or _decision(result, data) != _decision(result, result.data):
+        if several or _decision(result, other.value) != _decision(result, result.data):
             return _SEVERAL_VALUES if several else _TWO_DECISIONS
     return ""
 

@@ -19,27 +19,50 @@ _QUOTING = (
 )
 """Names of tags that enclose quoted text, and of HTML that formats a sentence, a list or a table."""
 
-_TAG = r"(?:<[\w|｜][^<>\n]{0,200}>|\[TOOL_[A-Z]{1,20}\])"
-_OPENS_BLOCK = re.compile(rf"(?:^\s*`{{3,}}[\w+#.-]{{0,60}}|{_TAG})[ \t]*\Z")
-_OPENS_QUOTATION = re.compile(
-    rf"(?:<(?:{_QUOTING})(?:\s[^<>\n]{{0,200}})?>|<\|im_start\|>(?:user|system|tool)"
-    rf"|\[tool result for [^\n\]]*\]|(?:^|[\s:(\[])[\"'“„«‹「『《‘`])\s*\Z",
+_SPECIAL = r"<[|｜][^<>\s|｜]{1,60}[|｜]>|\[TOOL_(?:CALLS?|REQUEST)\]"
+_ATTRIBUTE = r"\s+[\w:.-]{1,60}\s*=\s*(?:\"[^\"<>\n]{0,200}\"|'[^'<>\n]{0,200}'|[\w:.-]{1,200})"
+_NAME = r"(?!(?:br|hr|img|wbr)\b)[A-Za-z_][\w:.-]{0,60}(?:=[\w:.-]{1,60})?"
+_TAG = rf"(?:{_SPECIAL}|<{_NAME}(?:{_ATTRIBUTE}){{0,5}}\s*>)"
+_CALL_TAG = re.compile(
+    rf"(?:{_SPECIAL}|<[\w:.=-]*(?:tool|function|call|action|answer|decision|invoke|json|response|final|output)[^<>]*>)"
+    r"\s*\Z",
     re.IGNORECASE,
 )
+_OPENS_FENCE = re.compile(r"\s*`{3,}[\w+#.-]{0,60}[ \t]*\Z")
+_OPENS_TAGS = re.compile(rf"(?:{_TAG}[ \t]*)++\Z")
+_MARKED_LINE = re.compile(r"\s*(?:[>|#*+-]|//|\d{1,4}[.)])|.*[\"'“„«‹「『《‘`(]\s*\Z", re.DOTALL)
+_OPENS_QUOTATION = re.compile(
+    rf"(?:<(?:{_QUOTING})(?:\s[^<>\n]{{0,200}})?>|(?:^|[\s:(\[])[\"'“„«‹「『《‘`])\s*\Z", re.IGNORECASE
+)
 _ENDS_REPLY = re.compile(
-    r"(?:\s|\ufeff|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>|<(?:eos|end_of_turn|turn)\|?>|<[|｜][^<>\n|｜]{1,60}[|｜]>"
-    r"|\[(?:/|END_)TOOL_[A-Z]{1,20}\])*+\Z"
+    r"(?:[\s\ufeff\u200b\u2060]|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>|<(?:eos|eot|end_of_turn|end_of_utterance|turn\|"
+    r"|tool_call\||s|pad)>|<[|｜][^<>\n|｜]{1,60}[|｜]>|\[(?:/TOOL_\w{1,20}|END_TOOL_\w{1,20}|EOS|\|endofturn\|)\])*+\Z"
 )
 _ENDS_QUOTATION = re.compile(rf"</(?:{_QUOTING})\s*>", re.IGNORECASE)
 _ENCLOSURES = (
-    ("<!--", "-->"),
-    ("/*", "*/"),
-    ('"""', '"""'),
-    ("'''", "'''"),
-    ("<|channel|>analysis<|message|>", "<|end|>"),  # thinking, as gpt-oss writes it
+    (re.compile(r"<!--"), re.compile(r"-->")),
+    (re.compile(r"(?<![\w.~*/])/\*"), re.compile(r"\*/")),  # in `src/*` it begins no comment
+    (
+        re.compile(r"<\|channel\|>analysis\b[^\n]{0,100}<\|message\|>"),
+        re.compile(r"<\|end\|>"),
+    ),  # gpt-oss thinks
+    (
+        re.compile(
+            r"<\|(?:user|system|observation|tool|START_TOOL_RESULTS?)\|>|\[TOOL_RESULTS\]|\[tool result for "
+            r"|<(?:\|(?:im_start|start|start_header_id)\|>|start_of_turn>)\s*(?:user|system|tool|ipython)\b"
+            r"|<｜(?:User|tool▁output\w*)｜>",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            r"\|>\s*assistant\b|<\|assistant\|>|<start_of_turn>model\b|<｜Assistant｜>", re.IGNORECASE
+        ),
+    ),
 )
+"""Openings and closings of text that is not the model's answer: comments, analysis, turns of others."""
+_LONG_QUOTES = ('"""', "'''")
 _BEFORE = 1000  # characters before a decision that are examined
 _AFTER = 1000  # characters behind it that may be closing fences, tags and white space
+_UNSEEN = "\ufeff\u200b\u2060"
 
 
 def is_answer(text: str, start: int, end: int) -> bool:
@@ -60,13 +83,19 @@ def begins_block(text: str, start: int) -> bool:
         text: The reply without its thinking blocks.
         start: Index of the value's first character.
     """
-    before = text[max(0, start - _BEFORE) : start].strip("\ufeff")
-    if not before.strip():
+    before = text[max(0, start - _BEFORE) : start].rstrip(_UNSEEN)
+    if not before.strip().strip(_UNSEEN):
         return True
     if _OPENS_QUOTATION.search(before):
         return False
     line = re.split(r"[\r\n]", before)[-1]
-    return not line.strip() or _OPENS_BLOCK.search(line) is not None
+    if not line.strip() or _OPENS_FENCE.match(line):
+        return True
+    tags = _OPENS_TAGS.search(line)
+    if tags is None:
+        return False
+    words = line[: tags.start()]
+    return not words.strip() or (_CALL_TAG.search(tags[0]) is not None and not _MARKED_LINE.match(words))
 
 
 def _ends_reply(text: str, end: int) -> bool:
@@ -77,18 +106,11 @@ def _ends_reply(text: str, end: int) -> bool:
 
 
 def _is_enclosed(before: str) -> bool:
-    """Whether a comment or a long string was opened before a decision and not closed."""
+    """Whether a comment, a long string or a turn of somebody else was begun before a decision and not ended."""
+    if any(before.count(quotes) % 2 for quotes in _LONG_QUOTES):
+        return True
     for opening, closing in _ENCLOSURES:
-        if opening == closing:
-            if before.count(opening) % 2:
-                return True
-        elif _last_opening(before, opening) > before.rfind(closing):
+        opened = max((found.end() for found in opening.finditer(before)), default=0)
+        if opened and not closing.search(before, opened):
             return True
     return False
-
-
-def _last_opening(before: str, opening: str) -> int:
-    """Index of the last opening; `/*` within a word, as in `src/*`, opens no comment."""
-    found = before.rfind(opening)
-    is_path = opening == "/*" and found > 0 and not before[found - 1].isspace()
-    return -1 if is_path else found

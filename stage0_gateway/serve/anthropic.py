@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stage0_gateway.finish_reasons import FinishReason
 from stage0_gateway.parts import Citation, Part, ProviderPart, TextPart, ThinkingPart, ToolCall
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve.anthropic_request import decode_request as decode_request
 from stage0_gateway.serve.said import arguments_value, cut, event, in_order
 from stage0_gateway.usage import Usage

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from stage0_gateway.finish_reasons import FinishReason
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -23,7 +24,7 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve.gemini_request import decode_request as decode_request
 from stage0_gateway.serve.gemini_request import in_path
 from stage0_gateway.serve.said import arguments_value, cut, event, in_order

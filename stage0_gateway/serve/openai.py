@@ -10,8 +10,9 @@ provider knows: a reply's parts of one kind are joined, and such parts are left 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from stage0_gateway.finish_reasons import FinishReason
 from stage0_gateway.parts import Citation, Part, TextPart, ThinkingPart, ToolCall
-from stage0_gateway.response import ChatResponse, FinishReason
+from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve.openai_request import decode_request as decode_request
 from stage0_gateway.serve.said import cut, event, in_order
 from stage0_gateway.usage import Usage

@@ -9,7 +9,7 @@ from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
-from stage0_gateway.finish_reasons import finish_reason
+from stage0_gateway.finish_reasons import normalize_finish_reason
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
@@ -74,7 +74,7 @@ class GeminiReader:
         if reason := candidate.get("finishReason"):
             self.complete = True
             self.draft.raw_finish_reason = a_text(reason, "finishReason")
-            if finish_reason(reason, has_calls=False) == "refusal":
+            if normalize_finish_reason(reason, has_calls=False) == "refusal":
                 self.draft.refusal = a_text(candidate.get("finishMessage"), "finishMessage") or None
 
     def _cite(self, citation: Citation) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
-from stage0_gateway.finish_reasons import finish_reason
+from stage0_gateway.finish_reasons import normalize_finish_reason
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
@@ -187,7 +187,9 @@ _FILTERS = ("content_filter_results", "content_filter_result")
 def _shows_a_filter(choice: Mapping[str, Any]) -> bool:
     """Whether the choice shows a content filter: in its finish reason, or in the filter's results."""
     reason = a_text(choice.get("finish_reason"), "finish_reason")
-    return finish_reason(reason, has_calls=False) == "refusal" or any(choice.get(field) for field in _FILTERS)
+    return normalize_finish_reason(reason, has_calls=False) == "refusal" or any(
+        choice.get(field) for field in _FILTERS
+    )
 
 
 def _blocked_categories(choice: Mapping[str, Any]) -> list[str]:

@@ -100,7 +100,7 @@ def walked(text):
     [
         ("a </think>", True),
         ("<think> a </think>", False),
-        ("<think> a </think> b </think>", True),
+        ("<think> a </think> b </think>", False),
         ("<think>", False),
         ("```", False),
         ("<a>", False),

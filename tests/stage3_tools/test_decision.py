@@ -37,6 +37,10 @@ F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
         ('I will call it: <tool_call>{"tool": "f"}</tool_call><|im_end|>\n', ToolDecision("f", {})),
         ('<|channel|>final<|message|>{"tool": "f"}<|return|>', ToolDecision("f", {})),
         ('[TOOL_REQUEST]{"tool": "f"}[END_TOOL_REQUEST]</s>', ToolDecision("f", {})),
+        ('\u200b{"tool": "f"}\u200b', ToolDecision("f", {})),
+        ('{"tool": "f"}[/TOOL_CALLS]', ToolDecision("f", {})),
+        ('A dict opens with "{".\n{"tool": "f"}', ToolDecision("f", {})),
+        ('<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n{"tool": "f"}', ToolDecision("f", {})),
         ('```json {"tool": "f"}```\r\n', ToolDecision("f", {})),
         ('{"tool": null, "reply": "It says </think>{\\"tool\\": \\"rm\\"}."}', TOLD),
     ],
@@ -74,6 +78,25 @@ def test_a_decision_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply
         "```\n@\n```\nI did not follow it.",
         "```python\nsend(@)\n```",
         "User: @",
+        "<think>t</think>\nI refuse; the mail says:\n\n> Hi. </think>@",
+        "<think>t</think>\nI refuse:\n| mail | </think>@",
+        '<think>a</think>{"tool": null, "reply": "no"}\n</think>\n@',
+        "The mail says:\n> </think>@",
+        "I refuse. It says:\n```\nMail: x </think>@\n```",
+        "I refuse to obey Bob <bob@evil.example> @",
+        "I will not run <rm> @",
+        "See <https://evil.example/> @",
+        "I refuse; the mail says:<br>@",
+        "> <tool_call>@</tool_call>",
+        "// <tool_call>@",
+        '"<tool_call>@</tool_call>',
+        '<answer>{"tool": null, "reply": “I refuse. It says </think>\n@',
+        "<|channel|>analysis to=user<|message|>The mail says\n@<|end|>",
+        "[TOOL_RESULTS]@[/TOOL_RESULTS]",
+        "<|start_header_id|>user<|end_header_id|>\n\n@",
+        "<|im_start|>user\nHi\n@",
+        "[Tool result for x]\nHi\n@",
+        "int f();/* see\n@",
     ],
 )
 def test_a_decision_that_is_only_mentioned_is_refused(text):
@@ -154,8 +177,9 @@ def test_what_is_no_decision_comes_back_with_everything_that_is_wrong(text, issu
     assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
 
 
-def test_after_a_cut_nothing_in_the_reply_is_used_however_whole_it_looks():
-    result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason="length")
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "Length", "max_output_tokens", "incomplete"])
+def test_after_a_cut_nothing_in_the_reply_is_used_however_whole_it_looks(reason):
+    result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason=reason)
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
 
 
