@@ -22,7 +22,7 @@ _GOES_ON = re.compile(
     r""""|'(?!\w)|\s*+[,:：，]\s*+(?:["'](?:[^"'\\\n]++|\\.)*+["']\s*+[:,}\]]|[-\w.]++\s*+[}\]])"""
 )
 # More text that touches it, and ends in a bracket or a quote.
-_GLUED = re.compile(r"""(?!\[\^?\w{1,3}\]|\[/|\[END_)[^\s`<,;}\]][^"'}\]\n]{0,200}+["'}\]]""")
+_GLUED = re.compile(r"""(?!\[\^?\w{1,3}\]|\[/|\[END_|\[\|)[^\s`<,;}\]][^"'}\]\n]{0,200}+["'}\]]""")
 _GOES_ON_BEHIND_CLOSER = re.compile(r"""\s*+[,:：，"'{\[]""")
 _BULLET = re.compile(r"(?:\A|\n)[ \t]{0,8}+(?:[-*+]|[0-9]{1,3}[.)])[ \t]{1,3}+\Z")
 _QUOTED = re.compile(r"""(?:"[{\[]"|'[{\[]')(?=[\s.,;:!?)]|\Z)""")

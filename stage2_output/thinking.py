@@ -14,7 +14,7 @@ from typing import NamedTuple
 from stage2_output.clues import begins
 
 _TAG = (
-    r"(?P<tag><(?P<slash>/?)(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)>|\[/?THINK\]|◁/?think▷"
+    r"(?P<tag><(?P<slash>/?)(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)>|\[/?THINK\]|◁/?think▷"
     r"|<\|(?:START|END)_THINKING\|>|<\|(?:begin|end)_of_thought\|>)"
 )
 _CLOSING = re.compile(r"</|\[/|◁/|<\|end", re.IGNORECASE)
@@ -59,8 +59,8 @@ def thinking_tags(text: str) -> list[ThinkingTag]:
 def without_thinking(text: str) -> str:
     """Replace each thinking block with white space of the same length, so that positions stay valid.
 
-    A block that is never closed reaches to the end of the text if its tag begins a line; elsewhere the tag is only
-    mentioned. Whatever follows a block begins a line.
+    A block that is never closed reaches to the end of the text if its tag begins or ends a line; elsewhere the tag is
+    only mentioned. Whatever follows a block begins a line.
     """
     pieces, position = list[str](), 0
     for start, end in _blocks(text):
@@ -77,7 +77,7 @@ def _blocks(text: str) -> list[tuple[int, int]]:
         else:
             blocks.append((answer_begins if opened is None else opened, tag.end))
             opened, answer_begins = None, tag.end
-    if opened is not None and _begins_line(text, opened, answer_begins):
+    if opened is not None and (_begins_line(text, opened, answer_begins) or _ends_line(text, opened)):
         blocks.append((opened, len(text)))
     return blocks
 
@@ -87,6 +87,12 @@ def _begins_line(text: str, start: int, least: int) -> bool:
     least = max(least, start - _LONGEST_INDENT)
     line = max(least, text.rfind("\n", least, start) + 1)
     return not text[line:start].strip(" \t\r\ufeff")
+
+
+def _ends_line(text: str, start: int) -> bool:
+    """Whether only white space follows the tag at this index in its line."""
+    tag = _ANY_TAG.match(text, start)
+    return tag is not None and text[tag.end() : tag.end() + _LONGEST_INDENT].partition("\n")[0].strip() == ""
 
 
 class _Scan:

@@ -13,9 +13,11 @@ Knows no schema and no registry; thinking blocks have been replaced with white s
 import re
 
 _QUOTING = (
-    r"q|quote|quotation|blockquote|cite|citation|code|samp|kbd|example|excerpt|context|document|page|webpage|article"
-    r"|source|e?mail|user|system|input|untrusted\w*|tool_(?:results?|response|output)|function_(?:results?|response)"
-    r"|search_results?|li|d[dt]|t[dhr]|h[1-6]|p|div|span|a|b|i|em|strong"
+    r"q|quote|quotation|blockquote|cite|citation|code|samp|kbd|tt|var|pre|example|excerpt|context|document|article|source"
+    r"|comment|(?:e-?)?mail|web[-_]?page|user|user_input|user_message|system|input|observation|untrusted\w*|search_results?"
+    r"|tool_(?:results?|response|output)|function_(?:results?|response)"
+    r"|html|body|header|section|aside|details|summary|title|caption|figcaption|label|script|textarea|center|font"
+    r"|li|d[dt]|t[dhr]|h[1-6]|p|div|span|a|b|i|u|em|strong|small|mark|del|ins|sub|sup|dfn"
 )
 """Names of tags that enclose quoted text, and of HTML that formats a sentence, a list or a table."""
 
@@ -29,36 +31,37 @@ _CALL_TAG = re.compile(
     re.IGNORECASE,
 )
 _OPENS_FENCE = re.compile(r"\s*`{3,}[\w+#.-]{0,60}[ \t]*\Z")
+_QUOTED_FENCE = re.compile(r"[\s\ufeff\u200b]*[^\s`\ufeff\u200b].*`{3,}[\w+#.-]{0,60}[ \t]*")
+_FENCE = re.compile(r"^[ \t\ufeff]*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _OPENS_TAGS = re.compile(rf"(?:{_TAG}[ \t]*)++\Z")
 _MARKED_LINE = re.compile(r"\s*(?:[>|#*+-]|//|\d{1,4}[.)])|.*[\"'“„«‹「『《‘`(]\s*\Z", re.DOTALL)
 _OPENS_QUOTATION = re.compile(
     rf"(?:<(?:{_QUOTING})(?:\s[^<>\n]{{0,200}})?>|(?:^|[\s:(\[])[\"'“„«‹「『《‘`])\s*\Z", re.IGNORECASE
 )
 _ENDS_REPLY = re.compile(
-    r"(?:[\s\ufeff\u200b\u2060]|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>|<(?:eos|eot|end_of_turn|end_of_utterance|turn\|"
-    r"|tool_call\||s|pad)>|<[|｜][^<>\n|｜]{1,60}[|｜]>|\[(?:/TOOL_\w{1,20}|END_TOOL_\w{1,20}|EOS|\|endofturn\|)\])*+\Z"
+    r"(?:[\s\ufeff\u200b\u2060]|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>|<(?:_?(?:eos|eot|end|turn)\w*\|?|tool_call\||s|pad|unk)>"
+    r"|<\|im_start\|>assistant|<[|｜][^<>\n|｜]{1,60}[|｜]>"
+    r"|\[(?:/TOOL_\w{1,20}|END_TOOL_\w{1,20}|EOS|\|endofturn\|)\])*+\Z",
+    re.IGNORECASE,
 )
 _ENDS_QUOTATION = re.compile(rf"</(?:{_QUOTING})\s*>", re.IGNORECASE)
+_OTHER_SPEAKER = re.compile(
+    r"<\|(?:user|system|observation|tool|START_TOOL_RESULTS?)\|>|<｜(?:User|tool▁output\w*)｜>|\[TOOL_RESULTS\]"
+    r"|<(?:\|(?:im_start|start|start_header_id)\|>|start_of_turn>)\s*(?:user|system|tool|ipython)\b"
+    r"|(?:^|\n)\[tool result for [^\n\]]*\]\s*\n",
+    re.IGNORECASE,
+)
+_ASSISTANT = re.compile(
+    r"\|>\s*assistant\b|<\|assistant\|>|<start_of_turn>model\b|<｜Assistant｜>", re.IGNORECASE
+)
 _ENCLOSURES = (
     (re.compile(r"<!--"), re.compile(r"-->")),
     (re.compile(r"(?<![\w.~*/])/\*"), re.compile(r"\*/")),  # in `src/*` it begins no comment
-    (
-        re.compile(r"<\|channel\|>analysis\b[^\n]{0,100}<\|message\|>"),
-        re.compile(r"<\|end\|>"),
-    ),  # gpt-oss thinks
-    (
-        re.compile(
-            r"<\|(?:user|system|observation|tool|START_TOOL_RESULTS?)\|>|\[TOOL_RESULTS\]|\[tool result for "
-            r"|<(?:\|(?:im_start|start|start_header_id)\|>|start_of_turn>)\s*(?:user|system|tool|ipython)\b"
-            r"|<｜(?:User|tool▁output\w*)｜>",
-            re.IGNORECASE,
-        ),
-        re.compile(
-            r"\|>\s*assistant\b|<\|assistant\|>|<start_of_turn>model\b|<｜Assistant｜>", re.IGNORECASE
-        ),
-    ),
+    # The thinking of gpt-oss:
+    (re.compile(r"<\|channel\|>analysis\b[^\n]{0,100}<\|message\|>"), re.compile(r"<\|end\|>")),
+    (_OTHER_SPEAKER, _ASSISTANT),
 )
-"""Openings and closings of text that is not the model's answer: comments, analysis, turns of others."""
+"""Beginnings and ends of text that is not the model's answer."""
 _LONG_QUOTES = ('"""', "'''")
 _BEFORE = 1000  # characters before a decision that are examined
 _AFTER = 1000  # characters behind it that may be closing fences, tags and white space
@@ -88,8 +91,11 @@ def begins_block(text: str, start: int) -> bool:
         return True
     if _OPENS_QUOTATION.search(before):
         return False
-    line = re.split(r"[\r\n]", before)[-1]
-    if not line.strip() or _OPENS_FENCE.match(line):
+    lines = re.split(r"[\r\n]+", before)
+    line = lines[-1]
+    if not line.strip():
+        return _QUOTED_FENCE.fullmatch(lines[-2]) is None
+    if _OPENS_FENCE.match(line):
         return True
     tags = _OPENS_TAGS.search(line)
     if tags is None:
@@ -106,7 +112,10 @@ def _ends_reply(text: str, end: int) -> bool:
 
 
 def _is_enclosed(before: str) -> bool:
-    """Whether a comment, a long string or a turn of somebody else was begun before a decision and not ended."""
+    """Whether a comment, a string, a turn of another speaker, or a fence with other text encloses a decision."""
+    fences = [*_FENCE.finditer(before)]
+    if len(fences) % 2 and before[fences[-1].end() :].strip(f"{_UNSEEN} \t\r\n"):
+        return True
     if any(before.count(quotes) % 2 for quotes in _LONG_QUOTES):
         return True
     for opening, closing in _ENCLOSURES:
