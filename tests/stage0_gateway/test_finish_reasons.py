@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from stage0_gateway import Gateway, Message, ToolCall
+from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
 
 MODELS = ("openai:m", "anthropic:m", "gemini:m")
 EACH = pytest.mark.parametrize("model", MODELS)
@@ -156,3 +156,21 @@ async def test_a_call_without_arguments_is_reported_when_the_reply_has_ended():
 def test_a_saved_call_whose_arguments_were_not_sent_is_loaded_as_it_was():
     message = Message.assistant("", [ToolCall("c", "f", "")])
     assert Message.from_dict(json.loads(json.dumps(message.to_dict()))) == message
+
+
+@pytest.mark.parametrize(
+    ("raw", "calls", "reason"),
+    [
+        ("MAX_TOKENS", 0, "length"),
+        ("end_turn", 0, "stop"),
+        ("Tool_Use", 1, "tool_calls"),
+        ("odd", 0, "unknown"),
+        (None, 1, "tool_calls"),
+    ],
+)
+def test_a_chat_function_may_pass_on_a_reason_of_its_server(raw, calls, reason):
+    message = Message.assistant("hi", [ToolCall("a", "f")] * calls)
+    response = ChatResponse(message, raw)
+    assert (response.finish_reason, response.raw_finish_reason) == (reason, raw)
+    kept = ChatResponse(message, reason, "kept")
+    assert (kept.finish_reason, kept.raw_finish_reason) == (reason, "kept")

@@ -284,6 +284,7 @@ async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_ca
     assert [len(request.tools) for request in chain.requests] == [1] * most
     assert (result.status, result.reply, result.stats.total_rounds) == ("completed", "so far", most)
     assert result.status_reason == f"The limit of {most} tool rounds was reached."
+    assert result.max_rounds_reached
     results = [each.text for each in chain.requests[-1].messages if each.role == "tool"]
     assert (results, problems(result)) == (["ok"] * most, [])
 
@@ -323,6 +324,7 @@ async def test_an_empty_reply_is_requested_once_more_without_calls(
     noted = recorder()
     result = await chain(asks(("f", {})), noted.tool, replies=replies[:2])
     assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
+    assert not result.max_rounds_reached
     assert [request.tool_choice for request in chain.requests] == [None, "none"]
     assert (noted.seen, problems(result)) == ([{}], [])
 
