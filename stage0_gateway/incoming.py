@@ -84,8 +84,13 @@ class Incoming:
         self._waiting: deque[str] = deque()  # data of events that are complete and not taken in yet
         self._error: GatewayError | None = None
         self._whole = self._at_end = False
-        # An event that holds none of these holds no secret, in any spelling.
-        self._suspicious = ("\\", "%", "&", *(secret[:8] for secret in out.target.secrets))
+        # An event that holds none of these holds no secret, in any spelling: most backslashes only escape quotes.
+        marks = {f"\\{each}" for secret in out.target.secrets for each in secret if not each.isalnum()}
+        self._suspicious = (
+            *("\\u", "\\U", "\\x", "%", "&"),
+            *marks,
+            *(secret[:8] for secret in out.target.secrets),
+        )
         self.draft = self._reader.draft
         self.draft.request_id = exchange.headers.get("x-request-id")
 

@@ -51,7 +51,7 @@ def thinking_tags(text: str) -> list[ThinkingTag]:
     A JSON value outside a block is an answer. No tag within it ends a block, even if the value is damaged, so that the
     ends of its strings are uncertain. After a block, a closing tag without an opening one is text.
     """
-    if not _ANY_TAG.search(text):
+    if not any(mark in text for mark in "<[◁") or not _ANY_TAG.search(text):
         return []
     return list(_Scan(text).tags())
 

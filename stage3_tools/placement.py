@@ -76,7 +76,10 @@ def is_answer(text: str, start: int, end: int) -> bool:
         start: Index of the value's first character.
         end: Index behind its last character.
     """
-    return begins_block(text, start) and _ends_reply(text, end) and not _is_enclosed(text[:start])
+    is_whole = not text[:start].strip() and not text[end:].strip()
+    return is_whole or (
+        begins_block(text, start) and _ends_reply(text, end) and not _is_enclosed(text[:start])
+    )
 
 
 def begins_block(text: str, start: int) -> bool:
