@@ -88,8 +88,6 @@ async def _again(
         with retry:
             if retry.num == 1:
                 raise first
-            if stopped is not None and stopped():
-                raise first
             return await attempt(retry.num)
     raise AssertionError("unreachable: the last try returns or raises")
 

@@ -408,3 +408,10 @@ async def test_the_embedded_model_is_corrected_in_its_second_attempt():
     async with Gateway("offline:teacher", transport=model) as gateway:
         result = await asked(gateway.chat, messages=[{"role": "user", "content": "We have 7 apples."}])
     assert (result.data, result.attempts) == ({"n": 7}, 2)
+
+
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "max_output_tokens", "Incomplete"])
+async def test_nothing_is_used_of_a_reply_that_ended_with_a_servers_word_for_truncation(reason):
+    server = Server(Reply('{"n": 1}', reason), Reply('{"n": 2}', "STOP"))
+    result = await OutputController().request(server.chat, [QUESTION], SCHEMA)
+    assert (result.data, result.attempts) == ({"n": 2}, 2)

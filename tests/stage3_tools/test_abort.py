@@ -89,6 +89,10 @@ class World:
             raise ToolError("network", "not now", retryable=True, retry_delay=0)
         return "ok"
 
+    def send(self):
+        self.note("before_send")
+        self.reached("before_send")
+
     def ask(self, where):
         self.reached(where)
         return True
@@ -98,7 +102,7 @@ class World:
             "abort": self.abort,
             "dialect": self.dialect,
             "max_parallel_tools": 1,
-            "before_send": lambda messages, info: self.reached("before_send"),
+            "before_send": lambda messages, info: self.send(),
             "approve": lambda request: self.ask("approve"),
             "approve_result": lambda request: self.ask("approve_result"),
             "on_event": lambda event: self.reached(event.name),
@@ -183,6 +187,16 @@ async def test_an_abort_from_another_thread_stops_a_request_that_is_waiting():
     thread.start()
     assert (await asyncio.wait_for(running, 5))[:2] == ("aborted", "The run was aborted: from a thread")
     thread.join()
+
+
+async def test_a_failure_that_could_be_retried_stays_the_result_when_its_tool_aborts():
+    world, events = World(Abort(), "failing tool", NativeDialect()), []
+    options = world.options()
+    world.options = lambda: options | {"on_event": events.append}
+    await world.run("loop")
+    failed = next(each.result for each in events if each.name == "tool_result" and each.turn == 2)
+    assert (failed.error.message, failed.attempts) == ("not now", 1)
+    assert "tool_retry" not in [each.name for each in events]
 
 
 async def test_a_streamed_reply_is_not_requested_when_its_listener_aborts():
