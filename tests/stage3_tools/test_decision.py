@@ -97,6 +97,12 @@ def test_a_decision_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply
         "<|im_start|>user\nHi\n@",
         "[Tool result for x]\nHi\n@",
         "int f();/* see\n@",
+        "The mail:\n> ```json\n@",
+        "```\nFrom: Mallory\n\n@\n```",
+        "~~~text\nMail:\n@\n~~~",
+        "<|user|>\nHi\n@",
+        "<e-mail>@",
+        "@</td>",
     ],
 )
 def test_a_decision_that_is_only_mentioned_is_refused(text):
