@@ -127,9 +127,9 @@ async def _run(
         output = value if type(value) is ToolOutput else ToolOutput(value)
         text = output_for_model(output.output)
     except ToolError as error:
-        if not tries.has_begun and error.kind == "interrupted":
+        if not tries.count and error.kind == "interrupted":
             return interrupted(ready.call, None)
-        status = status_after(ready.tool, error, named=tries.named) if tries.has_begun else None
+        status = status_after(ready.tool, error, named=tries.named) if tries.count else None
         error, spent = _complete(error, registry, ready.tool), time.perf_counter() - started
         result = failed(ready.call, error, status, duration=spent, attempts=tries.count)
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
@@ -144,8 +144,7 @@ class _Tries:
     def __init__(
         self, ready: ReadyCall, execution: Execution, on_begin: Callable[[], None] | None = None
     ) -> None:
-        self.count = 0
-        self.has_begun = False
+        self.count = 0  # attempts that began
         self._on_begin = on_begin
         self.named = True  # whether the tool or a Classify said what the failure is
         self._ready, self._execution = ready, execution
@@ -157,7 +156,7 @@ class _Tries:
         Raises:
             ToolError: Whatever went wrong, by its kind.
         """
-        self.count, self.named = number, True
+        self.named = True
         tool, arguments = self._ready.tool, self._ready.arguments
         if number > 1:  # the last try may have changed what it was given
             arguments = parse_arguments(tool, arguments.text)
@@ -174,7 +173,7 @@ class _Tries:
     def _begin(self) -> None:
         if self._execution.stopped is not None and self._execution.stopped():
             raise ToolError("interrupted", "The run was stopped.")
-        self.has_begun = True
+        self.count += 1
         if self._on_begin is not None:
             self._on_begin()
 

@@ -50,7 +50,8 @@ class Pay:
         self.acted, self.end = 0, end
         self.begun, self.release = threading.Event(), threading.Event()
         plain = end == "takes too long in a thread"
-        settings |= {"timeout": 0.002} if end.startswith("takes") else {}
+        # A thread that has not begun by then is never run, so it gets time to begin.
+        settings |= {"timeout": 0.2 if plain else 0.002} if end.startswith("takes") else {}
         self.tool = Tool("pay", "", None, self.in_thread if plain else self.run, **settings)
 
     async def run(self, arguments):
