@@ -99,3 +99,9 @@ def no_waiting_between_retries():
     """Retries happen, their waits do not."""
     with stamina.set_testing(True, attempts=100, cap=True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def httpx_transports_by_default(monkeypatch):
+    """Gateways use httpx's connections although the extra [fast] is installed; tests of [fast] name its transport."""
+    monkeypatch.setattr("stage0_gateway.connection.find_spec", lambda name: None)
