@@ -1,4 +1,4 @@
-"""What needs no model server, in one process: checking, extracting, windowing, parsing what is not complete yet.
+"""What needs no model server, in one process: checking, extracting, windowing.
 
     python tests/benchmarks/side_by_side/alone.py [rounds]
 
@@ -6,15 +6,13 @@ The ways of a task take turns, round by round, with a collection before each and
 time of all threads, medians. The ratio is taken to the task's base in each round, then its median. What a way answers
 is checked before it is measured. A library that is not installed is left out.
 
-    arguments   one valid call, parsed already, by a schema compiled before. Ours is `CompiledSchema.issues`, which a
-                registry asks
+    arguments … one valid call, parsed already, by a schema compiled before. Ours is `CompiledSchema.issues`, which a
+                registry asks; with `[fast]` it asks jsonschema-rs first, but only if the schema has no patterns
     json in …   1 MB of JSON between words, or in a fence; `json.loads` is given the JSON alone. `parse_json_markdown`
                 takes minutes for 1 MB, so it is asked for 10 kB; and between words without a fence it finds none
     hostile …   1 MB of one bracket, which must be refused in words
     window …    the messages to send of a session that has so many, none of them new
     turn …      the same, after two more were added. What `trim_messages` is given is a list in memory, too
-    parse on …  so many pieces of arguments, 18 characters each; the value is looked at after each. `JsonReader` is what
-                streams take for `snapshot`: it goes on, and shows live views. `from_json` begins anew each time
 """
 
 import asyncio
@@ -25,26 +23,24 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import accumulate
 from typing import Any, Literal
+from unittest.mock import patch
 
 import jsonschema
-import pydantic_core
-from alone_data import SCHEMA, VALUE, Event, Sessions, orders, pieces, talk, trimming
+from alone_data import SCHEMA, VALUE, Event, Sessions, orders, talk, trimming
 
 from stage0_gateway import Message
-from stage0_gateway.json_stream import JsonReader
 from stage2_output import CompiledSchema, ExtractionError, OutputController, extract_json
 
 Unit = Literal["us", "ms"]
 _IN_A_SECOND: dict[Unit, float] = {"us": 1e6, "ms": 1e3}
 _ROUNDS = 7
 _CHECKS, _LOOKS, _TURNS = 300, 50, 10  # in one round
-_MEGABYTE, _MOST_FROM_THE_START = 1_000_000, 2000  # with those who begin anew, each piece takes longer
+_MEGABYTE = 1_000_000
 _OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
@@ -111,22 +107,36 @@ def _must(right: bool, name: str) -> None:
 # ---- one value, one text ---------------------------------------------------------------------------------
 
 
-def arguments() -> Task:
+def arguments(which: str, schema: dict[str, Any]) -> Task:
     """A valid value."""
     checks: dict[str, Callable[[Any], object]] = {
-        "llm-stages": CompiledSchema(SCHEMA).issues,
-        "jsonschema": jsonschema.Draft202012Validator(SCHEMA).validate,
+        "llm-stages": _without_fast(schema).issues,
+        "jsonschema": jsonschema.Draft202012Validator(schema).validate,
         "pydantic": Event.model_validate,
     }
     if find_spec("jsonschema_rs"):
-        checks["jsonschema_rs"] = import_module("jsonschema_rs").validator_for(SCHEMA).validate
+        checks["llm-stages [fast]"] = CompiledSchema(schema).issues
+        checks["jsonschema_rs"] = import_module("jsonschema_rs").validator_for(schema).validate
     if find_spec("fastjsonschema"):
-        checks["fastjsonschema"] = import_module("fastjsonschema").compile(SCHEMA)
+        checks["fastjsonschema"] = import_module("fastjsonschema").compile(schema)
     wrong = VALUE | {"recurrence": {"frequency": "never"}}
     for name, check in checks.items():
         _must(not _refuses(check, VALUE) and _refuses(check, wrong), name)
     ways = [plain(name, partial(check, VALUE), _CHECKS) for name, check in checks.items()]
-    return Task("arguments", "us", "jsonschema", ways)
+    return Task(f"arguments {which}", "us", "jsonschema", ways)
+
+
+def _without_fast(schema: dict[str, Any]) -> CompiledSchema:
+    """Our schema as it is compiled where the extra `[fast]` is not installed."""
+    with patch.dict(sys.modules, {"jsonschema_rs": None}):
+        return CompiledSchema(schema)
+
+
+def _without_patterns(schema: Any) -> Any:
+    """A schema without the patterns in it."""
+    if isinstance(schema, dict):
+        return {name: _without_patterns(part) for name, part in schema.items() if name != "pattern"}
+    return [*map(_without_patterns, schema)] if isinstance(schema, list) else schema
 
 
 def _refuses(check: Callable[[Any], object], value: Any) -> bool:
@@ -176,31 +186,6 @@ def refused(text: str) -> None:
         _must(not extract_json(text), "extract_json")
 
 
-def parse_on(count: int) -> Task:
-    """The arguments of a streamed call, looked at after each piece."""
-    arrived = pieces(count)
-
-    def ours() -> object:
-        reader = JsonReader()
-        for piece in arrived:
-            reader.feed(piece)
-            len(reader.value)
-        return reader.value
-
-    def theirs() -> object:
-        value = None
-        for so_far in accumulate(arrived):
-            value = pydantic_core.from_json(so_far, allow_partial=True)
-        return value
-
-    base = "pydantic_core from_json"
-    readers = {"llm-stages JsonReader": ours} | ({base: theirs} if count <= _MOST_FROM_THE_START else {})
-    for name, read in readers.items():
-        _must(read() == json.loads("".join(arrived)), name)
-    ways = [replace(plain(name, read), times=count) for name, read in readers.items()]
-    return Task(f"parse on {count}", "us", base, ways)
-
-
 # ---- windows --------------------------------------------------------------------------------------------
 
 
@@ -247,12 +232,12 @@ def turning(messages: Sequence[Message], more: Sequence[Message]) -> Way:
 
 def tasks() -> Iterator[Task]:
     """Everything; made one after the other, so that little is in memory at once."""
-    yield arguments()
+    yield arguments("with patterns", SCHEMA)
+    yield arguments("without", _without_patterns(SCHEMA))
     yield from extraction()
     yield from map(hostile, "{[")
     for size in (10, 100, 1000, 10_000):
         yield from windows(size)
-    yield from map(parse_on, (500, 2000, 10_000))
 
 
 async def take_turns(task: Task, rounds: int) -> dict[str, list[float]]:

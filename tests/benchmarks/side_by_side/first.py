@@ -7,7 +7,6 @@ Imports the driver and all it needs, asks one question that takes one round, and
 """
 
 import asyncio
-import importlib
 import os
 import sys
 
@@ -17,7 +16,7 @@ from server import ANSWER
 
 async def main(name: str, server: str) -> None:
     """Ask once."""
-    driver = importlib.import_module(f"drivers.{name}")
+    driver = job.driver(name)
     dialect: job.Dialect = "calls" if "calls" in driver.SPEAKS else "messages"
     async with driver.asking(job.Work(server, dialect, 1)) as ask:
         assert ANSWER in await ask()

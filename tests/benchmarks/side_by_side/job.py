@@ -15,12 +15,16 @@ each peer.
                returns how many characters of text there were, and the arguments of the call
     snapshots  (if it shows arguments while they are written) the same, and after each piece of the arguments the
                value so far has been parsed; returns the last such value besides
+    HIDDEN     (if there are any) installed packages that the driver must not find
 """
 
 import asyncio
+import importlib
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal
 
 Dialect = Literal["calls", "decisions", "messages"]
@@ -35,6 +39,18 @@ KEY = "sk-0123456789abcdef0123456789abcdef"
 
 called: list[float] = []
 """The CPU time of this process, in seconds, at each call of `add`."""
+
+
+def driver(name: str) -> ModuleType:
+    """Import a driver for the rest of this process, and hide the packages that it must not find.
+
+    Args:
+        name: One of `drivers/`.
+    """
+    module = importlib.import_module(f"drivers.{name}")
+    for hidden in getattr(module, "HIDDEN", ()):
+        sys.modules[hidden] = None  # type: ignore[assignment]  # then an import fails, and `find_spec` is None
+    return module
 
 
 @dataclass(frozen=True, slots=True)

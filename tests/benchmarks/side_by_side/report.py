@@ -42,7 +42,6 @@ _ALONE = {
     "hostile": "1 MB of one bracket, refused.",
     "window": "The messages to send of a session that has so many, none of them new.",
     "turn": "The same after a turn: two messages were added.",
-    "parse": "The arguments of a streamed call looked at after each of so many pieces, per piece.",
 }
 
 

@@ -9,7 +9,6 @@ says what it is. Needs nothing but Python and what the driver drives.
 
 import asyncio
 import gc
-import importlib
 import importlib.metadata
 import json
 import os
@@ -189,7 +188,7 @@ def main(name: str, cores: list[str]) -> None:
     """Serve."""
     if cores:
         os.sched_setaffinity(0, map(int, cores))
-    driver = importlib.import_module(f"drivers.{name}")
+    driver = job.driver(name)
     asyncio.run(serve(driver))
     os._exit(0)  # some libraries leave threads behind
 

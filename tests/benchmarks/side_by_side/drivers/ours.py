@@ -1,13 +1,11 @@
-"""This project: `run_tool_loop` over the gateway's own connections, a session for each question."""
+"""This project without the extra `[fast]`: `run_tool_loop`, with a session for each question."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import httpx
 from job import KEY, QUESTION, SYSTEM, Ask, Work
 
 from stage0_gateway import Gateway
-from stage0_gateway.connection import Pool
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import NativeDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop, tool
@@ -16,17 +14,12 @@ TITLE = "llm-stages"
 PACKAGES = ("llm-stages", "httpx", "pydantic", "jsonschema")
 IMPORT = "import stage0_gateway, stage1_context, stage2_output, stage3_tools"
 SPEAKS = ("calls", "decisions", "messages")
-Connections = Callable[[], httpx.AsyncBaseTransport | None]
+HIDDEN = ("httpx_aiohttp", "jsonschema_rs")  # the extra [fast]
 Read = Callable[[], Awaitable[tuple[int, str]]]
 
 
-def transport() -> httpx.AsyncBaseTransport | None:
-    """Our own connections, also where those of the extra `[fast]` are installed."""
-    return Pool()
-
-
 @asynccontextmanager
-async def asking(work: Work, connections: Connections = transport) -> AsyncIterator[Ask]:
+async def asking(work: Work) -> AsyncIterator[Ask]:
     """The loop with the dialect that is wanted."""
     provider, base = ("anthropic", f"{work.base}/v1") if work.dialect == "messages" else ("openai", work.base)
     dialect = None if work.dialect == "decisions" else NativeDialect()
@@ -35,7 +28,7 @@ async def asking(work: Work, connections: Connections = transport) -> AsyncItera
     for function in work.functions:
         registry.register(tool(function))
     model = f"{provider}:{work.model}"
-    async with Gateway(model, api_key=KEY, base_url=base, transport=connections()) as gateway:
+    async with Gateway(model, api_key=KEY, base_url=base) as gateway:
         engine = ContextEngine()
         deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
 
@@ -49,9 +42,9 @@ async def asking(work: Work, connections: Connections = transport) -> AsyncItera
 
 
 @asynccontextmanager
-async def reading(url: str, connections: Connections = transport) -> AsyncIterator[Read]:
+async def reading(url: str) -> AsyncIterator[Read]:
     """A stream as typed events, its text and its arguments."""
-    async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url, transport=connections()) as gateway:
+    async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url) as gateway:
 
         async def read() -> tuple[int, str]:
             characters, arguments = 0, []
@@ -68,7 +61,7 @@ async def reading(url: str, connections: Connections = transport) -> AsyncIterat
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
     """The same, and the value so far looked at in each event."""
-    async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url, transport=transport()) as gateway:
+    async with Gateway("openai:gpt-4o", api_key=KEY, base_url=url) as gateway:
 
         async def read() -> tuple[int, object]:
             seen, value = 0, None
