@@ -1,0 +1,67 @@
+"""`pyproject.toml` declares every distribution that the packages import."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+PART_OF = {"pydantic-core": "pydantic"}  # released together; pydantic pins its version
+
+
+def names(requirements: list[str]) -> set[str]:
+    """The normalized names of distributions."""
+    return {normalized(re.match(r"[\w.-]+", each)[0]) for each in requirements}
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(source: str) -> set[str]:
+    """The top-level modules that a source imports, also inside functions."""
+    modules = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules.update(each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            modules.add(node.module.partition(".")[0])
+    return modules - set(sys.stdlib_module_names) - {*STAGES}
+
+
+def undeclared(source: str, declared: set[str]) -> set[str]:
+    """The imported modules that no declared distribution provides."""
+    providers = packages_distributions()
+
+    def is_declared(module: str) -> bool:
+        found = {normalized(each) for each in providers.get(module, ())}
+        return not declared.isdisjoint({PART_OF.get(each, each) for each in found})
+
+    return {module for module in imported(source) if not is_declared(module)}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_imported_distribution_is_declared(stage):
+    runtime = [extra for extra in EXTRAS if extra not in ("bench", "test", "dev")]
+    declared = names(PROJECT["dependencies"]).union(*(names(EXTRAS[extra]) for extra in runtime))
+    sources = [path.read_text() for path in sorted((ROOT / stage).rglob("*.py"))]
+    assert set().union(*(undeclared(source, declared) for source in sources)) == set()
+
+
+def test_an_undeclared_import_is_found():
+    source = "import httpx, json\nfrom stage0_gateway import Gateway\ndef later():\n    from hypothesis import given"
+    assert undeclared(source, {"httpx"}) == {"hypothesis"}
+
+
+def test_the_core_has_four_packages_and_at_most_five_small_ones():
+    small = {"sniffio", "stamina", "griffelib", "regex", "typing-extensions"}
+    brought_by_jsonschema = {"referencing", "jsonschema-specifications"}
+    core = names(PROJECT["dependencies"]) - brought_by_jsonschema
+    assert core == {"pydantic", "jsonschema", "httpx", "tiktoken"} | small
