@@ -1,8 +1,8 @@
 """Fill the arguments of a tool, or the fields of a reply, from the words of a text.
 
-Covered are strings, numbers, integers, booleans and enums, required ones first. Nested objects, arrays and
-limits such as `minimum` are not covered. Values are never invented: a required argument without a value is
-reported as missing.
+Covered are strings, numbers, integers, booleans and enums. Nested objects, arrays and limits such as `minimum`
+are not covered. Optional arguments are filled only if the text states them. Values are never invented: a
+required argument without a value is reported as missing.
 """
 
 import re
@@ -35,12 +35,11 @@ def fill(
     listed = schema.get("required")
     required = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     found: dict[str, Any] = {}
-    for name in sorted(properties, key=lambda name: name not in required):
-        value = values.take(name, properties[name], required=name in required)
+    for name, property_schema in properties.items():
+        value = values.take(name, property_schema, required=name in required)
         if value is not None:
             found[name] = value
-    in_order = {name: found[name] for name in properties if name in found}
-    return in_order, [name for name in required if name not in found]
+    return found, [name for name in required if name not in found]
 
 
 def fill_reply(schema: Mapping[str, Any], text: str) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def read(request: ChatRequest) -> Conversation:
         tools=tools,
         must_call=choice not in (None, "auto"),
         question=messages[asked_at].text[:MOST_READ].strip() if asked_at >= 0 else "",
-        earlier=messages[: max(asked_at, 0)],
+        earlier=messages[:asked_at],
         outcomes=_outcomes(messages[asked_at + 1 :]),
         feedback=last.removeprefix(_FEEDBACK).strip() if last.startswith(_FEEDBACK) else None,
         schema=None if is_prompt else request.response_schema or _described_schema(system),

@@ -51,10 +51,10 @@ def properties_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _score(tool: ToolSpec, said: frozenset[str]) -> float:
-    name = stems(tool.name)
-    description = stems(tool.description) - name
-    parameters = stems(" ".join(properties_of(tool.parameters))) - name - description
-    return 3.0 * len(name & said) + 1.0 * len(description & said) + 0.5 * len(parameters & said)
+    in_name = len(stems(tool.name) & said)
+    in_description = len(stems(tool.description) & said)
+    in_parameters = len(stems(" ".join(properties_of(tool.parameters))) & said)
+    return 3.0 * in_name + 1.0 * in_description + 0.5 * in_parameters
 
 
 def _stem(word: str) -> str:

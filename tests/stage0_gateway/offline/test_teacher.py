@@ -134,6 +134,23 @@ def test_a_result_is_passed_on_to_a_tool_that_takes_any_text() -> None:
     assert seen[1] == 'send_email {"to": "Ada", "body": "temp 22, unit celsius"}'
 
 
+def test_a_result_is_used_only_by_a_clause_that_refers_to_it() -> None:
+    seen = native("I am in Oslo. What is the capital of France? And how is the weather?")
+    assert seen[:-1] == ['get_capital {"country": "France"}', 'get_weather {"city": "Oslo"}']
+
+
+def test_an_error_is_not_used_as_a_value() -> None:
+    question = "What is the capital of Atlantis, and what is the weather there?"
+    assert native(question, error="No Such Country")[1] == 'get_weather {"city": "Atlantis"}'
+
+
+def test_words_with_other_endings_select_a_tool() -> None:
+    calculator = ToolSpec("calculator", "Evaluate.", parameters("expression"))
+    request = ChatRequest("teacher", (Message.user("Calculate 12 * 7"),), (TIME, calculator))
+    (call,) = answer(request).tool_calls
+    assert (call.name, call.arguments) == ("calculator", '{"expression": "12 * 7"}')
+
+
 def test_quoted_text_is_passed_as_it_is() -> None:
     seen = native('Send an email to Bob saying "hi, and bye"')
     assert seen[0] == 'send_email {"to": "Bob", "body": "hi, and bye"}'
@@ -210,16 +227,17 @@ def test_results_are_described_after_the_tools_were_removed() -> None:
     assert answer(ChatRequest("teacher", messages)).text == "get_weather says for Oslo: sunny."
 
 
-def test_several_results_in_one_message_belong_to_their_decisions() -> None:
-    decisions = [{"tool": name, "arguments": {}} for name in ("get_time", "get_date")]
+@pytest.mark.parametrize("written", ["{}", "```json\n{}\n```"], ids=["plain", "fenced"])
+def test_results_belong_to_decisions_in_their_order(written: str) -> None:
+    decisions = [{"tool": "get_weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
     messages = (
         Message.system(PROMPT),
         Message.user("Hello"),
-        Message.assistant(json.dumps(decisions)),
-        Message.user("[Tool result for get_date]\nMonday\n\n[Tool result for get_time]\n9:00"),
+        Message.assistant(written.replace("{}", json.dumps(decisions))),
+        Message.user("[Tool result for get_weather]\nsunny\n\n[Tool result for get_weather]\nrain"),
     )
     reply = json.loads(answer(ChatRequest("teacher", messages)).text)["reply"]
-    assert reply == "get_time says: 9:00. get_date says: Monday."
+    assert reply == "get_weather says for Oslo: sunny. get_weather says for Rome: rain."
 
 
 # ---- arguments ------------------------------------------------------------------------------------------
@@ -239,6 +257,7 @@ def test_several_results_in_one_message_belong_to_their_decisions() -> None:
         ),
         ("Plan 3 and -4", {"a": {"type": "number"}, "b": {"type": "number"}}, ["a", "b"], {"a": 3, "b": -4}),
         ("Plan in kelvin", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {"unit": "kelvin"}),
+        ("Plan size 2", {"size": {"enum": [1, 2]}}, [], {"size": 2}),
         ("Plan it", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {}),
         ("Plan it public", {"public": {"type": "boolean"}}, [], {"public": True}),
         ("Plan it, but not public", {"public": {"type": "boolean"}}, [], {"public": False}),
