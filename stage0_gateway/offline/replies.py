@@ -80,8 +80,8 @@ def result_text(outcome: Outcome) -> str:
     result = outcome.result or ""
     value = read_json(result)
     if isinstance(value, dict):
-        told = [each for each in outcome.arguments.values() if isinstance(each, str)]
-        value = {name: each for name, each in value.items() if each not in told}
+        known = [each for each in outcome.arguments.values() if isinstance(each, str)]
+        value = {name: each for name, each in value.items() if each not in known}
     return result if value is None else plain_text(value)
 
 

@@ -36,8 +36,8 @@ def stems(text: str) -> frozenset[str]:
 
 def best_tool(text: str, tools: Sequence[ToolSpec], at_least: float = ENOUGH) -> ToolSpec | None:
     """Return the tool with the highest score (the first of equals), or None if no score is high enough."""
-    said = stems(text)
-    scores = [_score(tool, said) for tool in tools]
+    words = stems(text)
+    scores = [_score(tool, words) for tool in tools]
     highest = max(scores, default=-1.0)
     return tools[scores.index(highest)] if highest >= at_least else None
 
@@ -50,10 +50,10 @@ def properties_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {name: each for name, each in properties.items() if isinstance(each, Mapping)}
 
 
-def _score(tool: ToolSpec, said: frozenset[str]) -> float:
-    in_name = len(stems(tool.name) & said)
-    in_description = len(stems(tool.description) & said)
-    in_parameters = len(stems(" ".join(properties_of(tool.parameters))) & said)
+def _score(tool: ToolSpec, words: frozenset[str]) -> float:
+    in_name = len(stems(tool.name) & words)
+    in_description = len(stems(tool.description) & words)
+    in_parameters = len(stems(" ".join(properties_of(tool.parameters))) & words)
     return 3.0 * in_name + 1.0 * in_description + 0.5 * in_parameters
 
 
