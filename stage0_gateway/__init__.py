@@ -69,25 +69,12 @@ Sometimes:
     serve/answer            an answer before it is HTTP
     serve/in_process        an answer without a network
     scripted                ScriptedModel: replays given replies
-    offline/outcomes        the embedded model: what has been done about a question
-    offline/reading         what a request shows it
-    offline/words           words, and when two mean the same
-    offline/matching        which tool fits the question
-    offline/pieces          numbers, names, dates … in the question
-    offline/wanted          what a parameter asks for
-    offline/numbers         which number belongs to which parameter
-    offline/names           which name belongs to which parameter
-    offline/strings         a text for a parameter
-    offline/schema          a schema that may be anything
-    offline/filling         arguments out of the question
-    offline/planning        the calls a question needs
-    offline/telling         a sentence out of the results
-    offline/chatting        what it says when there is nothing to call
-    offline/teacher         its rules put together
-    offline/broken_text     faults in a text
-    offline/broken_reply    faults in what it says
-    offline/broken_answer   faults in how it is sent
-    offline/faults          all of them by name
+    offline/conversation    the embedded model: what a request contains
+    offline/words           choose a tool by shared words
+    offline/arguments       fill arguments from the question
+    offline/replies         describe results, answer without tools
+    offline/teacher         the next call or the reply
+    offline/faults          replies that are wrong on purpose
     offline/endpoint        its answers as HTTP bodies
     offline                 OfflineModel: the transport
     serve/tcp               the embedded model over real HTTP

@@ -1,21 +1,19 @@
-"""`OfflineModel`: the embedded teaching model, a rule-based stand-in that answers where no model is at hand.
+"""`OfflineModel`: an embedded rule-based model, a stand-in where no language model is available.
 
-It reads a request as a model would (tools, question, results so far) and decides by counting shared words,
-so every stage can be run, seen and tested without a key or a network. It is no language model and says so.
-Reading order: outcomes, reading, words, matching, pieces, wanted, numbers, names, strings, schema, filling,
-planning, telling, chatting, teacher, endpoint; and for faults on purpose broken_text, broken_reply,
-broken_answer, faults.
-Used by the gateway as "offline:teacher", and over a port by `serve/tcp.py`.
+It selects tools by the words they share with the question, so that every stage runs without a key or a
+network. It is not a language model and says so.
+Reading order: conversation, words, arguments, replies, teacher, faults, endpoint.
+The gateway uses it as "offline:teacher"; `serve/tcp.py` offers it over a port.
 """
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import httpx
 
-if TYPE_CHECKING:
-    from stage0_gateway.offline.faults import FaultPlan
+from stage0_gateway.offline.endpoint import answer_http
+from stage0_gateway.offline.faults import FaultPlan
+from stage0_gateway.serve.in_process import as_response
 
 __all__ = ["NOTICE", "OfflineModel"]
 
@@ -28,31 +26,21 @@ _log = logging.getLogger("stage0_gateway")
 
 
 class OfflineModel(httpx.AsyncBaseTransport):
-    """Answers in the format it is asked in, whole or as a stream; logs `NOTICE` before anything else.
+    """A transport that answers in the format of the request, whole or as a stream. It logs `NOTICE` first.
 
     Args:
-        faults: What is to go wrong, by the names in `offline/faults.py`: the n-th request gets the n-th
-            fault, None or "none" is a healthy reply, and after the last one all is well.
+        faults: What goes wrong, by the names in `offline/faults.py`, in the order of the requests. None and
+            "none" stand for a correct answer. Requests after the last fault are answered correctly.
 
     Raises:
-        ConfigurationError: There is no such fault.
+        ConfigurationError: A fault is unknown.
     """
 
     def __init__(self, faults: str | Iterable[str | None] = ()) -> None:
-        self._plan = _plan(faults) if faults else None
+        self._plan = FaultPlan(faults)
         _log.warning(NOTICE)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; nothing leaves the process."""
-        # The rules are loaded with the first question: whoever asks a real model never waits for them.
-        from stage0_gateway.offline.endpoint import answer_http
-        from stage0_gateway.serve.in_process import as_response
-
+        """Answer one request. Nothing leaves the process."""
         path = request.url.raw_path.decode("ascii")
         return as_response(answer_http(request.method, path, await request.aread(), self._plan))
-
-
-def _plan(faults: str | Iterable[str | None]) -> "FaultPlan":
-    from stage0_gateway.offline.faults import FaultPlan
-
-    return FaultPlan(faults)

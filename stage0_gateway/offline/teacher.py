@@ -1,71 +1,94 @@
-"""The teacher: from one request to one reply, by rules.
+"""Answer a request by rules: the next tool call that the question needs, or a reply.
 
-Pure and deterministic: the same request gives the same reply. It makes the first call the question needs
-and that has not been made; when none is left, it tells what came of them. It always ends: no call is made
-twice for one question, and at most `MOST_CALLS` are made. Knows nothing of HTTP. Used by `endpoint.py`.
+The same request always gets the same reply. A question ends after `MOST_CALLS` calls at the latest, and no
+call is made twice with the same arguments. Knows no HTTP; `endpoint.py` uses it.
 """
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.chatting import IDENTITY, ask_for, asks_who, chat
-from stage0_gateway.offline.filling import fill_reply
-from stage0_gateway.offline.outcomes import Outcome
-from stage0_gateway.offline.planning import Need, needs
-from stage0_gateway.offline.reading import Reading, read
-from stage0_gateway.offline.telling import tell
+from stage0_gateway.offline.arguments import fill, fill_reply, names_in, trim
+from stage0_gateway.offline.conversation import MOST_READ, Conversation, read, write_json
+from stage0_gateway.offline.replies import answer_in_words, ask_for, describe_outcomes, result_text
+from stage0_gateway.offline.words import ENOUGH, best_tool, stems
 from stage0_gateway.parts import ToolCall
-from stage0_gateway.request import ChatRequest
+from stage0_gateway.request import ChatRequest, ToolSpec
 
 MOST_CALLS = 8
-"""Calls for one question; then it answers with what it has."""
+"""Tool calls for one question. After them, the teacher answers from the results."""
+
+_MOST_CLAUSES = 12
+_CLAUSE_END = re.compile(r"(?<=[,;.?!])\s+|(?<=[，。；？])|\s(?=(?:and|then)\b)")
+_REFERENCE = re.compile(r"(?i)\b(?:there|that|this|them|its|result|(?<!is )it)\b")
 
 
 def answer(request: ChatRequest) -> Message:
-    """Reply to a request as a model would: with a tool call, a decision, JSON by a schema, or words."""
-    reading = read(request)
-    if asks_who(reading.question) and not reading.outcomes and reading.schema is None:
-        return _say(reading, IDENTITY)
-    wanted = needs(reading) if reading.tools and reading.choice != "none" else []
-    open_needs = [need for need in wanted if not _was_made(need, reading.outcomes)]
-    callable_needs = [need for need in open_needs if not need.missing]
-    if callable_needs and len(reading.outcomes) < MOST_CALLS:
-        return call(reading, callable_needs[0].tool.name, callable_needs[0].arguments)
-    if reading.schema is not None:
-        return Message.assistant(_by_schema(reading))
-    return _say(reading, _words(reading, open_needs))
+    """Return the reply to a request: a tool call, a decision, JSON for a schema, or words."""
+    conversation = read(request)
+    results: list[str] = []
+    questions: list[str] = []
+    for tool, clause in _clauses(conversation):
+        arguments, missing = _fill(tool, clause, conversation.question, results)
+        call = (tool.name, arguments)
+        made = [each for each in conversation.outcomes if (each.tool, each.arguments) == call]
+        if made:
+            results += [result_text(each)[:MOST_READ] for each in made if each.result and not each.is_error]
+        elif missing:
+            questions.append(ask_for(tool.name, missing))
+        elif len(conversation.outcomes) < MOST_CALLS:
+            return _call_message(conversation, tool.name, arguments)
+    if conversation.schema is not None:
+        text = "\n".join([conversation.question, *results])
+        return Message.assistant(write_json(fill_reply(conversation.schema, text)))
+    return _reply(conversation, questions)
 
 
-def _was_made(need: Need, outcomes: Sequence[Outcome]) -> bool:
-    return any(one.tool == need.tool.name and one.arguments == need.arguments for one in outcomes)
+def _call_message(conversation: Conversation, tool: str, arguments: Mapping[str, Any]) -> Message:
+    """Write a tool call in the dialect of the request."""
+    if conversation.is_prompt_dialect:
+        return Message.assistant(write_json({"tool": tool, "arguments": arguments}))
+    return Message.assistant("", [ToolCall(conversation.next_call_id, tool, write_json(arguments))])
 
 
-def _words(reading: Reading, open_needs: Sequence[Need]) -> str:
-    asking = [ask_for(need.tool.name, need.missing) for need in open_needs if need.missing][:1]
-    if reading.outcomes:
-        return " ".join([tell(reading.outcomes, reading.feedback), *asking])
-    return asking[0] if asking else chat(reading)
-
-
-def _by_schema(reading: Reading) -> str:
-    told = [reading.question, *(one.text for one in reading.outcomes if one.text)]
-    return _json(fill_reply(reading.schema, "\n".join(told)))
-
-
-def call(reading: Reading, tool: str, arguments: Mapping[str, Any]) -> Message:
-    """A call, written down in the way the request asks for."""
-    if reading.way == "native":
-        return Message.assistant("", [ToolCall(f"call_{reading.next_id}", tool, _json(arguments))])
-    return Message.assistant(_json({"tool": tool, "arguments": arguments}))
-
-
-def _say(reading: Reading, text: str) -> Message:
-    if reading.way == "decision":
-        return Message.assistant(_json({"tool": None, "reply": text}))
+def _reply(conversation: Conversation, questions: Sequence[str]) -> Message:
+    sentences = [describe_outcomes(conversation), *questions[:1]]
+    text = " ".join(filter(None, sentences)) or answer_in_words(conversation)
+    if conversation.is_prompt_dialect:
+        text = write_json({"tool": None, "reply": text})
     return Message.assistant(text)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:
+    """Split the question into clauses, each with its tool.
+
+    A clause that begins with a name ("and in Paris") repeats the tool of the clause before it. Other clauses
+    without a tool are added to that clause.
+    """
+    question, tools = conversation.question, conversation.tools
+    found: list[tuple[ToolSpec, str]] = []
+    for clause in _CLAUSE_END.split(question, maxsplit=_MOST_CLAUSES - 1):
+        tool = best_tool(clause, tools)
+        if tool is not None:
+            found.append((tool, clause))
+        elif found and trim(clause).startswith(tuple(names_in(clause))):
+            found.append((found[-1][0], clause))
+        elif found:
+            found[-1] = (found[-1][0], f"{found[-1][1]} {clause}")
+    if not found:
+        tool = best_tool(question, tools, at_least=0.0 if conversation.must_call else ENOUGH)
+        found = [(tool, question)] if tool is not None else []
+    return found
+
+
+def _fill(
+    tool: ToolSpec, clause: str, question: str, results: Sequence[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Fill the arguments from the clause and the results it refers to, else from the whole question."""
+    topic = stems(tool.name)
+    referred = "\n".join(results) if _REFERENCE.search(clause) else ""
+    arguments, missing = fill(tool.parameters, clause, topic, referred)
+    if missing:
+        return fill(tool.parameters, question, topic, referred)
+    return arguments, missing

@@ -1,119 +1,62 @@
-"""Words as the teacher compares them: lower case, without endings, without words that say nothing.
+"""Choose a tool by the words that it shares with a question.
 
-Crude on purpose: "calculation" and "calculates" meet at "calcul", a short table brings "hot" to "weather"
-and 天气 too. Knows nothing of tools. Used wherever a text is compared with a name or a description.
+Two words are equal if their first six letters are, apart from a plural s: "calculate" equals "calculator".
+Words that appear in every question ("what", "the") do not count.
 """
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-_WORD = re.compile(r"[^\W_]{1,40}")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SUM = re.compile(r"\d\s?[+*/×÷]\s?[(\d]|\d\s-\s[(\d]|\d (?:plus|minus|times|divided by) \d")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]+")
-_ENDINGS = (
-    *("izations", "ization", "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ate"),
-    *(
-        "tions",
-        "tion",
-        "ie",
-        "ings",
-        "ing",
-        "ments",
-        "ment",
-        "ies",
-        "ied",
-        "ers",
-        "er",
-        "es",
-        "ed",
-        "ly",
-        "s",
-        "e",
-        "y",
-    ),
+from stage0_gateway.request import ToolSpec
+
+ENOUGH = 3.0
+"""The score from which a tool fits: one word of its name, or three words of its description."""
+
+_COMMON = (
+    "a about all also am an and any are as at be by can could current currently did do does for from get "
+    "give had has have hello her hi him his how i if in is it its let like list look make me my no not now "
+    "of off on or our out please right say set she should show so some tell than thank thanks that the "
+    "their them then there these they this to today tomorrow tonight up us was we were what when where "
+    "which who why will with would you your s t e g"
 )
+_STOP_WORDS = frozenset(_COMMON.split())
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CHINESE = {"天气": "weather", "时间": "time", "几点": "time"}
 
 
-def word_set(text: str) -> frozenset[str]:
-    """A set of words, written as people write them."""
-    return frozenset(text.split())
+def stems(text: str) -> frozenset[str]:
+    """Return the words of a text, or of a name such as `getWeather`, as they are compared."""
+    for chinese, english in _CHINESE.items():
+        text = text.replace(chinese, f" {english} ")
+    words = _WORD.findall(_CAMEL_CASE.sub(" ", text))
+    return frozenset(_stem(word.lower()) for word in words if word.lower() not in _STOP_WORDS)
 
 
-STOP_WORDS = word_set(
-    "a about above after all also am an and any are as at be been but by can could did do does for from "
-    "give had has have he hello help her hey hi him his how i if in into is it its just know let like "
-    "made make many may me might more most much my need no not now of off on one or our out over please "
-    "s she should show so some such t tell than thank thanks that the their them then there these they "
-    "this those to too up us use used using value very want was we were what when where which who whom "
-    "whose why will with would you your yours return returns returned given provide provides specified "
-    "specific based optional default e g 的 了 是 在 吗 呢 我 你 他 请 有 和 与 么 什么 怎么 怎么样"
-)
-
-_MEANS = {
-    "weather": "hot cold warm rain rainy sunny snow windy forecast umbrella degrees 天气 下雨 气温 温度",
-    "time": "clock 时间 几点",
-    "calculate": "compute calc 计算 等于",
-    "sum": "plus add adds added addition",
-    "product": "multiply multiplied",
-    "search": "find lookup google 搜索 查找 查询",
-    "translate": "translation 翻译",
-    "news": "headlines 新闻",
-    "email": "mail 邮件",
-    "convert": "exchange 换算 转换",
-    "buy": "purchase order 购买 买",
-    "book": "reserve reservation 预订",
-    "price": "cost 价格 多少钱",
-    "date": "日期 几号",
-    "file": "文件",
-}
+def best_tool(text: str, tools: Sequence[ToolSpec], at_least: float = ENOUGH) -> ToolSpec | None:
+    """Return the tool with the highest score (the first of equals), or None if no score is high enough."""
+    words = stems(text)
+    scores = [_score(tool, words) for tool in tools]
+    highest = max(scores, default=-1.0)
+    return tools[scores.index(highest)] if highest >= at_least else None
 
 
-def stem(word: str) -> str:
-    """A word without its ending, where three letters are left."""
-    word = word.lower()
-    if word == "news":  # is not the plural of "new", as in New York
-        return word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+def properties_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the properties of an object's JSON Schema. Malformed ones are left out."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    return {name: each for name, each in properties.items() if isinstance(each, Mapping)}
 
 
-_ALIKE = {stem(other): stem(word) for word, others in _MEANS.items() for other in others.split()}
-_CHINESE_ALIKE = {word: means for word, means in _ALIKE.items() if _CHINESE.match(word)}
+def _score(tool: ToolSpec, words: frozenset[str]) -> float:
+    in_name = len(stems(tool.name) & words)
+    in_description = len(stems(tool.description) & words)
+    in_parameters = len(stems(" ".join(properties_of(tool.parameters))) & words)
+    return 3.0 * in_name + 1.0 * in_description + 0.5 * in_parameters
 
 
-def meaning(word: str) -> str:
-    """What a word is compared by: the stem of the word itself, or of the one it stands for."""
-    stemmed = stem(word)
-    return _ALIKE.get(stemmed, stemmed)
-
-
-def meanings(text: str) -> frozenset[str]:
-    """What the words of a text are compared by."""
-    return frozenset(meaning(word) for word in text.split())
-
-
-def words_of(text: str) -> list[str]:
-    """The telling words of a text or of a name such as `getWeather`, ready to be compared, in order."""
-    found: list[str] = []
-    text = _SUM.sub(" calculate ", text)
-    for match in _WORD.finditer(_CAMEL.sub(" ", text)):
-        word = match[0]
-        if _CHINESE.match(word):
-            found.extend(_chinese_words(word))
-        elif word.lower() not in STOP_WORDS:
-            found.append(meaning(word))
-    return found
-
-
-def _chinese_words(run: str) -> list[str]:
-    """Chinese is written without spaces: known words, and every pair of neighbouring characters."""
-    known = [means for word, means in _CHINESE_ALIKE.items() if word in run]
-    return known + [run[i : i + 2] for i in range(len(run) - 1)]
-
-
-def says_nothing(word: str, subject: frozenset[str]) -> bool:
-    """Whether a word only asks, or is one of the subject's own."""
-    bare = word.strip("?.!,").lower()
-    return bare in STOP_WORDS or bare.partition("'")[0] in STOP_WORDS or meaning(bare) in subject
+def _stem(word: str) -> str:
+    singular = word[:-1] if len(word) > 4 and word.endswith("s") else word
+    return singular[:6]

@@ -28,30 +28,30 @@ JSON = st.recursive(
 )
 
 
-def told(method: str, path: str, body: bytes = b"") -> tuple[int | None, Any]:
+def json_of(method: str, path: str, body: bytes = b"") -> tuple[int | None, Any]:
     """The status and the value of the body, which is always JSON in ASCII."""
     answer = answer_http(method, path, body)
     return answer.status, json.loads(answer.body.decode("ascii"))
 
 
-def said_as(name: str) -> Any:
-    """A request in which anything is said."""
+def request_with(name: str) -> Any:
+    """A request with any content."""
     return lambda inner: {name: [{"role": "user", "content": inner, "parts": inner}]}
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models/", "/any/where/models?limit=1"])
 def test_the_one_model_is_listed_under_any_prefix(path: str) -> None:
     model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
-    assert told("GET", path) == (200, {"object": "list", "data": [model]})
+    assert json_of("GET", path) == (200, {"object": "list", "data": [model]})
 
 
-def test_a_question_with_half_a_character_gets_a_whole_completion() -> None:
+def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
     text = (
-        'You said: "Tea \ud83d". I see 1 message. '
+        'You said: "Tea \ud83d" I see 1 message. '
         "I am a set of rules, not a language model, so I only repeat it."
     )
     message = {"role": "assistant", "content": text, "refusal": None}
-    assert told("POST", "/v1/chat/completions?x=1", ASKED) == (
+    assert json_of("POST", "/v1/chat/completions?x=1", ASKED) == (
         200,
         {
             "id": "chatcmpl-0",
@@ -73,8 +73,8 @@ def test_a_question_with_half_a_character_gets_a_whole_completion() -> None:
     ("method", "path"),
     [("GET", "/v1/files"), ("GET", "/v1/chat/completions"), ("POST", "/v1/models"), ("get", "/v1/models")],
 )
-def test_what_is_not_offered_is_a_404_that_says_what_is(method: str, path: str) -> None:
-    status, value = told(method, path, ASKED)
+def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: str) -> None:
+    status, value = json_of(method, path, ASKED)
     offered = (
         "POST /v1/chat/completions, /v1/messages and /v1beta/models/teacher:generateContent, "
         "and GET /v1/models"
@@ -87,21 +87,19 @@ def test_what_is_not_offered_is_a_404_that_says_what_is(method: str, path: str) 
     ("body", "said"),
     [
         (b"[]", "The body must be a JSON object, not list."),
-        (b'{"seed": NaN}', "NaN is not JSON."),
-        (b'{"seed": -Infinity}', "-Infinity is not JSON."),
-        (b'{"seed": 1e999}', "A number is too large."),
+        (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     ],
 )
 @pytest.mark.parametrize(
     ("path", "name"), [(path, name) for name, paths in PATHS.items() for path in paths], ids=lambda v: v[:20]
 )
-def test_what_cannot_be_answered_is_a_400_with_the_reason_in_the_formats_own_shape(
+def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
     path: str, name: str, body: bytes, said: str
 ) -> None:
     form = format_of(path)
     assert form is not None
     text = f"This is not a request in the {name} format: {said}"
-    assert told("POST", path, body) == (400, form.encode_error(400, text))
+    assert json_of("POST", path, body) == (400, form.encode_error(400, text))
 
 
 @pytest.mark.parametrize(("name", "model"), [(name, f"{name}:teacher") for name in PATHS])
@@ -124,7 +122,7 @@ def test_a_stream_and_a_whole_reply_are_the_same_reply(name: str, model: str) ->
     )
 
 
-def test_usage_is_estimated_from_lengths_with_the_calls_and_never_zero() -> None:
+def test_usage_is_estimated_from_the_lengths_of_texts_and_calls() -> None:
     call = ToolCall("call_1", "read", '{"a": 1}')
     request = ChatRequest("teacher", (Message.user("x" * 40), Message.assistant("", [call])))
     assert estimate_usage(request, Message.assistant("y" * 4, [call])) == Usage(13, 4)
@@ -132,7 +130,9 @@ def test_usage_is_estimated_from_lengths_with_the_calls_and_never_zero() -> None
 
 
 @pytest.mark.parametrize("path", EACH)
-@given(JSON | st.sampled_from(["messages", "contents"]).flatmap(lambda name: st.builds(said_as(name), JSON)))
+@given(
+    JSON | st.sampled_from(["messages", "contents"]).flatmap(lambda name: st.builds(request_with(name), JSON))
+)
 def test_any_json_is_answered_with_200_or_400(path: str, value: Any) -> None:
     answer = answer_http("POST", path, json.dumps(value).encode())
     assert answer.status in (200, 400)
@@ -178,11 +178,11 @@ def test_a_call_nested_to_any_depth_is_answered_with_every_fault(depth: int, fau
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
     answer = answer_http("POST", "/v1/chat/completions", json.dumps(body).encode(), FaultPlan([fault]))
-    assert answer.status in (None, 200, 429, 500, 502, 503)
+    assert answer.status in (200, 503)
 
 
-def test_each_request_for_a_reply_takes_the_next_fault_and_no_other_request_does() -> None:
-    plan = FaultPlan(["overloaded", "rate_limited"])
+def test_only_chat_requests_take_a_fault_from_the_plan() -> None:
+    plan = FaultPlan(["overloaded", None, "overloaded"])
     asked: list[tuple[str, str]] = [
         ("GET", "/v1/models"),
         ("POST", "/v1/files"),
@@ -191,4 +191,4 @@ def test_each_request_for_a_reply_takes_the_next_fault_and_no_other_request_does
         ("POST", "/v1/chat/completions"),
     ]
     statuses = [answer_http(method, path, ASKED, plan).status for method, path in asked]
-    assert statuses == [200, 404, 503, 429, 200]
+    assert statuses == [200, 404, 503, 200, 503]

@@ -1,3 +1,5 @@
+"""The embedded model chooses tools by shared words, fills their arguments, and describes the results."""
+
 import json
 from typing import Any
 
@@ -5,156 +7,218 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway.messages import Message, ToolCall
-from stage0_gateway.offline.chatting import IDENTITY
+from stage0_gateway import ChatRequest, ChatResponse, Gateway, Message, OfflineModel, ToolCall, ToolSpec
 from stage0_gateway.offline.teacher import MOST_CALLS, answer
-from stage0_gateway.request import ChatRequest, ToolSpec
+
+FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
 
 
-def form(*required: str, **optional: Any) -> dict[str, Any]:
+def parameters(*required: str, **optional: Any) -> dict[str, Any]:
     properties = {name: {"type": "string"} for name in required}
     return {"type": "object", "properties": {**properties, **optional}, "required": list(required)}
 
 
-WEATHER = ToolSpec("get_weather", "Get the current weather of a city.", form("city"))
-TIME = ToolSpec("get_time", "Tell the current time.", form(timezone={"type": "string", "default": "UTC"}))
-TOOLS = (WEATHER, TIME)
+WEATHER = ToolSpec("get_weather", "Get the current weather of a city.", parameters("city"))
+TIME = ToolSpec("get_time", "Tell the current time.", parameters(timezone={"type": "string"}))
+CAPITAL = ToolSpec("get_capital", "Find the capital of a country.", parameters("country"))
+EMAIL = ToolSpec("send_email", "Send an email to a person.", parameters("to", "body"))
+TOOLS = (WEATHER, TIME, CAPITAL, EMAIL)
+RESULTS = {"get_weather": '{"temp": 22, "unit": "celsius"}', "get_time": "9:00", "get_capital": "Paris"}
 PROMPT = "\n".join(
     [
-        "You may use these tools:",
+        "You can use these tools:",
         *(
-            json.dumps({"name": t.name, "description": t.description, "parameters": t.parameters})
-            for t in TOOLS
+            json.dumps({"name": each.name, "description": each.description, "parameters": each.parameters})
+            for each in TOOLS
         ),
-        'Answer with {"tool": name, "arguments": {...}} or {"tool": null, "reply": "..."}.',
+        'Answer with {"tool": "<name>", "arguments": {...}} or {"tool": null, "reply": "..."}.',
     ]
 )
 
 
-def native(question: str, results: dict[str, str], tools: tuple[ToolSpec, ...] = TOOLS) -> list[str]:
-    """Play a question through with native tool calls; returns the calls and, last, the reply."""
-    messages = [Message.user(question)]
-    seen: list[str] = []
-    while True:
-        reply = answer(ChatRequest("teacher", tuple(messages), tools))
-        messages.append(reply)
-        if not reply.tool_calls:
-            return [*seen, reply.text]
-        (call,) = reply.tool_calls
-        seen.append(f"{call.id} {call.name} {call.arguments}")
-        messages.append(Message.tool(results.get(call.arguments, results.get(call.name, "ok")), call.id))
+def native(question: str, *, error: str | None = None) -> list[str]:
+    """The calls for a question and, last, the reply. Each call gets its result, or the error."""
+    messages, seen = [Message.user(question)], []
+    while calls := (reply := answer(ChatRequest("teacher", tuple(messages), TOOLS))).tool_calls:
+        (call,) = calls
+        seen.append(f"{call.name} {call.arguments}")
+        result = error or RESULTS.get(call.name, "done")
+        messages += [reply, Message.tool(result, call.id, is_error=error is not None)]
+    return [*seen, reply.text]
 
 
-def prompted(question: str, result: str) -> list[Any]:
-    """The same in the prompt dialect; returns the decisions."""
-    messages = [Message.system(PROMPT), Message.user(question)]
-    seen: list[Any] = []
-    while True:
-        reply = answer(ChatRequest("teacher", tuple(messages)))
-        seen.append(json.loads(reply.text))
-        if seen[-1]["tool"] is None:
-            return seen
-        messages += [reply, Message.user(f"[Tool result for {seen[-1]['tool']}]\n{result}")]
+def plain(text: str, *earlier: Message) -> str:
+    """The reply to a question without tools."""
+    return answer(ChatRequest("teacher", (*earlier, Message.user(text)))).text
 
 
-def say(*texts: str, system: str | None = None) -> str:
-    """The reply to a plain conversation in which user and assistant take turns."""
-    roles = (Message.user, Message.assistant)
-    messages = [Message.system(system)] if system else []
-    messages += [roles[index % 2](text) for index, text in enumerate(texts)]
-    return answer(ChatRequest("teacher", tuple(messages))).text
+# ---- calls and replies ----------------------------------------------------------------------------------
 
-
-def test_a_question_with_a_native_tool_is_one_call_and_a_sentence() -> None:
-    assert native("What is the weather in Shanghai?", {"get_weather": '{"temp": 22, "unit": "celsius"}'}) == [
-        'call_1 get_weather {"city": "Shanghai"}',
+QUESTIONS = {
+    "What is the weather in Shanghai?": [
+        ("get_weather", {"city": "Shanghai"}),
         "get_weather says for Shanghai: temp 22, unit celsius.",
+    ],
+    "What time is it and what is the weather in Paris?": [
+        ("get_time", {}),
+        ("get_weather", {"city": "Paris"}),
+        "get_time says: 9:00. get_weather says for Paris: temp 22, unit celsius.",
+    ],
+    "What is the capital of France, and what is the weather there?": [
+        ("get_capital", {"country": "France"}),
+        ("get_weather", {"city": "Paris"}),
+        "get_capital says for France: Paris. get_weather says for Paris: temp 22, unit celsius.",
+    ],
+}
+
+
+async def ask(gateway: Gateway, messages: list[Message], *, stream: bool, **options: Any) -> ChatResponse:
+    if stream:
+        return await gateway.stream(messages, **options).final_message()
+    return await gateway.chat(messages, **options)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("model", FORMATS)
+async def test_a_question_is_answered_with_native_calls_in_every_format(
+    model: str, stream: bool, question: str
+) -> None:
+    messages, seen = [Message.user(question)], []
+    async with Gateway(model, base_url="http://model", transport=OfflineModel()) as gateway:
+        while (reply := await ask(gateway, messages, stream=stream, tools=TOOLS)).tool_calls:
+            (call,) = reply.tool_calls
+            assert (reply.content, reply.finish_reason) == ("", "tool_calls")
+            seen.append((call.name, json.loads(call.arguments)))
+            messages += [reply.message, Message.tool(RESULTS[call.name], call.id, name=call.name)]
+    assert [*seen, reply.content] == QUESTIONS[question]
+    assert (reply.finish_reason, reply.model) == ("stop", "teacher")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("model", FORMATS)
+async def test_a_question_is_answered_with_decisions_in_every_format(
+    model: str, stream: bool, question: str
+) -> None:
+    messages, seen = [Message.system(PROMPT), Message.user(question)], []
+    async with Gateway(model, base_url="http://model", transport=OfflineModel()) as gateway:
+        while True:
+            reply = await ask(gateway, messages, stream=stream)
+            decision = json.loads(reply.content)
+            if decision["tool"] is None:
+                break
+            seen.append((decision["tool"], decision["arguments"]))
+            result = f"[Tool result for {decision['tool']}]\n{RESULTS[decision['tool']]}"
+            messages += [reply.message, Message.user(result)]
+    assert [*seen, decision["reply"]] == QUESTIONS[question]
+
+
+@pytest.mark.parametrize(
+    ("question", "calls"),
+    [
+        ("Weather in Oslo, Rome and New York", ["Oslo", "Rome", "New York"]),
+        ("weather in shanghai today", ["shanghai"]),
+        ("I am in Oslo. How is the weather?", ["Oslo"]),
+        ("上海的天气怎么样？", ["上海"]),
+        ("Weather in Oslo, then again the weather in Oslo", ["Oslo"]),
+    ],
+)
+def test_one_call_is_made_for_each_name_in_the_question(question: str, calls: list[str]) -> None:
+    expected = [f"get_weather {json.dumps({'city': city}, ensure_ascii=False)}" for city in calls]
+    assert native(question)[:-1] == expected
+
+
+def test_a_result_is_passed_on_to_a_tool_that_takes_any_text() -> None:
+    seen = native("What is the weather in Oslo? Then send an email with it to Ada.")
+    assert seen[1] == 'send_email {"to": "Ada", "body": "temp 22, unit celsius"}'
+
+
+def test_a_result_is_used_only_by_a_clause_that_refers_to_it() -> None:
+    seen = native("I am in Oslo. What is the capital of France? And how is the weather?")
+    assert seen[:-1] == ['get_capital {"country": "France"}', 'get_weather {"city": "Oslo"}']
+
+
+def test_an_error_is_not_used_as_a_value() -> None:
+    question = "What is the capital of Atlantis, and what is the weather there?"
+    assert native(question, error="No Such Country")[1] == 'get_weather {"city": "Atlantis"}'
+
+
+def test_words_with_other_endings_select_a_tool() -> None:
+    calculator = ToolSpec("calculator", "Evaluate.", parameters("expression"))
+    request = ChatRequest("teacher", (Message.user("Calculate 12 * 7"),), (TIME, calculator))
+    (call,) = answer(request).tool_calls
+    assert (call.name, call.arguments) == ("calculator", '{"expression": "12 * 7"}')
+
+
+def test_quoted_text_is_passed_as_it_is() -> None:
+    seen = native('Send an email to Bob saying "hi, and bye"')
+    assert seen[0] == 'send_email {"to": "Bob", "body": "hi, and bye"}'
+
+
+@pytest.mark.parametrize("question", ["Tell me a joke.", "What is your favourite colour?"])
+def test_the_reply_names_the_tools_if_none_fits(question: str) -> None:
+    tools = "get_weather, get_time, get_capital, send_email"
+    reply = f"I am a set of rules, not a language model, and none of my tools ({tools}) fits this question."
+    assert native(question) == [reply]
+
+
+def test_a_missing_argument_is_asked_for() -> None:
+    assert native("How is the weather?") == ["Which city do you mean? I need it to call get_weather."]
+
+
+def test_a_failed_call_is_not_repeated_and_its_error_is_reported() -> None:
+    assert native("What is the weather in Oslo?", error="no such city") == [
+        'get_weather {"city": "Oslo"}',
+        "get_weather failed for Oslo: no such city.",
     ]
 
 
-def test_the_prompt_dialect_gets_the_same_call_and_the_same_sentence() -> None:
-    assert prompted("What is the weather in Shanghai?", '{"temp": 22, "unit": "celsius"}') == [
-        {"tool": "get_weather", "arguments": {"city": "Shanghai"}},
-        {"tool": None, "reply": "get_weather says for Shanghai: temp 22, unit celsius."},
-    ]
-
-
-def test_two_cities_are_two_rounds_and_one_reply() -> None:
-    results = {'{"city": "Beijing"}': "sunny", '{"city": "Shanghai"}': "Error: no such city"}
-    assert native("What is the weather in Beijing and Shanghai?", results) == [
-        'call_1 get_weather {"city": "Beijing"}',
-        'call_2 get_weather {"city": "Shanghai"}',
-        "get_weather says for Beijing: sunny. get_weather failed for Shanghai: no such city.",
-    ]
-
-
-def test_two_needs_are_two_tools() -> None:
-    assert native("What time is it and what is the weather in Paris?", {"get_time": "9:00"}) == [
-        "call_1 get_time {}",
-        'call_2 get_weather {"city": "Paris"}',
-        "get_time says: 9:00. get_weather says for Paris: ok.",
-    ]
-
-
-def test_a_chinese_question_finds_tool_and_city() -> None:
-    assert native("上海的天气怎么样？", {})[0] == 'call_1 get_weather {"city": "上海"}'
-
-
-@pytest.mark.parametrize("question", ["Tell me a joke", "What is your favourite colour?"])
-def test_where_no_tool_fits_it_says_so(question: str) -> None:
-    text = "I am a set of rules, not a language model, and none of my tools (get_weather, get_time) fits this question."
-    assert native(question, {}) == [text]
-    assert prompted(question, "") == [{"tool": None, "reply": text}]
-
-
-def test_what_a_tool_needs_and_the_question_does_not_say_is_asked_for() -> None:
-    assert native("How is the weather?", {}) == ["Which city do you mean? I need it to call get_weather."]
-
-
-def test_a_follow_up_uses_the_last_tool_again_and_a_new_id() -> None:
-    messages = (
-        Message.user("Weather in Oslo?"),
-        Message.assistant("", [ToolCall("call_1", "get_weather", '{"city": "Oslo"}')]),
-        Message.tool("sunny", "call_1"),
-        Message.assistant("Sunny."),
-        Message.user("And in Rome?"),
-    )
-    reply = answer(ChatRequest("teacher", messages, TOOLS))
-    assert reply == Message.assistant("", [ToolCall("call_2", "get_weather", '{"city": "Rome"}')])
-
-
-def test_after_feedback_it_gives_up_on_the_call_and_says_why() -> None:
+def test_a_refused_decision_is_not_repeated_and_the_feedback_is_reported() -> None:
     messages = (
         Message.system(PROMPT),
         Message.user("Weather in Oslo?"),
         Message.assistant('{"tool": "get_weather", "arguments": {"city": "Oslo"}}'),
-        Message.user("[Feedback] 'city' is not allowed."),
+        Message.user("[Feedback]\nOslo is not allowed."),
     )
     assert json.loads(answer(ChatRequest("teacher", messages)).text) == {
         "tool": None,
-        "reply": "I gave up on get_weather for Oslo: 'city' is not allowed.",
+        "reply": "I gave up on get_weather for Oslo: Oslo is not allowed.",
     }
 
 
-def test_it_ends_after_eight_calls() -> None:
-    towns = "Oslo, Rome, Bern, Bonn, Kyiv, Lima, Cali, Baku, Bari and Pisa"
-    assert len(native(f"What is the weather in {towns}?", {})) == MOST_CALLS + 1
+def test_a_question_ends_after_eight_calls() -> None:
+    cities = "Oslo, Rome, Bern, Bonn, Kyiv, Lima, Cali, Baku, Bari and Pisa"
+    assert len(native(f"What is the weather in {cities}?")) == MOST_CALLS + 1
 
 
-def test_the_decision_format_without_tools_gets_a_decision_without_a_tool() -> None:
-    system = 'Answer with {"tool": null, "reply": "..."}.'
-    messages = (Message.system(system), Message.user("Are you a language model?"))
-    assert json.loads(answer(ChatRequest("teacher", messages)).text) == {"tool": None, "reply": IDENTITY}
+def test_a_call_gets_an_id_that_no_other_call_has() -> None:
+    earlier = Message.assistant("", [ToolCall("call_7", "get_time")])
+    messages = (
+        Message.user("Time?"),
+        earlier,
+        Message.tool("9:00", "call_7"),
+        Message.user("Weather in Oslo?"),
+    )
+    reply = answer(ChatRequest("teacher", messages, TOOLS))
+    assert reply == Message.assistant("", [ToolCall("call_8", "get_weather", '{"city": "Oslo"}')])
 
 
-def test_tool_choice_none_calls_nothing_and_a_named_tool_is_called() -> None:
-    asked = (Message.user("Weather in Oslo?"),)
-    assert answer(ChatRequest("teacher", asked, TOOLS, tool_choice="none")).tool_calls == ()
-    named = answer(ChatRequest("teacher", asked, TOOLS, tool_choice="get_time"))
-    assert [call.name for call in named.tool_calls] == ["get_time"]
+@pytest.mark.parametrize(
+    ("choice", "called"),
+    [("none", []), ("get_time", ["get_time"]), ("required", ["get_weather"]), (None, ["get_weather"])],
+)
+def test_the_tool_choice_of_the_request_counts(choice: str | None, called: list[str]) -> None:
+    request = ChatRequest("teacher", (Message.user("Weather in Oslo?"),), TOOLS, tool_choice=choice)
+    assert [call.name for call in answer(request).tool_calls] == called
 
 
-def test_results_are_told_when_the_tools_are_taken_away() -> None:
+def test_a_required_call_is_made_even_if_no_word_is_shared() -> None:
+    request = ChatRequest("teacher", (Message.user("Hello"),), (TIME,), tool_choice="required")
+    assert [call.name for call in answer(request).tool_calls] == ["get_time"]
+
+
+def test_results_are_described_after_the_tools_were_removed() -> None:
     messages = (
         Message.user("Weather in Oslo?"),
         Message.assistant("", [ToolCall("call_1", "get_weather", '{"city": "Oslo"}')]),
@@ -163,75 +227,156 @@ def test_results_are_told_when_the_tools_are_taken_away() -> None:
     assert answer(ChatRequest("teacher", messages)).text == "get_weather says for Oslo: sunny."
 
 
-def test_it_knows_what_it_was_told_as_long_as_it_is_sent() -> None:
-    assert say("My name is Ada.", "Hello Ada.", "What is my name?") == (
-        "Your name is Ada: you said so in this conversation."
-    )
-    assert say("What is my name?") == "I do not know your name: no message that I was sent says it."
-    assert say("Tea, please.", "Yes.", "What did I say first?") == (
-        'The first thing you said that I can see is: "Tea, please."'
-    )
-
-
-def test_a_summary_is_the_first_sentence_of_each_message() -> None:
-    summary = "Summary: user: I like tea. assistant: Good."
-    assert say("I like tea. A lot.", "Good. Very.", "Summarize our talk, please.") == summary
-    assert say("user: I like tea. A lot.\nassistant: Good.", system="You write a summary.") == summary
-
-
-def test_plain_chat_repeats_what_it_sees() -> None:
-    assert say("I like tea.") == (
-        'You said: "I like tea." I see 1 message. I am a set of rules, not a language model, so I only repeat it.'
-    )
-
-
-def test_a_schema_is_filled_from_the_question() -> None:
-    schema = form("name", "city", age={"type": "integer"})
-    reply = answer(
-        ChatRequest(
-            "teacher", (Message.user("Ada is of age 36, and lives in London"),), response_schema=schema
-        )
-    )
-    assert json.loads(reply.text) == {"name": "Ada", "city": "London", "age": 36}
-
-
-def test_a_reply_by_schema_is_json_whatever_is_asked() -> None:
-    schema = {"type": "object", "properties": {"tool": {"type": "string"}}, "required": ["tool"]}
-    told = Message.system(f"Answer with JSON that fits this JSON Schema:\n{json.dumps(schema)}")
-    for question, tool in (("Who are you?", ""), ("The tool is hammer.", "hammer")):
-        messages = (told, Message.user(question))
-        for request in (
-            ChatRequest("teacher", messages),
-            ChatRequest("teacher", messages, response_schema=schema),
-            ChatRequest("teacher", messages[1:], response_schema=schema),
-        ):
-            assert json.loads(answer(request).text) == {"tool": tool}
-
-
-def test_after_feedback_a_reply_by_schema_is_given_as_it_should_be() -> None:
+@pytest.mark.parametrize("written", ["{}", "```json\n{}\n```"], ids=["plain", "fenced"])
+def test_results_belong_to_decisions_in_their_order(written: str) -> None:
+    decisions = [{"tool": "get_weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
     messages = (
-        *(Message.user("Ada is of age 36."), Message.assistant("name is Ada")),
-        Message.user("[Feedback]\nNo JSON was found."),
+        Message.system(PROMPT),
+        Message.user("Hello"),
+        Message.assistant(written.replace("{}", json.dumps(decisions))),
+        Message.user("[Tool result for get_weather]\nsunny\n\n[Tool result for get_weather]\nrain"),
     )
-    schema = form("name", age={"type": "integer"})
+    reply = json.loads(answer(ChatRequest("teacher", messages)).text)["reply"]
+    assert reply == "get_weather says for Oslo: sunny. get_weather says for Rome: rain."
+
+
+# ---- arguments ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "properties", "required", "arguments"),
+    [
+        ("Plan 3 days", {"days": {"type": "integer"}}, [], {"days": 3}),
+        ("Plan 3.5 days", {"days": {"type": "integer"}}, [], {}),
+        ("Plan with price: 3.5", {"price": {"type": "number"}}, [], {"price": 3.5}),
+        (
+            "Plan 5 hours and 2 days",
+            {"days": {"type": "integer"}, "hours": {"type": "integer"}},
+            ["days", "hours"],
+            {"days": 2, "hours": 5},
+        ),
+        ("Plan 3 and -4", {"a": {"type": "number"}, "b": {"type": "number"}}, ["a", "b"], {"a": 3, "b": -4}),
+        ("Plan in kelvin", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {"unit": "kelvin"}),
+        ("Plan size 2", {"size": {"enum": [1, 2]}}, [], {"size": 2}),
+        ("Plan it", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {}),
+        ("Plan it public", {"public": {"type": "boolean"}}, [], {"public": True}),
+        ("Plan it, but not public", {"public": {"type": "boolean"}}, [], {"public": False}),
+        ("Plan it", {"public": {"type": "boolean"}}, [], {}),
+        ("Plan it", {"public": {"type": "boolean"}}, ["public"], {"public": False}),
+        ("Plan for Oslo", {"note": {"type": "string"}}, [], {}),
+        ("Plan it, the note is urgent.", {"note": {"type": "string"}}, [], {"note": "urgent"}),
+        ("Plan for Oslo", {"note": {"type": ["string", "null"]}}, ["note"], {"note": "Oslo"}),
+        ("Plan for Oslo", {"note": {"anyOf": [{"type": "string"}]}}, ["note"], {"note": "Oslo"}),
+        (
+            "Plan from Oslo to Rome on Monday",
+            {name: {"type": "string"} for name in ("origin", "destination", "date")},
+            ["origin", "destination", "date"],
+            {"origin": "Oslo", "destination": "Rome", "date": "Monday"},
+        ),
+        (
+            "Plan for Oslo",
+            {"note": {"type": "string"}, "city": {"type": "string"}},
+            ["city"],
+            {"city": "Oslo"},
+        ),
+        ("Plan", {"where": {"type": "object"}, "tags": {"type": "array"}, "any": {}}, [], {}),
+    ],
+)
+def test_arguments_are_filled_from_the_words_of_the_question(
+    question: str, properties: dict[str, Any], required: list[str], arguments: dict[str, Any]
+) -> None:
+    schema = {"type": "object", "properties": properties, "required": required}
+    tool = ToolSpec("plan", "Make a plan.", schema)
+    (call,) = answer(ChatRequest("teacher", (Message.user(question),), (tool,))).tool_calls
+    assert json.loads(call.arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": [], "required": 5},
+        {"properties": {"a": 1, "b": {"type": {}, "enum": 3, "anyOf": [None]}}, "required": [["a"], None]},
+        {"properties": {"(": {"enum": [[], {}, None, "["]}, "": {"type": "number"}}, "type": "object"},
+    ],
+)
+def test_a_malformed_schema_does_not_prevent_an_answer(schema: dict[str, Any]) -> None:
+    tool = ToolSpec("plan", "Make a plan.", schema)
+    reply = answer(ChatRequest("teacher", (Message.user("Plan 3"),), (tool,), response_schema=schema))
+    assert reply.role == "assistant"
+
+
+def test_a_reply_by_schema_is_filled_from_the_question_and_has_every_required_field() -> None:
+    schema = parameters("name", "city", age={"type": "integer"})
+    messages = (Message.user("Ada is of age 36."),)
     reply = answer(ChatRequest("teacher", messages, response_schema=schema))
-    assert json.loads(reply.text) == {"name": "Ada", "age": 36}
+    assert json.loads(reply.text) == {"name": "Ada", "city": "Ada is of age 36", "age": 36}
+    empty = answer(ChatRequest("teacher", (Message.user("?"),), response_schema=schema))
+    assert json.loads(empty.text) == {"name": "", "city": ""}
 
 
-def test_a_megabyte_of_anything_is_answered() -> None:
-    for text in (
-        "weather in Oslo " * 65_000,
-        '"' * 1_000_000,
-        "A" * 1_000_000,
-        "(" * 1_000_000,
-        "1-" * 500_000,
+def test_a_schema_in_the_system_prompt_counts_as_well() -> None:
+    told = Message.system(f"Answer with JSON that fits this JSON Schema:\n{json.dumps(parameters('name'))}")
+    assert json.loads(plain("Ada is here.", told)) == {"name": "Ada"}
+
+
+# ---- conversation ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", ["Who are you?", "Are you a language model?", "Hello! What are you?"])
+def test_the_model_says_that_it_is_not_a_language_model(question: str) -> None:
+    assert plain(question).startswith("I am the teacher: a set of rules that stands in for a language model")
+
+
+def test_a_fact_is_known_as_long_as_the_message_is_sent() -> None:
+    known = plain("What is my name?", Message.user("My name is Ada."), Message.assistant("Hello Ada."))
+    assert known == "Your name is Ada: you said so in this conversation."
+    assert plain("What is my name?") == "I do not know your name: no message that I was sent says it."
+
+
+def test_a_summary_has_the_earlier_summary_and_the_first_sentence_of_each_user_message() -> None:
+    lines = [
+        "Your summary so far:",
+        "Summary: I am Ada.",
+        "The messages:",
+        json.dumps({"role": "user", "content": "I like tea. A lot."}),
+        json.dumps({"role": "assistant", "content": "Good."}),
+    ]
+    system = Message.system("Summarize the conversation.")
+    assert plain("\n".join(lines), system) == "Summary: I am Ada. I like tea."
+
+
+def test_other_questions_are_repeated_with_the_number_of_messages() -> None:
+    rules = "I am a set of rules, not a language model, so I only repeat it."
+    assert plain("I like tea.") == f'You said: "I like tea." I see 1 message. {rules}'
+    assert plain("And you?", Message.user("Hi"), Message.assistant("Hi")) == (
+        f'You said: "And you?" I see 3 messages. {rules}'
+    )
+
+
+# ---- untrusted text -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "])
+def test_a_megabyte_of_anything_is_answered(text: str) -> None:
+    long = "weather " + text * (1_000_000 // len(text))
+    made = Message.assistant("", [ToolCall("call_1", "get_capital", '{"country": "France"}')])
+    question = Message.user("What is the capital of France, and what is the weather there?")
+    for messages in ((Message.user(long),), (question, made, Message.tool(long, "call_1"))):
+        assert answer(ChatRequest("teacher", messages, TOOLS)).role == "assistant"
+
+
+@given(st.text(), st.text(), st.text())
+def test_any_text_is_answered(question: str, system: str, result: str) -> None:
+    made = Message.assistant(result, [ToolCall("call_1", "get_time", result)])
+    for messages in (
+        (Message.system(system), Message.user(question)),
+        (
+            Message.system(PROMPT),
+            Message.user(question),
+            Message.assistant(result),
+            Message.user(f"[Tool result for {result}]"),
+        ),
+        (Message.user(question), made, Message.tool(result, "call_1")),
     ):
-        assert answer(ChatRequest("teacher", (Message.user(text),), TOOLS)).role == "assistant"
-
-
-@given(st.text(), st.text())
-def test_no_text_makes_it_fail(question: str, system: str) -> None:
-    messages = (Message.system(system), Message.user(question))
-    answer(ChatRequest("teacher", messages))
-    answer(ChatRequest("teacher", (Message.system(PROMPT), *messages)))
-    assert answer(ChatRequest("teacher", messages, TOOLS)).role == "assistant"
+        assert answer(ChatRequest("teacher", messages, TOOLS)).role == "assistant"
+        assert answer(ChatRequest("teacher", messages)).role == "assistant"

@@ -1,0 +1,142 @@
+"""Fill the arguments of a tool, or the fields of a reply, from the words of a text.
+
+Covered are strings, numbers, integers, booleans and enums. Nested objects, arrays and limits such as `minimum`
+are not covered. Optional arguments are filled only if the text states them. Values are never invented: a
+required argument without a value is reported as missing.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from stage0_gateway.offline.words import properties_of, stems
+
+_NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
+_NUMBERS = re.compile(rf"(?<![\w.-]){_NUMBER}(?![\w-])")
+_QUOTED = re.compile(r'"([^"]{1,2000})"|“([^”]{1,2000})”')
+_CAPITALIZED = r"\b[A-ZÀ-ÖØ-Þ][\w-]*"
+_NAME = re.compile(rf"{_CAPITALIZED}(?: {_CAPITALIZED})*|[\u4e00-\u9fff]{{2,4}}(?=的)")
+_FREE_TEXT = stems("query question text message content body expression")
+_EMPTY = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}
+
+
+def fill(
+    schema: Mapping[str, Any], text: str, topic: frozenset[str] = frozenset(), results: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments found in a text, and the names of the missing ones.
+
+    Args:
+        schema: The JSON Schema of an object.
+        text: The question, or a part of it.
+        topic: The words of the tool's name. They are not values.
+        results: Results of earlier tools that the text refers to.
+    """
+    properties, values = properties_of(schema), _Values(text, topic, results)
+    listed = schema.get("required")
+    required = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    found: dict[str, Any] = {}
+    for name, property_schema in properties.items():
+        value = values.take(name, property_schema, required=name in required)
+        if value is not None:
+            found[name] = value
+    return found, [name for name in required if name not in found]
+
+
+def fill_reply(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return an object for a schema. Required fields without a value are empty."""
+    fields, missing = fill(schema, text)
+    properties = properties_of(schema)
+    return fields | {name: _EMPTY.get(_type(properties.get(name, {}))) for name in missing}
+
+
+def trim(text: str, topic: frozenset[str] = frozenset()) -> str:
+    """Remove the words at both ends of a text that are stop words or belong to the topic."""
+    words = text.split()
+    while words and not stems(words[0]) - topic:
+        del words[0]
+    while words and not stems(words[-1]) - topic:
+        del words[-1]
+    return " ".join(words).strip(".,;:?!，。？！")
+
+
+def names_in(text: str, topic: frozenset[str] = frozenset()) -> list[str]:
+    """Return the names in a text: words that begin with a capital, such as "New York"."""
+    trimmed = (trim(each, topic) for each in _NAME.findall(text))
+    return [name for name in trimmed if name]
+
+
+class _Values:
+    """The values in a text. Each is used once."""
+
+    def __init__(self, text: str, topic: frozenset[str], results: str) -> None:
+        self._text = text
+        self._quoted: list[str] = [straight or curly for straight, curly in _QUOTED.findall(text)]
+        self._names = names_in(_QUOTED.sub(" ", text), topic) + names_in(results)
+        self._numbers = _NUMBERS.findall(text) + _NUMBERS.findall(results)
+        self._rest = results or trim(text, topic)
+
+    def take(self, name: str, schema: Mapping[str, Any], *, required: bool) -> Any:
+        """Return a value for a parameter, or None."""
+        choices = schema.get("enum")
+        if isinstance(choices, list):
+            return self._choice(choices)
+        match _type(schema):
+            case "integer" | "number" as kind:
+                return self._number(name, kind == "integer", required)
+            case "boolean":
+                return self._boolean(name, required)
+            case "string":
+                return self._stated(name) or (self._string(name) if required else None)
+        return None
+
+    def _choice(self, choices: list[Any]) -> Any:
+        for choice in choices:
+            if isinstance(choice, str | int) and self._find(rf"(?<!\w){re.escape(str(choice))}(?!\w)"):
+                return choice
+        return None
+
+    def _number(self, name: str, is_integer: bool, required: bool) -> int | float | None:
+        """The number beside the parameter's name ("3 days", "days: 3"), else the next one if required."""
+        label = _label(name)
+        beside = self._find(rf"\b{label}s? ?(?:is|of|=|:)? ?({_NUMBER})|({_NUMBER}) {label}")
+        usable = [each for each in self._numbers if not (is_integer and "." in each)]
+        wanted = [each for each in usable if beside and each in beside.groups()]
+        for number in wanted or (usable if required else []):
+            self._numbers.remove(number)
+            return float(number) if "." in number else int(number)
+        return None
+
+    def _boolean(self, name: str, required: bool) -> bool | None:
+        if not self._find(rf"\b{_label(name)}"):
+            return False if required else None
+        return not self._find(rf"\b(?:no|not|without)\b[^.?!]{{0,20}}\b{_label(name)}")
+
+    def _stated(self, name: str) -> str | None:
+        """The words behind the parameter's name: "title: Dune", "the color is red"."""
+        stated = self._find(rf"\b{_label(name)}(?: is|:| =) ([^,;.?!\n]{{1,100}}?)(?= and |[,;.?!\n]|$)")
+        return trim(stated[1]) or None if stated else None
+
+    def _string(self, name: str) -> str | None:
+        if self._names and not stems(name) & _FREE_TEXT:
+            return self._names.pop(0)
+        if self._quoted:
+            return self._quoted.pop(0)
+        rest, self._rest = self._rest, ""
+        return rest or None
+
+    def _find(self, pattern: str) -> re.Match[str] | None:
+        return re.search(pattern, self._text, re.IGNORECASE)
+
+
+def _label(name: str) -> str:
+    return re.escape(name[:100].replace("_", " ").rstrip("s"))
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """The type of a schema. Of several (`anyOf`, or a list of types), the first."""
+    branches = schema.get("anyOf")
+    if isinstance(branches, list) and branches and isinstance(branches[0], Mapping):
+        schema = branches[0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    return kind if isinstance(kind, str) else ""

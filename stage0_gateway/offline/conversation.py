@@ -1,0 +1,174 @@
+"""Read a request as the teacher sees it: the tools, the question, and the results so far.
+
+Two dialects are read. In the native dialect, tools, calls and results have fields of their own. In the prompt
+dialect, the system prompt lists the tools as lines of JSON, and calls and results are text.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stage0_gateway.messages import Message
+from stage0_gateway.request import ChatRequest, ToolSpec
+
+MOST_READ = 10_000
+"""Characters of a question that are read. The rest of a longer question is ignored."""
+
+_FEEDBACK = "[Feedback]"
+_RESULT = re.compile(r"^\[Tool result for ([^\]\n]{1,200})\]", re.MULTILINE)
+_CALL_ID = re.compile(r"call_(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A tool call made for the question, and its result.
+
+    Attributes:
+        tool: The name of the tool.
+        arguments: Its arguments; empty if they are not a JSON object.
+        key: What a result names to belong to this call: the call id or, in the prompt dialect, the tool.
+        result: The text of the result, or None if there is none yet.
+        is_error: Whether the call failed.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    key: str
+    result: str | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a request contains.
+
+    Attributes:
+        is_prompt_dialect: Whether to answer with decisions in JSON instead of native tool calls.
+        tools: The tools that may be called.
+        must_call: Whether the request demands a tool call.
+        question: The last message of the user.
+        earlier: The messages before the question.
+        outcomes: The calls made for the question, oldest first.
+        feedback: The program's complaint about the last reply, or None.
+        schema: The JSON Schema of the reply, or None.
+        next_call_id: An id that no tool call in the request has.
+    """
+
+    is_prompt_dialect: bool
+    tools: tuple[ToolSpec, ...]
+    must_call: bool
+    question: str
+    earlier: tuple[Message, ...]
+    outcomes: tuple[Outcome, ...]
+    feedback: str | None
+    schema: Mapping[str, Any] | None
+    next_call_id: str
+
+
+def read(request: ChatRequest) -> Conversation:
+    """Read a request. Unknown or malformed content is ignored."""
+    messages = request.messages
+    system = "\n".join(message.text for message in messages if message.role == "system")
+    is_prompt = '{"tool": ' in system and not request.tools
+    tools = tuple(_described_tools(system)) if is_prompt else request.tools
+    choice = request.tool_choice
+    if choice not in (None, "auto", "required"):  # the name of a tool, or "none"
+        tools = tuple(tool for tool in tools if tool.name == choice)
+    asked_at = max((at for at, message in enumerate(messages) if _is_question(message)), default=-1)
+    last = messages[-1].text if messages else ""
+    return Conversation(
+        is_prompt_dialect=is_prompt,
+        tools=tools,
+        must_call=choice not in (None, "auto"),
+        question=messages[asked_at].text[:MOST_READ].strip() if asked_at >= 0 else "",
+        earlier=messages[:asked_at],
+        outcomes=_outcomes(messages[asked_at + 1 :]),
+        feedback=last.removeprefix(_FEEDBACK).strip() if last.startswith(_FEEDBACK) else None,
+        schema=None if is_prompt else request.response_schema or _described_schema(system),
+        next_call_id=_next_call_id(messages),
+    )
+
+
+def read_json(text: str) -> Any:
+    """Return the JSON value of a text, or None if the text is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def write_json(value: Any) -> str:
+    """Write a value as JSON text."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_question(message: Message) -> bool:
+    return message.role == "user" and not (message.text.startswith(_FEEDBACK) or _RESULT.match(message.text))
+
+
+def _next_call_id(messages: tuple[Message, ...]) -> str:
+    ids = [_CALL_ID.fullmatch(call.id) for message in messages for call in message.tool_calls]
+    return f"call_{max((int(found[1]) for found in ids if found), default=0) + 1}"
+
+
+# ---- the system prompt ----------------------------------------------------------------------------------
+
+
+def _json_lines(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.split("\n"):
+        value = read_json(line) if line.startswith("{") else None
+        if isinstance(value, dict):
+            yield value
+
+
+def _described_tools(system: str) -> Iterator[ToolSpec]:
+    for line in _json_lines(system):
+        match line:
+            case {"name": str(name), "description": str(description), "parameters": dict(parameters)}:
+                yield ToolSpec(name, description, parameters)
+
+
+def _described_schema(system: str) -> Mapping[str, Any] | None:
+    return next((line for line in _json_lines(system) if "type" in line or "properties" in line), None)
+
+
+# ---- calls and their results ----------------------------------------------------------------------------
+
+
+def _outcomes(messages: tuple[Message, ...]) -> tuple[Outcome, ...]:
+    outcomes: list[Outcome] = []
+    for message in messages:
+        if message.role == "assistant":
+            outcomes.extend(_calls(message))
+        elif message.role == "tool":
+            _add_result(outcomes, message.tool_call_id, message.text, message.is_error)
+        else:
+            parts = _RESULT.split(message.text)  # text, name, result, name, result, ...
+            for name, result in zip(parts[1::2], parts[2::2], strict=True):
+                _add_result(outcomes, name, result, is_error=False)
+    return tuple(outcomes)
+
+
+def _calls(message: Message) -> Iterator[Outcome]:
+    for call in message.tool_calls:
+        yield Outcome(call.name, _as_object(read_json(call.arguments)), key=call.id)
+    value = read_json(message.text.strip().removeprefix("```json").removesuffix("```"))
+    for decision in value if isinstance(value, list) else [value]:
+        match decision:
+            case {"tool": str(tool)}:
+                yield Outcome(tool, _as_object(decision.get("arguments")), key=tool)
+
+
+def _as_object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _add_result(outcomes: list[Outcome], key: str | None, result: str, is_error: bool) -> None:
+    """Store a result with the first call of this key that has none."""
+    result = result.strip()
+    for at, outcome in enumerate(outcomes):
+        if outcome.result is None and outcome.key == key:
+            outcomes[at] = replace(outcome, result=result, is_error=is_error or result.startswith("Error"))
+            return

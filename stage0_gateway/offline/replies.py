@@ -1,0 +1,127 @@
+"""Write the teacher's replies in words: results of tools, and answers to questions that no tool fits.
+
+A reply contains only what the request contains. That makes a context window visible: the teacher answers
+"What is my name?" as long as the message with the name is sent.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from stage0_gateway.messages import Message
+from stage0_gateway.offline.conversation import MOST_READ, Conversation, Outcome, read_json, write_json
+
+IDENTITY = (
+    "I am the teacher: a set of rules that stands in for a language model, and not one myself. "
+    "I match words; I understand nothing."
+)
+
+_WHO = re.compile(
+    r"(?i)\b(?:who|what) are you\b|\bare you (?:an? )?(?:human|person|ai|bot|llm|language model)\b"
+)
+_MY = re.compile(r"(?i)\bwhat(?: is|['’]s) my ([\w ]{1,40})")
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s")
+_MOST_SHOWN = 300
+_MOST_DEPTH = 3
+
+
+def describe_outcomes(conversation: Conversation) -> str:
+    """Describe the result of each call in one sentence, and the feedback on a refused call."""
+    sentences = [_sentence(each) for each in conversation.outcomes if each.result is not None]
+    refused = [each for each in conversation.outcomes if each.result is None]
+    if refused and conversation.feedback is not None:
+        sentences.append(f"I gave up on {_subject(refused[-1])}: {_ended(conversation.feedback)}")
+    return " ".join(sentences)
+
+
+def ask_for(tool: str, missing: Sequence[str]) -> str:
+    """Ask for the arguments that a tool needs and the question does not contain."""
+    names = " and which ".join(name.replace("_", " ") for name in missing)
+    return f"Which {_shorten(names)} do you mean? I need it to call {tool}."
+
+
+def answer_in_words(conversation: Conversation) -> str:
+    """Answer a question that no tool fits."""
+    question = conversation.question
+    system = " ".join(message.text for message in conversation.earlier if message.role == "system")
+    if _WHO.search(question):
+        return IDENTITY
+    if "summarize" in system.lower():
+        return _summary(question)
+    if asked := _MY.search(question):
+        return _fact(asked[1].strip(), conversation.earlier)
+    rules = "I am a set of rules, not a language model"
+    if conversation.tools:
+        names = ", ".join(tool.name for tool in conversation.tools)
+        return f"{rules}, and none of my tools ({names}) fits this question."
+    count = len(conversation.earlier) + 1
+    seen = f"I see {count} message{'' if count == 1 else 's'}"
+    return f'You said: "{_shorten(question)}" {seen}. {rules}, so I only repeat it.'
+
+
+def plain_text(value: Any, depth: int = 0) -> str:
+    """Write a JSON value as words: {"temp": 22, "rain": false} is "temp 22, rain false"."""
+    if depth > _MOST_DEPTH:
+        return "…"
+    match value:
+        case dict():
+            return ", ".join(
+                f"{name.replace('_', ' ')} {plain_text(each, depth + 1)}" for name, each in value.items()
+            )
+        case list():
+            return ", ".join(plain_text(each, depth + 1) for each in value)
+        case str():
+            return value
+    return write_json(value)
+
+
+def result_text(outcome: Outcome) -> str:
+    """Write a tool result as words. Fields that repeat an argument are left out."""
+    result = outcome.result or ""
+    value = read_json(result)
+    if isinstance(value, dict):
+        known = [each for each in outcome.arguments.values() if isinstance(each, str)]
+        value = {name: each for name, each in value.items() if each not in known}
+    return result if value is None else plain_text(value)
+
+
+def _sentence(outcome: Outcome) -> str:
+    result = outcome.result or ""
+    if outcome.is_error:
+        return f"{_subject(outcome, 'failed')}: {_ended(result)}"
+    return f"{_subject(outcome, 'says')}: {_ended(result_text(outcome) or 'nothing')}"
+
+
+def _subject(outcome: Outcome, verb: str = "") -> str:
+    about = plain_text(list(outcome.arguments.values()))
+    return " ".join(filter(None, (outcome.tool, verb, f"for {_shorten(about)}" if about else "")))
+
+
+def _fact(what: str, earlier: Sequence[Message]) -> str:
+    pattern = re.compile(rf"(?i)\bmy {re.escape(what)} is ([^.,;?!\n\"]{{1,100}})")
+    for message in reversed(earlier):
+        if found := pattern.search(message.text[:MOST_READ]):
+            return f"Your {what} is {found[1]}: you said so in this conversation."
+    return f"I do not know your {what}: no message that I was sent says it."
+
+
+def _summary(question: str) -> str:
+    """Return the first sentences of the user's messages (one a line, as JSON), after an earlier summary."""
+    sentences = []
+    for line in question.splitlines():
+        message = read_json(line)
+        if line.startswith("Summary: "):
+            sentences.append(line.removeprefix("Summary: "))
+        elif isinstance(message, dict) and message.get("role") == "user":
+            sentences.append(_SENTENCE_END.split(str(message.get("content")))[0])
+    return "Summary: " + " ".join(sentences)
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"
+
+
+def _ended(text: str) -> str:
+    text = _shorten(text)
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
