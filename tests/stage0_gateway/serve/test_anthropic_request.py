@@ -17,8 +17,8 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.serve import anthropic
-from stage0_gateway.serve.anthropic_request import decode_request
-from stage0_gateway.serve.asked import from_order
+from stage0_gateway.serve.anthropic import decode_request
+from stage0_gateway.serve.decoding import from_order
 from stage0_gateway.wire import anthropic as wire
 
 PATH = "/v1/messages"

@@ -19,7 +19,7 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve import gemini
-from stage0_gateway.serve.asked import from_order
+from stage0_gateway.serve.decoding import from_order
 from stage0_gateway.serve.gemini import encode_error, encode_reply, encode_stream
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import gemini as wire

@@ -18,8 +18,8 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.serve import gemini
-from stage0_gateway.serve.asked import as_content, from_order
-from stage0_gateway.serve.gemini_request import decode_request
+from stage0_gateway.serve.decoding import as_content, from_order
+from stage0_gateway.serve.gemini import decode_request
 from stage0_gateway.wire import gemini as wire
 
 PATH = "/v1beta/models/gemini-x:generateContent"

@@ -16,7 +16,7 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.serve import openai
-from stage0_gateway.serve.openai_request import decode_request
+from stage0_gateway.serve.openai import decode_request
 from stage0_gateway.wire import openai as wire
 
 PATH = "/v1/chat/completions"

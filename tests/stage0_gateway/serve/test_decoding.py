@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import TextPart, ThinkingPart, ToolCall
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.serve.asked import as_content, from_order, kept, left_over, whole_number, with_options
-from stage0_gateway.serve.said import in_order
+from stage0_gateway.serve.decoding import as_content, from_order, kept, left_over, whole_number, with_options
+from stage0_gateway.serve.encoding import in_order
 from stage0_gateway.wire.opaque import laid_over
 
 VALUE = (

@@ -2,7 +2,7 @@ import pytest
 
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import JsonPart, TextPart, ThinkingPart, ToolCall
-from stage0_gateway.serve.said import arguments_value, cut, event, in_order
+from stage0_gateway.serve.encoding import arguments_value, cut, event, in_order
 
 
 def call(number, at=None):
