@@ -42,8 +42,7 @@ class Recorder(httpx.AsyncBaseTransport):
         secrets: Iterable[str] = (),
     ) -> None:
         self._path = Path(path)
-        self._given = transport
-        self._pool: Pool | None = None
+        self._transport = Pool() if transport is None else transport
         self._secrets = named_secrets(secrets)
         self._is_created = False
 
@@ -58,7 +57,7 @@ class Recorder(httpx.AsyncBaseTransport):
         secrets = self._secrets | credentials(request)
         written = write_request(request, secrets)
         try:
-            response = await self._transport().handle_async_request(request)
+            response = await self._transport.handle_async_request(request)
         except httpx.RequestError as error:
             self._write({"request": written, "error": redact(write_error(error), secrets)})
             raise
@@ -72,13 +71,6 @@ class Recorder(httpx.AsyncBaseTransport):
             stream=_RecordedBody(response, write),
             extensions=response.extensions,
         )
-
-    def _transport(self) -> httpx.AsyncBaseTransport:
-        if self._given is not None:
-            return self._given
-        if self._pool is None:
-            self._pool = Pool()
-        return self._pool
 
     def _create_file(self) -> None:
         if self._is_created:
@@ -97,10 +89,7 @@ class Recorder(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close the transport that sends the requests."""
-        transport = self._pool if self._given is None else self._given
-        self._pool = None
-        if transport is not None:
-            await transport.aclose()
+        await self._transport.aclose()
 
 
 class _RecordedBody(httpx.AsyncByteStream):

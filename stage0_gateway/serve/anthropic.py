@@ -10,7 +10,6 @@ text they are; a real server would repair or hide them.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
 from typing import Any
 
 from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
@@ -89,14 +88,17 @@ def _messages(plain: Any) -> Iterator[Message]:
     if isinstance(content, str):
         yield Message(role, content)
     elif role == "assistant":
-        yield _assistant(_blocks(content))
+        blocks = _blocks(content)
+        calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
+        others = [_part(block) for block in blocks if block.get("type") != "tool_use"]
+        yield Message.assistant(as_content(others), calls)
     else:
-        runs = groupby(_blocks(content), key=lambda block: block.get("type") == "tool_result")
-        for is_result, blocks in runs:
-            if is_result:
-                yield from map(_result, blocks)
-            else:
-                yield Message(role, tuple(map(_part, blocks)))
+        blocks = _blocks(content)
+        results = [_result(block) for block in blocks if block.get("type") == "tool_result"]
+        others = [_part(block) for block in blocks if block.get("type") != "tool_result"]
+        yield from results
+        if others or not results:
+            yield Message(role, tuple(others))
 
 
 def _blocks(content: Any) -> list[Mapping[str, Any]]:
@@ -105,12 +107,6 @@ def _blocks(content: Any) -> list[Mapping[str, Any]]:
 
 def _parts(content: Any) -> tuple[Part, ...]:
     return tuple(map(_part, _blocks(content)))
-
-
-def _assistant(blocks: list[Mapping[str, Any]]) -> Message:
-    parts = [_part(block) for block in blocks if block.get("type") != "tool_use"]
-    calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
-    return Message.assistant(as_content(parts), calls)
 
 
 def _result(block: Mapping[str, Any]) -> Message:

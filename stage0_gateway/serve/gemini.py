@@ -50,13 +50,7 @@ _REASONS: dict[FinishReason, str] = {
     "refusal": "SAFETY",
     "error": "MALFORMED_FUNCTION_CALL",
 }
-_STATES = {
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
-}
+_STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 Plain = Mapping[str, Any]
 
