@@ -2,9 +2,10 @@
 
 The mirror of `wire/anthropic.py`; pure. A request is refused with a text that names the wrong field. Fields
 that `ChatRequest` has no attribute for are kept in `provider_options` and `provider_data`, and unknown blocks
-become provider parts. A user message becomes several: each of its tool results is a message of its own.
+become provider parts. A user message becomes several: its tool results, each a message of its own, and then the
+rest.
 
-Not covered: marks on a tool result as a whole. Arguments of a reply that are not a JSON object are sent as the
+Not covered: marks on a tool result as a whole, and parts after a tool call, which move before the calls. Arguments of a reply that are not a JSON object are sent as the
 text they are; a real server would repair or hide them.
 """
 
@@ -35,6 +36,7 @@ from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
 from stage0_gateway.wire.opaque import laid_over, own_data
 
+_TOOL_BLOCKS = ("tool_use", "tool_result")
 _DECODED = {"messages", "system", "stream"}
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 _REASONS: dict[FinishReason, str] = {"length": "max_tokens", "refusal": "refusal", "pause": "pause_turn"}
@@ -87,18 +89,16 @@ def _messages(plain: Any) -> Iterator[Message]:
         raise ValueError(f"A message has the role {role!r}; the roles are user and assistant.")
     if isinstance(content, str):
         yield Message(role, content)
-    elif role == "assistant":
-        blocks = _blocks(content)
-        calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
-        others = [_part(block) for block in blocks if block.get("type") != "tool_use"]
-        yield Message.assistant(as_content(others), calls)
+        return
+    blocks = _blocks(content)
+    tool_blocks = [block for block in blocks if block.get("type") in _TOOL_BLOCKS]
+    others = tuple(_part(block) for block in blocks if block.get("type") not in _TOOL_BLOCKS)
+    if role == "assistant":
+        yield Message.assistant(as_content(others), map(_call, tool_blocks))
     else:
-        blocks = _blocks(content)
-        results = [_result(block) for block in blocks if block.get("type") == "tool_result"]
-        others = [_part(block) for block in blocks if block.get("type") != "tool_result"]
-        yield from results
-        if others or not results:
-            yield Message(role, tuple(others))
+        yield from map(_result, tool_blocks)
+        if others or not tool_blocks:
+            yield Message(role, others)
 
 
 def _blocks(content: Any) -> list[Mapping[str, Any]]:

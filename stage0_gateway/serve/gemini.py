@@ -10,8 +10,10 @@ the first open call of its name. A response that is neither `{"output": text}` n
 its JSON text.
 
 A stream holds a part or a piece of one in each event. A signed text is not cut, because the signature belongs
-to all of it. Not covered: `responseSchema`, which stays in the options, and the citations of a reply. Arguments
-of a reply that are not a JSON object are sent as the text they are.
+to all of it. Arguments of a reply that are not a JSON object are sent as the text they are.
+
+Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
+`functionResponse`; parts after a call, which move before the calls.
 """
 
 import json

@@ -168,6 +168,12 @@ def test_a_message_with_results_becomes_one_message_for_each():
     )
 
 
+def test_text_after_a_call_moves_before_the_calls():
+    blocks = [{"type": "tool_use", "id": "1", "name": "f", "input": {}}, {"type": "text", "text": "Wait."}]
+    body = {"model": "m", "messages": [{"role": "assistant", "content": blocks}]}
+    assert decode_request(body).messages == (Message.assistant("Wait.", [ToolCall("1", "f")]),)
+
+
 def test_tools_of_the_servers_own_go_back_with_the_whole_list():
     tools = [
         {"type": "web_search_20250305", "name": "web_search", "max_uses": 2},

@@ -214,6 +214,12 @@ def test_results_find_their_calls_by_id_or_else_by_name_in_order():
     )
 
 
+def test_text_after_a_call_moves_before_the_calls():
+    parts = [{"functionCall": {"name": "f"}}, {"text": "Wait."}]
+    body = {"contents": [{"role": "model", "parts": parts}]}
+    assert decode_request(body, PATH).messages == (Message.assistant("Wait.", [ToolCall("call_0", "f")]),)
+
+
 def test_tools_of_the_servers_own_go_back_with_the_whole_list():
     function = {"name": "f", "description": "", "parametersJsonSchema": {"type": "object"}}
     tools = [{"googleSearch": {}}, {"functionDeclarations": [function]}]
