@@ -5,8 +5,9 @@ that `ChatRequest` has no attribute for are kept in `provider_options` and `prov
 become provider parts. A user message becomes several: its tool results, each a message of its own, and then the
 rest.
 
-Not covered: marks on a tool result as a whole, and parts after a tool call, which move before the calls. Arguments of a reply that are not a JSON object are sent as the
-text they are; a real server would repair or hide them.
+Not covered: marks on a tool result as a whole, and parts after a tool call, which move before the calls.
+Arguments of a reply that are not a JSON object are sent as the text they are; a real server would repair or hide
+them.
 """
 
 import json
