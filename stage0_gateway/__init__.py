@@ -57,14 +57,11 @@ Sometimes:
     recording               Recorder: a transport that writes down what passes
     replay                  Replayer: a transport that answers from such a file
     serve                   the reverse direction: what it offers
-    serve/asked             a request is read back
-    serve/said              a reply is cut into pieces
-    serve/openai_request    OpenAI's requests, seen from the server
-    serve/openai            its replies, whole and streamed
-    serve/anthropic_request  Anthropic's requests
-    serve/anthropic         its replies
-    serve/gemini_request    Gemini's requests
-    serve/gemini            its replies
+    serve/decoding          what its formats share when they decode requests
+    serve/encoding          and when they encode replies
+    serve/openai            OpenAI's requests and replies, seen from the server
+    serve/anthropic         Anthropic's
+    serve/gemini            Gemini's
     serve/formats           which format a path belongs to
     serve/answer            an answer before it is HTTP
     serve/in_process        an answer without a network

@@ -28,15 +28,6 @@ MOST_TOKENS = 10**12
 """No reply counts more; a server that says so is not believed."""
 
 _DATE = re.compile(r"-20[0-9]{2}(?:-[0-9]{2}-[0-9]{2}|[0-9]{4})\Z")
-_LIBRARY_IDS = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "gemini": "google",
-    "deepseek": "deepseek",
-    "groq": "groq",
-    "mistral": "mistral",
-    "openrouter": "openrouter",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +177,7 @@ class GenaiPrices:
     def cost(self, provider: str, model: str, wire: str, usage: Usage | None) -> float | None:
         """US dollars for a reply; None where the library has no price, or the counts do not tell."""
         tokens = billed_tokens(wire, usage)
-        if tokens is None or provider not in _LIBRARY_IDS:
+        if tokens is None:
             return None
         counts = self._library.Usage(
             input_tokens=tokens.input + tokens.cached_input + tokens.cache_write,
@@ -195,8 +186,10 @@ class GenaiPrices:
             output_tokens=tokens.output,
         )
         try:
-            found = self._library.calc_price(counts, model, provider_id=_LIBRARY_IDS[provider])
-        except (LookupError, ValueError):  # a model it does not know, or prices it cannot add up
+            found = self._library.calc_price(
+                counts, model, provider_id="google" if provider == "gemini" else provider
+            )
+        except (LookupError, ValueError):  # an unknown provider or model, or prices it cannot add up
             return None
         listed = found.model_price.input_mtok, found.model_price.output_mtok
         return None if None in listed else float(found.total_price)

@@ -1,11 +1,12 @@
-"""Ask one model after the other until one answers.
+"""Request a reply from one model after the other until one answers.
 
-Whatever one model's server says no to, another may still do: a model that is down, a name that is gone, a
-prompt that is too long for the first. Only a wrong setup is raised at once. Knows nothing of HTTP; used by
-the gateway around the retries, which come first for each model.
+An error of one model's server says nothing about the next: the model may be down, unknown, or too small for the
+prompt. Only a wrong configuration is raised at once. Knows no HTTP. Used by the gateway; each model is retried
+before the next one is tried.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from stage0_gateway.errors import ConfigurationError, GatewayError
@@ -19,33 +20,30 @@ async def first_answer(
     ask: Callable[[M], Awaitable[T]],
     on_fallback: Callable[[GatewayError, M, M], None],
 ) -> T:
-    """The answer of the first model that gives one.
+    """Return the reply of the first model that gives one.
 
     Args:
-        models: In the order in which they are asked.
-        ask: Asks one of them.
-        on_fallback: Told of an error, the model it came from, and the model that is asked next.
+        models: The models, in the order in which they are tried; at least one.
+        ask: Requests a reply from a model.
+        on_fallback: Receives an error, the model that caused it, and the model that is tried next.
 
     Raises:
-        GatewayError: The last model's. `earlier` holds what the others said, and the text shows it.
+        GatewayError: The last model's. `earlier` holds the errors of the others, and its text shows them.
     """
     earlier: list[GatewayError] = []
-    for model, following in zip(models, [*models[1:], None], strict=True):
+    for model, following in pairwise(models):
         try:
             return await ask(model)
         except ConfigurationError:
             raise
         except GatewayError as error:
-            if following is None:
-                raise _with_reasons(error, earlier) from error.__cause__
             earlier.append(error)
             on_fallback(error, model, following)
-    raise AssertionError("unreachable: there is at least one model")
-
-
-def _with_reasons(error: GatewayError, earlier: list[GatewayError]) -> GatewayError:
-    if earlier:
-        reasons = "; ".join(f"{type(one).__name__}: {one}" for one in earlier)
-        error.args = (f"{error} The models asked before it: {reasons}",)
-        error.earlier = tuple(earlier)
-    return error
+    try:
+        return await ask(models[-1])
+    except GatewayError as error:
+        if earlier and not isinstance(error, ConfigurationError):
+            reasons = "; ".join(f"{type(one).__name__}: {one}" for one in earlier)
+            error.args = (f"{error} The models asked before it: {reasons}",)
+            error.earlier = tuple(earlier)
+        raise

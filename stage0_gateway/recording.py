@@ -1,7 +1,7 @@
-"""`Recorder`: a transport that writes down what passes through it, without secrets.
+"""`Recorder`: a transport that writes the traffic that passes through it to a file, without secrets.
 
-It stands between a client and the network (or any other transport) and changes nothing but one request
-header. Knows no models and no events; the file is described in `recording_format`, played by `replay`.
+It stands between a client and the network, or any other transport, and changes neither requests nor responses.
+Knows no models and no events. `recording_format` describes the file, and `replay` plays it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -9,25 +9,29 @@ from pathlib import Path
 
 import httpx
 
-from stage0_gateway.connection import Pool, QuietRequest
+from stage0_gateway.connection import Pool
 from stage0_gateway.credentials import credentials
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.recording_format import ABANDONED, write_answer, write_error, write_line, write_request
-from stage0_gateway.redact import Secret
+from stage0_gateway.recording_format import (
+    ABANDONED,
+    write_error,
+    write_line,
+    write_request,
+    write_response,
+)
+from stage0_gateway.redact import Secret, redact
 
 
 class Recorder(httpx.AsyncBaseTransport):
-    """Passes requests on and answers back as they come, and writes each exchange down when it is over.
+    """Passes requests and responses on, and records each exchange when it ends.
 
-    The server is asked not to compress, so that the chunks in the file are the chunks it wrote. One line
-    is written per exchange, in the order they end; an exchange that is cancelled before its answer begins
-    leaves none. What a placeholder key says ("test") is hidden wherever that word stands.
+    One line is written per exchange, in the order in which they end. An exchange that is cancelled before its
+    response begins leaves none. A placeholder key ("test") is hidden wherever that word stands.
 
     Args:
-        path: The file. It is made just before the first request goes out.
-        transport: What carries the requests; None is the network.
+        path: The file. It is created before the first request is sent.
+        transport: Sends the requests; None is the network.
         secrets: More texts to keep out of the file. Credentials in headers, URL and body are found.
-        overwrite: Whether a file that holds something may be lost.
     """
 
     def __init__(
@@ -36,86 +40,66 @@ class Recorder(httpx.AsyncBaseTransport):
         transport: httpx.AsyncBaseTransport | None = None,
         *,
         secrets: Iterable[str] = (),
-        overwrite: bool = False,
     ) -> None:
         self._path = Path(path)
-        self._given = transport
-        self._opened: httpx.AsyncBaseTransport | None = None
+        self._transport = Pool() if transport is None else transport
         self._secrets = named_secrets(secrets)
-        self._overwrite = overwrite
-        self._begun = False
+        self._is_created = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Pass a request on, and its answer back.
+        """Send a request and return its response.
 
         Raises:
-            ConfigurationError: The file is there already, or cannot be made; nothing was sent.
+            ConfigurationError: The file exists, or cannot be created; nothing was sent.
         """
-        self._begin()
+        self._create_file()
         await request.aread()
         secrets = self._secrets | credentials(request)
+        written = write_request(request, secrets)
         try:
-            response = await self._transport().handle_async_request(_uncompressed(request))
+            response = await self._transport.handle_async_request(request)
         except httpx.RequestError as error:
-            self._write({"request": write_request(request, secrets), "error": write_error(error, secrets)})
+            self._write({"request": written, "error": redact(write_error(error), secrets)})
             raise
 
-        def write(chunks: list[bytes], error: httpx.RequestError | None, whole: bool) -> None:
-            broken_by = write_error(error, secrets) if error else None if whole else ABANDONED
-            answer = write_answer(response, chunks, broken_by, secrets)
-            self._write({"request": write_request(request, secrets), "response": answer})
+        def write(chunks: list[bytes], cut: str | None) -> None:
+            self._write({"request": written, "response": write_response(response, chunks, cut, secrets)})
 
         return httpx.Response(
             response.status_code,
             headers=response.headers,
-            stream=_Overheard(response, write),
+            stream=_RecordedBody(response, write),
             extensions=response.extensions,
         )
 
-    def _transport(self) -> httpx.AsyncBaseTransport:
-        if self._given is not None:
-            return self._given
-        if self._opened is None:
-            self._opened = Pool()
-        return self._opened
-
-    def _begin(self) -> None:
-        if self._begun:
+    def _create_file(self) -> None:
+        if self._is_created:
             return
         try:
-            if not self._overwrite and self._path.exists() and self._path.stat().st_size:
-                raise ConfigurationError(
-                    f"{self._path} is there already. Move it, or record over it with overwrite=True."
-                )
-            self._path.write_bytes(b"")
+            self._path.open("xb").close()
+        except FileExistsError:
+            raise ConfigurationError(f"{self._path} exists. Delete it, or record to another file.") from None
         except OSError as error:
             raise ConfigurationError(f"{self._path} cannot be written ({error.strerror}).") from error
-        self._begun = True
+        self._is_created = True
 
     def _write(self, exchange: dict[str, object]) -> None:
         with self._path.open("ab") as file:
             file.write(write_line(exchange))
 
     async def aclose(self) -> None:
-        """Close the transport that carries the requests."""
-        opened, self._opened = self._opened, None
-        for transport in (self._given, opened):
-            if transport is not None:
-                await transport.aclose()
+        """Close the transport that sends the requests."""
+        await self._transport.aclose()
 
 
-class _Overheard(httpx.AsyncByteStream):
-    """The body of an answer, remembered while the caller reads it; `write` is called once, when it is over."""
+class _RecordedBody(httpx.AsyncByteStream):
+    """The body of a response, kept while the caller reads it; `write` is called once, when it ends."""
 
-    def __init__(
-        self,
-        response: httpx.Response,
-        write: Callable[[list[bytes], httpx.RequestError | None, bool], None],
-    ) -> None:
+    def __init__(self, response: httpx.Response, write: Callable[[list[bytes], str | None], None]) -> None:
         self._response = response
         self._chunks: list[bytes] = []
         self._write = write
-        self._is_over = False
+        self._is_written = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -123,31 +107,22 @@ class _Overheard(httpx.AsyncByteStream):
                 self._chunks.append(chunk)
                 yield chunk
         except httpx.RequestError as error:
-            self._end(error)
+            self._end(write_error(error))
             raise
-        self._end(None, whole=True)
+        self._end(None)
 
     async def aclose(self) -> None:
         try:
             await self._response.aclose()
         finally:
-            self._end(None)
+            self._end(ABANDONED)
 
-    def _end(self, error: httpx.RequestError | None, *, whole: bool = False) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._write(self._chunks, error, whole)
+    def _end(self, cut: str | None) -> None:
+        if not self._is_written:
+            self._is_written = True
+            self._write(self._chunks, cut)
 
 
 def named_secrets(secrets: Iterable[str]) -> set[Secret]:
-    """What the caller named as secret: one text or several, without the line break of the file they lay in."""
+    """Return the secrets that the caller named: one text or several, without surrounding white space."""
     return {Secret(secret.strip()) for secret in ([secrets] if isinstance(secrets, str) else secrets)}
-
-
-def _uncompressed(request: httpx.Request) -> httpx.Request:
-    """The same request, but for one header; the caller's own is left as it is."""
-    headers = httpx.Headers(request.headers)
-    headers["accept-encoding"] = "identity"
-    return QuietRequest(
-        request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
-    )

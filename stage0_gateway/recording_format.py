@@ -1,12 +1,12 @@
 """The file that `Recorder` writes and `Replayer` reads: one exchange per line, as JSON.
 
-    {"request": {"method": "POST", "url": "https://…", "headers": {…}, "body": {…}},
+    {"request": {"method": "POST", "url": "https://…", "body": {…}},
      "response": {"status": 200, "headers": {…}, "chunks": ["data: …", …]}}
 
-A body is the JSON that was sent, or text; a chunk is text; bytes that are no text are {"base64": "…"}. An
-answer that broke off also has "cut": what broke it ("ReadTimeout: …"), or "abandoned" where the caller read
-no further. Where no answer came there is "error" in place of "response". Both directions stand here side by
-side; nothing in this file knows of sending, and what is written is free of the secrets it is told.
+A body is the JSON that was sent, or text. A chunk is text. Bytes that are not text are {"base64": "…"}. A
+response that broke off also has "cut": the error ("ReadTimeout: …"), or "abandoned" where the caller stopped
+reading. Where no response came, there is "error" in place of "response". Secrets are hidden when a line is
+written. Knows nothing of sending.
 """
 
 import json
@@ -18,14 +18,16 @@ from typing import Any
 import httpx
 
 from stage0_gateway.credentials import names_a_credential
-from stage0_gateway.fields import a_list, a_mapping, needed_text
-from stage0_gateway.redact import HIDDEN, redact, redact_chunks
+from stage0_gateway.redact import redact, redact_chunks
 
 ABANDONED = "abandoned"
-_REQUEST_HEADERS = ("content-type", "accept")
-# They describe the line, or bytes before they were decoded and hidden; a replay has neither.
-_OF_THE_LINE = {"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"}
-_OF_THE_ACCOUNT = ("organization", "project")
+_CONNECTION_HEADERS = {
+    "connection",
+    "content-encoding",
+    "content-length",
+    "keep-alive",
+    "transfer-encoding",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,11 @@ class Exchange:
 
     Attributes:
         line: Its number in the file, 1 for the first.
-        request: What was asked, as the file has it.
-        status: The HTTP status, or None where no answer came.
-        headers: Of the answer.
-        chunks: The body as it came.
-        broken_by: The error that ended it, `ABANDONED`, or None for an answer that is whole.
+        request: The request as the file has it.
+        status: The HTTP status, or None where no response came.
+        headers: The headers of the response.
+        chunks: The body of the response.
+        cut: The error that ended the response, `ABANDONED`, or None for a whole response.
     """
 
     line: int
@@ -46,79 +48,45 @@ class Exchange:
     status: int | None
     headers: Mapping[str, str]
     chunks: tuple[bytes, ...]
-    broken_by: str | None
+    cut: str | None
 
 
 def write_request(request: httpx.Request, secrets: Iterable[str]) -> dict[str, Any]:
-    """A request, its body read, as the file has it."""
-    url = request.url.copy_with(userinfo=b"", query=None, fragment=None)
-    query = "&".join(_field(field) for field in request.url.query.decode("ascii").split("&") if field)
-    headers = {name: request.headers[name] for name in _REQUEST_HEADERS if name in request.headers}
+    """Return a request, whose body was read, as the file has it."""
     return {
         "method": request.method,
-        "url": redact(f"{url}?{query}" if query else str(url), secrets),
-        "headers": {name: redact(value, secrets) for name, value in headers.items()},
+        "url": redact(str(request.url.copy_with(userinfo=b"", fragment=None)), secrets),
         "body": _write_body(redact_chunks([request.content], secrets)[0]),
     }
 
 
-def _field(field: str) -> str:
-    name = field.partition("=")[0]
-    return f"{name}={HIDDEN}" if names_a_credential(name) else field
-
-
 def _write_body(content: bytes) -> Any:
     try:
-        body = json.loads(content.decode())
-        json.dumps(body, allow_nan=False)  # NaN is no JSON, though Python reads it
-        if isinstance(body, dict | list):
-            return body
+        return json.loads(content.decode())
     except (ValueError, RecursionError):
-        pass
-    return _write_bytes(content) if content else None
+        return _write_bytes(content)
 
 
-def write_answer(
-    response: httpx.Response, chunks: list[bytes], broken_by: str | None, secrets: Iterable[str]
+def write_response(
+    response: httpx.Response, chunks: list[bytes], cut: str | None, secrets: Iterable[str]
 ) -> dict[str, Any]:
-    """An answer as the file has it: decoded, because in compressed bytes nobody sees a secret or a word."""
-    decoded, undecodable = _decode(response.headers, chunks)
-    broken_by = undecodable or broken_by
-    return {
+    """Return a response as the file has it. A compressed body is left out, because it may hide a secret."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        chunks, cut = [], "DecodingError: a compressed body is not recorded"
+    written = {
         "status": response.status_code,
         "headers": {
-            name: redact(value, secrets) for name, value in response.headers.items() if _is_kept(name)
+            name: redact(value, secrets) for name, value in response.headers.items() if _is_recorded(name)
         },
-        "chunks": [_write_bytes(chunk) for chunk in redact_chunks(decoded, secrets, cut=bool(broken_by))],
-        **({"cut": broken_by} if broken_by else {}),
+        "chunks": [_write_bytes(chunk) for chunk in redact_chunks(chunks, secrets)],
     }
+    return {**written, "cut": redact(cut, secrets)} if cut else written
 
 
-def _is_kept(header: str) -> bool:
-    return not (
-        header in _OF_THE_LINE
-        or names_a_credential(header)
-        or any(word in header for word in _OF_THE_ACCOUNT)
-    )
-
-
-def _decode(headers: httpx.Headers, chunks: list[bytes]) -> tuple[list[bytes], str | None]:
-    codings = {coding.strip() for coding in headers.get("content-encoding", "").lower().split(",")}
-    codings -= {"", "identity"}
-    if not codings:
-        return chunks, None
-    if not codings <= {"gzip", "deflate"}:  # nobody asked for another one, and httpx may not have it
-        return [], f"DecodingError: a body in {', '.join(sorted(codings))} is not recorded"
-    decoded: list[bytes] = []
-    try:
-        response = httpx.Response(
-            200, headers={"content-encoding": headers["content-encoding"]}, content=iter(chunks)
-        )
-        for piece in response.iter_bytes():
-            decoded.append(piece)
-    except httpx.DecodingError as error:
-        return decoded, write_error(error, ())
-    return decoded, None
+def _is_recorded(header: str) -> bool:
+    """Whether a header is neither the connection's nor a credential, and does not name the account."""
+    is_private = names_a_credential(header) or "organization" in header or "project" in header
+    return header not in _CONNECTION_HEADERS and not is_private
 
 
 def _write_bytes(chunk: bytes) -> str | dict[str, str]:
@@ -128,66 +96,48 @@ def _write_bytes(chunk: bytes) -> str | dict[str, str]:
         return {"base64": b64encode(chunk).decode("ascii")}
 
 
-def write_error(error: httpx.RequestError, secrets: Iterable[str]) -> str:
-    """The error as "ReadTimeout: why": a class of httpx that a replay can raise again."""
-    names = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "httpx")
-    return f"{next(names)}: {redact(str(error), secrets)}"
+def write_error(error: httpx.RequestError) -> str:
+    """Return an error as "ReadTimeout: why"."""
+    return f"{type(error).__name__}: {error}"
 
 
-def read_error(text: str, request: httpx.Request | None = None) -> httpx.RequestError:
-    """The error that `write_error` wrote.
-
-    Raises:
-        ValueError: It is none.
-    """
+def read_error(text: str, request: httpx.Request) -> httpx.RequestError:
+    """Return the error that `write_error` wrote; one of an unknown class is a `TransportError`."""
     name, _, why = text.partition(": ")
     kind = getattr(httpx, name, None)
     if not (isinstance(kind, type) and issubclass(kind, httpx.RequestError)):
-        raise ValueError(f"{name!r} is no error of httpx")
-    error: httpx.RequestError = kind(why, request=request)
-    return error
+        kind = httpx.TransportError
+    return kind(why, request=request)
 
 
 def write_line(exchange: Mapping[str, Any]) -> bytes:
-    """One exchange as a line of the file."""
-    try:
-        return json.dumps(exchange, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # half a surrogate pair: legal in JSON, not in UTF-8
-        return json.dumps(exchange).encode() + b"\n"
+    """Return one exchange as a line of the file."""
+    line = json.dumps(exchange, ensure_ascii=False) + "\n"
+    return line.encode(errors="backslashreplace")  # half a surrogate pair becomes \ud83d, as JSON writes it
 
 
 def read_line(line: bytes, number: int) -> Exchange:
-    """The exchange on a line of the file.
+    """Return the exchange on a line of the file.
 
     Raises:
-        ValueError: It holds none.
+        ValueError: The line holds no exchange.
     """
-    plain = a_mapping(json.loads(line.decode()), "an exchange")
-    request = a_mapping(plain.get("request"), "request")
-    needed_text(request, "method", "request")
-    needed_text(request, "url", "request")
-    if "error" in plain:
-        return Exchange(number, request, None, {}, (), _an_error(plain["error"]))
-    answer = a_mapping(plain.get("response"), "response")
-    status, headers = answer.get("status"), a_mapping(answer.get("headers"), "headers")
-    if type(status) is not int:
-        raise ValueError("status must be a whole number")
-    return Exchange(
-        number,
-        request,
-        status,
-        {name: needed_text(headers, name, "headers") if headers[name] else "" for name in headers},
-        tuple(_read_bytes(chunk) for chunk in a_list(answer.get("chunks"), "chunks")),
-        answer.get("cut") if answer.get("cut") in (None, ABANDONED) else _an_error(answer["cut"]),
-    )
-
-
-def _an_error(text: Any) -> str:
-    read_error(str(text))
-    return str(text)
+    match json.loads(line.decode()):
+        case {"request": {"method": str(), "url": str()} as request, "error": str(error)}:
+            return Exchange(number, request, None, {}, (), error)
+        case {
+            "request": {"method": str(), "url": str()} as request,
+            "response": {"status": int(status), "headers": dict(headers), "chunks": list(chunks), **rest},
+        }:
+            cut = None if rest.get("cut") is None else str(rest["cut"])
+            return Exchange(number, request, status, headers, tuple(map(_read_bytes, chunks)), cut)
+    raise ValueError("an exchange needs a request, and a response or an error")
 
 
 def _read_bytes(chunk: Any) -> bytes:
-    if isinstance(chunk, str):
-        return chunk.encode()
-    return b64decode(needed_text(a_mapping(chunk, "a chunk"), "base64", "chunk"), validate=True)
+    match chunk:
+        case str():
+            return chunk.encode()
+        case {"base64": str(encoded)}:
+            return b64decode(encoded, validate=True)
+    raise ValueError('a chunk is text or {"base64": …}')

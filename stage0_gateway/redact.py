@@ -41,23 +41,22 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         secrets: Keys and passwords; those of under four characters are ignored.
     """
     whole = text.encode("utf-8", "surrogatepass")
-    spans = _spans(whole, secrets, beginnings=True)
+    spans = _spans(whole, secrets)
     return _hidden(whole, spans).decode("utf-8", "surrogatepass") if spans else text
 
 
-def redact_chunks(chunks: Sequence[bytes], secrets: Iterable[str], *, cut: bool = False) -> list[bytes]:
+def redact_chunks(chunks: Sequence[bytes], secrets: Iterable[str]) -> list[bytes]:
     """Replace every secret in a body; one that spans several chunks is replaced in the first of them.
 
     Args:
-        chunks: Pieces of one body, in order.
-        secrets: What to hide.
-        cut: Whether the body broke off: then its end may be the beginning of a secret.
+        chunks: The pieces of one body, in order.
+        secrets: The texts to hide.
 
     Returns:
-        As many chunks.
+        The same number of chunks.
     """
     whole = b"".join(chunks)
-    spans = _spans(whole, secrets, cut=cut)
+    spans = _spans(whole, secrets)
     if not spans:
         return list(chunks)
     hidden = _hidden(whole, spans)
@@ -82,17 +81,14 @@ def _hidden(whole: bytes, spans: list[tuple[int, int]]) -> bytes:
     return bytes(hidden + whole[end:])
 
 
-def _spans(
-    whole: bytes, secrets: Iterable[str], *, beginnings: bool = False, cut: bool = False
-) -> list[tuple[int, int]]:
-    """Where secrets stand, in order; those that overlap are one."""
+def _spans(whole: bytes, secrets: Iterable[str]) -> list[tuple[int, int]]:
+    """The positions of secrets, in order; secrets that overlap have one."""
     found: list[tuple[int, int]] = []
-    for secret in filter(_is_long_enough, secrets):
-        found += [match.span() for match in _pattern(secret).finditer(whole)]
-        if beginnings and len(secret) >= _LONG:
+    for secret in secrets:
+        if len(secret) >= _SHORTEST:
+            found += [match.span() for match in _pattern(secret).finditer(whole)]
+        if len(secret) >= _LONG:
             found += [match.span() for match in _pattern(secret[:_BEGINNING], _REST).finditer(whole)]
-        if cut and (begun := _begun(secret.encode("utf-8", "surrogatepass"), whole)):
-            found.append((len(whole) - begun, len(whole)))
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(found):
         if merged and start < merged[-1][1]:
@@ -100,15 +96,6 @@ def _spans(
         else:
             merged.append((start, stop))
     return merged
-
-
-def _is_long_enough(secret: str) -> bool:
-    return len(secret) >= _SHORTEST
-
-
-def _begun(secret: bytes, whole: bytes) -> int:
-    """How many bytes of the secret, of four or more, the end of the text is."""
-    return next((n for n in range(len(secret) - 1, 3, -1) if whole.endswith(secret[:n])), 0)
 
 
 @lru_cache(maxsize=64)

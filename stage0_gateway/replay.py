@@ -1,14 +1,13 @@
 """`Replayer`: a transport that answers from a recording, chunk for chunk and without a network.
 
-A test double that accepts anything proves nothing: a request that was not recorded fails, and says how it
-differs from what was. Knows no models; used in tests and lessons in place of what `Recorder` once heard.
+A test double that accepts any request proves nothing: a request that was not recorded fails, with a diff. Knows
+no models. Used in tests and lessons, with the file of a `Recorder`.
 """
 
 import asyncio
 import json
-from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from difflib import unified_diff
+from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -19,105 +18,105 @@ from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.recording import named_secrets
 from stage0_gateway.recording_format import ABANDONED, Exchange, read_error, read_line, write_request
 
-_LINES_SHOWN = 15
-_WIDTH = 100
-
-_Asked = tuple[str, str]
+_MAX_LINES = 15
+_MAX_WIDTH = 100
 
 
 class ReplayMiss(AssertionError):
-    """The conversation and the recording do not fit each other."""
+    """The requests do not match the recording."""
 
 
 class Replayer(httpx.AsyncBaseTransport):
-    """Answers each request with the first exchange left that asked the same.
+    """Answers each request with the first unplayed exchange that has the same request.
 
-    The same is: method, path, query and body. Host, headers and credentials are not compared: a replay may
-    go to another address, with another key or none. Each exchange is played once. An answer that broke off
-    breaks off again, with the same error.
+    Method, path, query and body are compared; host, headers and credentials are not, so a replay may use another
+    address and another key. Each exchange is played once. A response that broke off breaks off again, with the
+    same error.
 
     Args:
         path: The file that a `Recorder` wrote.
-        secrets: What the recorder was told to hide, or what stands in its place now.
+        secrets: The secrets that were named for the recorder, or their replacements.
 
     Raises:
-        ConfigurationError: The file is missing or no recording; the text names the line.
+        ConfigurationError: The file is missing or not a recording; the text names the line.
     """
 
     def __init__(self, path: str | Path, *, secrets: Iterable[str] = ()) -> None:
         self._secrets = named_secrets(secrets)
-        self._waiting: dict[_Asked, deque[Exchange]] = {}
-        for exchange in _read(Path(path)):
-            self._waiting.setdefault(_asked(exchange.request), deque()).append(exchange)
-        self._recorded = {asked: len(waiting) for asked, waiting in self._waiting.items()}
+        self._left = _read(Path(path))
+        self._played: list[Exchange] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Play the answer to this request.
+        """Play the response to this request.
 
         Raises:
-            ReplayMiss: It was not recorded, or not as often.
+            ReplayMiss: The request was not recorded, or all its recorded responses are played.
         """
         await request.aread()
         exchange = self._take(request)
         if exchange.status is None:
-            raise read_error(str(exchange.broken_by), request)
+            raise read_error(str(exchange.cut), request)
         headers = [(name.encode(), value.encode()) for name, value in exchange.headers.items()]
-        return httpx.Response(exchange.status, headers=headers, stream=_Played(exchange, request))
+        return httpx.Response(exchange.status, headers=headers, stream=_PlayedBody(exchange, request))
 
     def _take(self, request: httpx.Request) -> Exchange:
         hidden = write_request(request, self._secrets | credentials(request))
         # A placeholder key may be a word of the body; hiding it there would hide what was recorded openly.
-        either = [_asked(write_request(request, self._secrets)), _asked(hidden)]
-        for asked in either:
-            if self._waiting.get(asked):
-                return self._waiting[asked].popleft()
-        raise ReplayMiss(self._miss(hidden, max(self._recorded.get(asked, 0) for asked in either)))
+        keys = [_key(hidden), _key(write_request(request, self._secrets))]
+        for exchange in self._left:
+            if _key(exchange.request) in keys:
+                self._left.remove(exchange)
+                self._played.append(exchange)
+                return exchange
+        text = f"{_first_line(hidden)} does not match the recording: {len(self._left)} exchanges are left."
+        if any(_key(exchange.request) in keys for exchange in self._played):
+            text += " This request was recorded, and all its responses are played."
+        raise ReplayMiss("\n".join([text, *self._difference(hidden)]))
 
-    def _miss(self, request: Mapping[str, Any], times: int) -> str:
-        left = self._left()
-        text = f"{_first_line(request)} does not fit the recording: {sum(self._recorded.values())} recorded, "
-        text += f"{len(left)} left."
-        if times:
-            return f"{text} This very request was recorded {times} time(s), and each of them is played."
-        if not left:
-            return text
+    def _difference(self, request: Mapping[str, Any]) -> list[str]:
+        """How the request differs from the most similar one that is left."""
+        if not self._left:
+            return []
         lines = _lines(request)
-        nearest = max(left, key=lambda one: (Counter(_lines(one.request)) & Counter(lines)).total())
-        diff = _short_diff(_lines(nearest.request), lines)
-        return "\n".join([f"{text} The nearest one left is on line {nearest.line}:", *diff])
+        matcher = SequenceMatcher(b=lines)
 
-    def _left(self) -> list[Exchange]:
-        left = (exchange for waiting in self._waiting.values() for exchange in waiting)
-        return sorted(left, key=lambda exchange: exchange.line)
+        def similarity(exchange: Exchange) -> float:
+            matcher.set_seq1(_lines(exchange.request))
+            return matcher.quick_ratio()
+
+        nearest = max(self._left, key=similarity)
+        diff = list(unified_diff(_lines(nearest.request), lines, "recorded", "sent", lineterm="", n=1))
+        more = [f"… {len(diff) - _MAX_LINES} more lines"] if len(diff) > _MAX_LINES else []
+        return [f"The most similar one is on line {nearest.line}:", *diff[:_MAX_LINES], *more]
 
     def assert_finished(self) -> None:
-        """Fail if exchanges are left over. Closing does not: a test may need a part of a recording only.
+        """Fail if exchanges are left over. Closing does not fail: a test may need only part of a recording.
 
         Raises:
-            ReplayMiss: Naming the first ones that nobody asked for.
+            ReplayMiss: Names the first exchanges that were not requested.
         """
-        left = self._left()
-        if left:
-            named = ", ".join(f"{_first_line(one.request)} (line {one.line})" for one in left[:5])
-            raise ReplayMiss(f"Never asked for, of the recorded exchanges: {len(left)}. First: {named}.")
+        if self._left:
+            names = ", ".join(f"{_first_line(one.request)} (line {one.line})" for one in self._left[:5])
+            raise ReplayMiss(f"{len(self._left)} recorded exchanges were never requested. First: {names}.")
 
 
-class _Played(httpx.AsyncByteStream):
+class _PlayedBody(httpx.AsyncByteStream):
     def __init__(self, exchange: Exchange, request: httpx.Request) -> None:
         self._exchange = exchange
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._exchange.chunks:
-            await asyncio.sleep(0)  # others get their turn between two chunks, as on a real line
+            await asyncio.sleep(0)  # other tasks run between two chunks, as over a network
             yield chunk
-        if self._exchange.broken_by == ABANDONED:
+        cut = self._exchange.cut
+        if cut == ABANDONED:
             raise ReplayMiss(
-                f"The answer on line {self._exchange.line} of the recording goes no further: "
-                "whoever recorded it stopped reading here."
+                f"The response on line {self._exchange.line} of the recording ends here, "
+                "because its reader stopped reading."
             )
-        if self._exchange.broken_by is not None:
-            raise read_error(self._exchange.broken_by, self._request)
+        if cut is not None:
+            raise read_error(cut, self._request)
 
 
 def _read(path: Path) -> list[Exchange]:
@@ -133,13 +132,11 @@ def _read(path: Path) -> list[Exchange]:
             try:
                 exchanges.append(read_line(line, number))
             except (ValueError, RecursionError) as error:
-                raise ConfigurationError(
-                    f"{path} is no recording: line {number} holds no exchange ({error})."
-                ) from error
+                raise ConfigurationError(f"{path} is not a recording: line {number}: {error}.") from error
     return exchanges
 
 
-def _asked(request: Mapping[str, Any]) -> _Asked:
+def _key(request: Mapping[str, Any]) -> tuple[str, str]:
     """What two requests must have in common."""
     return _first_line(request), json.dumps(request.get("body"), sort_keys=True)
 
@@ -152,30 +149,7 @@ def _first_line(request: Mapping[str, Any]) -> str:
 
 
 def _lines(request: Mapping[str, Any]) -> list[str]:
-    """A request as lines to compare."""
-    body = request.get("body")
-    text = body if isinstance(body, str) else json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False)
-    return [_first_line(request), *text.split("\n")]
-
-
-def _short_diff(recorded: list[str], asked: list[str]) -> list[str]:
-    diff = list(unified_diff(recorded, asked, "recorded", "asked", lineterm="", n=1))
-    shown = diff[:_LINES_SHOWN]
-    shortened = [*shown[:2], *(_shortened(line, shown[2:]) for line in shown[2:])]
-    return shortened if len(diff) == len(shown) else [*shortened, f"… {len(diff) - len(shown)} lines more"]
-
-
-def _shortened(line: str, others: list[str]) -> str:
-    """A long line, cut to where it begins to differ from its counterpart."""
-    sign, text = line[:1], line[1:]
-    counterparts = [other[1:] for other in others if {other[:1], sign} == {"-", "+"}]
-    differs_at = max((_common(text, other) for other in counterparts), default=0)
-    start = max(0, min(differs_at - _WIDTH // 3, len(text) - _WIDTH))
-    cut = text[start : start + _WIDTH]
-    return sign + ("…" if start else "") + cut + ("…" if start + _WIDTH < len(text) else "")
-
-
-def _common(one: str, other: str) -> int:
-    """How many characters two texts have in common at the start."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    """A request as lines to compare; a long line is divided."""
+    body = json.dumps(request.get("body"), indent=2, sort_keys=True, ensure_ascii=False)
+    starts = [(line, at) for line in body.split("\n") for at in range(0, len(line), _MAX_WIDTH)]
+    return [_first_line(request), *(line[at : at + _MAX_WIDTH] for line, at in starts)]

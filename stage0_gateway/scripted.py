@@ -1,8 +1,8 @@
 """`ScriptedModel`: a transport that replays given replies over the real wire, whole or as a stream.
 
-The replaceable model for tests, docs and lessons. The gateway encodes a request, this decodes it again,
-encodes the next reply of the script in the same format, and the gateway decodes that: nothing is skipped but
-the network. A script that is asked once too often, or that is closed with replies left over, fails the test.
+The replaceable model for tests, docs and lessons. It decodes the gateway's request and encodes the next reply of
+the script in the same format; only the network is skipped. A request after the last reply fails the test, and so
+does closing the model with replies left over.
 """
 
 import json
@@ -21,7 +21,7 @@ Reply = str | Message | ChatResponse | int | Exception
 
 
 class ScriptError(AssertionError):
-    """The conversation and the script do not fit each other."""
+    """The requests do not match the script."""
 
 
 class ScriptedModel(httpx.AsyncBaseTransport):
@@ -31,10 +31,10 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         replies: Text; a `Message` (with tool calls, thinking …); a `ChatResponse`, where finish reason or
             usage matter; an HTTP status to fail with; or an exception to raise as the network would
             (`httpx.ConnectError("…")`).
-        piece: Where a stream is asked for, the most letters in one event.
+        piece: The maximum number of characters in one event of a stream.
 
     Attributes:
-        requests: The requests so far, decoded.
+        requests: The decoded requests so far.
     """
 
     def __init__(self, replies: Iterable[Reply], *, piece: int = 8) -> None:
@@ -44,7 +44,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Play the next reply."""
-        # The formats' other side is loaded with the first request: whoever asks a real model never needs it.
+        # Imported with the first request, because programs that use a real model never need it.
         from stage0_gateway.serve.answer import json_answer, reply_answer
         from stage0_gateway.serve.formats import format_of
         from stage0_gateway.serve.in_process import as_response
@@ -75,14 +75,14 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         """Fail if replies are left over.
 
         Raises:
-            ScriptError: Naming the first reply that nobody asked for.
+            ScriptError: Names the replies that were not requested.
         """
         left = self._replies[len(self.requests) :]
         if left:
             raise ScriptError(f"Never asked for, of the scripted replies: {left!r:.300}.")
 
     async def aclose(self) -> None:
-        """Closed by the gateway; fails if replies are left over."""
+        """Fail if replies are left over. The gateway calls this when it is closed."""
         if sys.exc_info()[0] is None:  # an error on its way out says more than the replies it left over
             self.assert_finished()
 

@@ -1,8 +1,8 @@
-"""The reverse direction: what a model server does with a wire format.
+"""The wire formats in reverse: what a model server does with them.
 
-A body becomes a `ChatRequest`, a `ChatResponse` becomes a body or the events of a stream. The embedded and
-the scripted model speak through these rooms, one per format, and they make the formats provable: what one
-side encodes, the other decodes to the same value. Pure, as the other direction is (`wire/`).
+A body becomes a `ChatRequest`, and a `ChatResponse` becomes a body or the events of a stream. The offline and the
+scripted model use these modules, one per format, and tests use them to check `wire/`: what one side encodes, the
+other decodes to the same value. Pure, like `wire/`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from stage0_gateway.response import ChatResponse
 
 
 class ServerFormat(Protocol):
-    """What the room of one format offers.
+    """The functions that each format's module has.
 
     Attributes:
         NAME: The format's name, the same as in `wire/`.
@@ -22,24 +22,24 @@ class ServerFormat(Protocol):
     NAME: str
 
     def is_path(self, path: str) -> bool:
-        """Whether a request to this path (its query included) is one in this format."""
+        """Whether a request to this path, its query included, is in this format."""
 
     def wants_stream(self, path: str, body: Mapping[str, Any]) -> bool:
-        """Whether the reply is to be streamed."""
+        """Whether the request asks for a stream."""
 
     def decode_request(self, body: Mapping[str, Any], path: str = "") -> ChatRequest:
-        """Read a request; raises ValueError with a text that names the field if it is none."""
+        """Decode a request; raises ValueError with a text that names the wrong field."""
 
     def encode_reply(self, reply: ChatResponse) -> dict[str, Any]:
-        """A whole reply as a body."""
+        """Encode a whole reply."""
 
     def encode_stream(self, reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-        """The same reply as server-sent events, each a text that ends with an empty line.
+        """Encode the same reply as server-sent events, each a text that ends with an empty line.
 
         Args:
             reply: The reply.
-            piece: The most letters of text, thinking or arguments in one event.
+            piece: The maximum number of characters of text, thinking or arguments in one event.
         """
 
     def encode_error(self, status: int, message: str) -> dict[str, Any]:
-        """The body of a refusal."""
+        """Encode an error."""

@@ -1,8 +1,7 @@
-"""`Answer`: what goes back to whoever sent a request, as a value: status, headers, and the bytes in order.
+"""`Answer`: an HTTP response as a value: status, headers and the chunks of its body.
 
-Knows neither sockets nor an HTTP library, so the same answer leaves over a port (`serve/tcp.py`) and inside
-the process (`serve/in_process.py`), byte for byte. Made by the embedded and the scripted model, and spoiled
-on purpose by `offline/broken_answer.py`.
+Knows neither sockets nor an HTTP library, so a port (`serve/tcp.py`) and the process (`serve/in_process.py`)
+send the same bytes. Created by the offline and the scripted model; `offline/broken_answer.py` adds faults.
 """
 
 import json
@@ -21,11 +20,11 @@ class Answer:
     """The answer to one request.
 
     Attributes:
-        status: The HTTP status; None where the line breaks before anything is said.
-        chunks: The body: in one piece, or one piece for each event of a stream.
-        content_type: What the body is.
+        status: The HTTP status; None if the connection breaks before the response begins.
+        chunks: The body: one chunk, or one chunk for each event of a stream.
+        content_type: The media type of the body.
         headers: Further headers.
-        is_cut: Whether the line breaks after the last chunk, although more was to come.
+        is_cut: Whether the connection breaks after the last chunk, before the end of the body.
     """
 
     status: int | None
@@ -36,31 +35,31 @@ class Answer:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the body is a stream of events, whose length is not told beforehand."""
+        """Whether the body is a stream of events, whose length is not known in advance."""
         return self.content_type == EVENT_STREAM
 
     @property
     def body(self) -> bytes:
-        """All of the body."""
+        """The whole body."""
         return b"".join(self.chunks)
 
 
 def json_answer(status: int, value: Mapping[str, Any]) -> Answer:
-    """A JSON value as an answer; plain ASCII, so that half of a surrogate pair in a text breaks nothing."""
+    """Return an answer with a JSON value; in ASCII, which can hold half of a surrogate pair."""
     return Answer(status, (json.dumps(value).encode("ascii"),))
 
 
 def reply_answer(form: ServerFormat, reply: ChatResponse, *, stream: bool, piece: int = 8) -> Answer:
-    """A reply in a format, whole or as a stream.
+    """Return an answer with a reply in a format, whole or as a stream.
 
     Args:
         form: The format.
         reply: The reply.
         stream: Whether the client asked for a stream.
-        piece: The most letters in one event.
+        piece: The maximum number of characters in one event.
     """
     if not stream:
         return json_answer(200, form.encode_reply(reply))
-    # What UTF-8 cannot hold becomes \ud83d, which is how JSON writes it.
+    # Half of a surrogate pair becomes \ud83d, as JSON writes it.
     events = (event.encode(errors="backslashreplace") for event in form.encode_stream(reply, piece=piece))
     return Answer(200, tuple(events), EVENT_STREAM, {"Cache-Control": "no-cache"})

@@ -1,39 +1,51 @@
-"""Anthropic's messages seen from the server: bodies become requests, replies bodies or streams.
+"""Anthropic's messages as a server sees them: decode requests, encode replies.
 
-Pure functions, the mirror of `wire/anthropic.py`. Knows no HTTP and no model. How requests are read is told
-in `serve/anthropic_request.py`. Used by the embedded and the scripted model.
+The mirror of `wire/anthropic.py`; pure. A request is refused with a text that names the wrong field. Fields
+that `ChatRequest` has no attribute for are kept in `provider_options` and `provider_data`, and unknown blocks
+become provider parts. A user message becomes several: its tool results, each a message of its own, and then the
+rest.
 
-A stream is the message with its blocks emptied, and then what they hold in pieces. Arguments that are no
-JSON object go out as the text they are; a real server would repair or hide them.
+Not covered: marks on a tool result as a whole, and parts after a tool call, which move before the calls.
+Arguments of a reply that are not a JSON object are sent as the text they are; a real server would repair or hide
+them.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
 from stage0_gateway.finish_reasons import FinishReason
-from stage0_gateway.parts import Citation, Part, ProviderPart, TextPart, ThinkingPart, ToolCall
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import (
+    Citation,
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderData,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.serve.anthropic_request import decode_request as decode_request
-from stage0_gateway.serve.said import arguments_value, cut, event, in_order
+from stage0_gateway.serve.decoding import as_content, kept, whole_number, with_options
+from stage0_gateway.serve.encoding import arguments_value, cut, event, parts_of, without_none
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.anthropic import NAME as NAME
+from stage0_gateway.wire.anthropic import encode
 from stage0_gateway.wire.opaque import laid_over, own_data
 
+_TOOL_BLOCKS = ("tool_use", "tool_result")
+_DECODED = {"messages", "system", "stream"}
+_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 _REASONS: dict[FinishReason, str] = {"length": "max_tokens", "refusal": "refusal", "pause": "pause_turn"}
-_ERRORS = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
+_ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 
 
 def is_path(path: str) -> bool:
-    """Whether this is where messages are asked for, under whatever base."""
+    """Whether messages are requested at this path, under any base."""
     return path.partition("?")[0].rstrip("/").endswith("/messages")
 
 
@@ -42,65 +54,205 @@ def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
     return bool(body.get("stream"))
 
 
+# ---- the request ----------------------------------------------------------------------------------------
+
+
+def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
+    """Decode a messages request.
+
+    Raises:
+        ValueError: The body is not such a request; the text names the field.
+    """
+    body = a_mapping(body, "The body")
+    if body.get("messages") is None:
+        raise ValueError("'messages' is missing.")
+    messages = [one for plain in a_list(body["messages"], "'messages'") for one in _messages(plain)]
+    if system := body.get("system"):
+        messages.insert(0, Message.system(system if isinstance(system, str) else _parts(system)))
+    stop = a_list(body.get("stop_sequences"), "'stop_sequences'")
+    request = ChatRequest(
+        model=a_text(body.get("model"), "'model'"),
+        messages=tuple(messages),
+        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tool_choice=_tool_choice(body.get("tool_choice")),
+        temperature=a_number(body.get("temperature"), "'temperature'"),
+        max_tokens=whole_number(body.get("max_tokens"), "'max_tokens'"),
+        response_schema=_response_schema(body.get("output_config")),
+        stop=tuple(a_text(one, "'stop_sequences'") for one in stop),
+    )
+    return with_options(request, body, encode, _DECODED)
+
+
+def _messages(plain: Any) -> Iterator[Message]:
+    plain = a_mapping(plain, "A message")
+    role, content = plain.get("role"), plain.get("content")
+    if role not in ("system", "user", "assistant"):
+        raise ValueError(f"A message has the role {role!r}; the roles are user and assistant.")
+    if isinstance(content, str):
+        yield Message(role, content)
+        return
+    blocks = _blocks(content)
+    tool_blocks = [block for block in blocks if block.get("type") in _TOOL_BLOCKS]
+    others = tuple(_part(block) for block in blocks if block.get("type") not in _TOOL_BLOCKS)
+    if role == "assistant":
+        yield Message.assistant(as_content(others), map(_call, tool_blocks))
+    else:
+        yield from map(_result, tool_blocks)
+        if others or not tool_blocks:
+            yield Message(role, others)
+
+
+def _blocks(content: Any) -> list[Mapping[str, Any]]:
+    return [a_mapping(block, "A block of 'content'") for block in a_list(content, "'content'")]
+
+
+def _parts(content: Any) -> tuple[Part, ...]:
+    return tuple(map(_part, _blocks(content)))
+
+
+def _result(block: Mapping[str, Any]) -> Message:
+    content = block.get("content")
+    call_id = a_text(block.get("tool_use_id"), "'tool_use_id'")
+    is_error = block.get("is_error") is True
+    return Message.tool(content if isinstance(content, str) else _parts(content), call_id, is_error=is_error)
+
+
+def _part(block: Mapping[str, Any]) -> Part:
+    """A block as a part; one of another form is kept as it is."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            cited = [a_mapping(one, "A citation") for one in a_list(block.get("citations"), "'citations'")]
+            written = {"type": "text", "text": text, "citations": cited}
+            return TextPart(text, tuple(map(_citation, cited)), kept(NAME, block, written))
+        case {"type": "thinking", "thinking": str(text)}:
+            return ThinkingPart(text, kept(NAME, block, {"type": "thinking", "thinking": text}))
+        case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+            return ImagePart(data, kind, provider_data=_besides_file(block))
+        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
+            return ImagePart(url=url, provider_data=_besides_file(block))
+        case {"type": "document", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+            return DocumentPart(data, kind, _title(block), provider_data=_besides_file(block))
+        case {"type": "document", "source": {"type": "url", "url": str(url)}}:
+            return DocumentPart(url=url, name=_title(block), provider_data=_besides_file(block))
+    return ProviderPart(NAME, block)
+
+
+def _title(block: Mapping[str, Any]) -> str:
+    return a_text(block.get("title"), "'title'") or "document"
+
+
+def _besides_file(block: Mapping[str, Any]) -> ProviderData | None:
+    return kept(NAME, block, {name: block.get(name) for name in ("type", "title", "source")})
+
+
+def _citation(plain: Mapping[str, Any]) -> Citation:
+    title = plain.get("title") or plain.get("document_title")
+    return Citation(plain.get("url"), title, plain.get("cited_text"), {NAME: dict(plain)})
+
+
+def _call(block: Mapping[str, Any]) -> ToolCall:
+    match block:
+        case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
+            written = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            return ToolCall(
+                call_id, name, json.dumps(arguments, ensure_ascii=False), kept(NAME, block, written)
+            )
+    raise ValueError("A 'tool_use' needs an 'id', a 'name' and an object as its 'input'.")
+
+
+def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
+    """The client's tools; tools that the server runs itself stay in `provider_options`."""
+    for tool in tools:
+        match tool:
+            case {"name": str(name), "input_schema": dict(schema)}:
+                yield ToolSpec(name, a_text(tool.get("description"), f"The 'description' of {name}"), schema)
+            case {"type": str(kind)} if kind != "custom":
+                pass
+            case _:
+                raise ValueError("Each of 'tools' needs a 'name' and an object as its 'input_schema'.")
+
+
+def _tool_choice(choice: Any) -> str | None:
+    match choice:
+        case {"type": "tool", "name": str(name)}:
+            return name
+        case {"type": str(kind)}:
+            return _CHOICES.get(kind)
+    return None
+
+
+def _response_schema(output_config: Any) -> Mapping[str, Any] | None:
+    match output_config:
+        case {"format": {"type": "json_schema", "schema": dict(schema)}}:
+            return schema
+    return None
+
+
+# ---- the reply ------------------------------------------------------------------------------------------
+
+
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
-    """A whole message."""
-    return {**_head(reply), "content": _blocks(reply), **_end(reply), **_usage(reply.usage)}
+    """Encode a whole message."""
+    return {**_head(reply), "content": _reply_blocks(reply), **_end(reply), **_usage(reply.usage)}
 
 
 def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-    """The same message as events: its head, each block from start to stop, and why it ended."""
+    """Encode the message as events: its head, each block from start to stop, and why it ended."""
     for data in _events(reply, piece):
         yield event(data, data["type"])
 
 
 def encode_error(status: int, message: str) -> dict[str, Any]:
-    """An error body."""
+    """Encode an error."""
     kind = _ERRORS.get(status) or ("api_error" if status >= 500 else "invalid_request_error")
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-# ---- the message, whole ---------------------------------------------------------------------------------
-
-
 def _head(reply: ChatResponse) -> dict[str, Any]:
-    name = {"id": reply.request_id or "msg_0", "type": "message", "role": "assistant"}
-    return {**name, "model": reply.model or ""}
+    return {
+        "id": reply.request_id or "msg_0",
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model or "",
+    }
 
 
 def _end(reply: ChatResponse) -> dict[str, Any]:
-    """Why it ended; where the model refused, in whose words."""
+    """Why the reply ended; after a refusal, with the model's explanation."""
     usual = "refusal" if reply.refusal else "tool_use" if reply.tool_calls else "end_turn"
     reason = reply.raw_finish_reason or _REASONS.get(reply.finish_reason, usual)
     end: dict[str, Any] = {"stop_reason": reason, "stop_sequence": None}
-    return end | (
-        {"stop_details": {"type": "refusal", "explanation": reply.refusal}} if reply.refusal else {}
-    )
+    if reply.refusal:
+        end["stop_details"] = {"type": "refusal", "explanation": reply.refusal}
+    return end
 
 
-def _blocks(reply: ChatResponse) -> list[dict[str, Any]]:
-    return [block for item in in_order(reply.message, NAME) if (block := _block(item))]
+def _reply_blocks(reply: ChatResponse) -> list[dict[str, Any]]:
+    blocks = map(_reply_block, parts_of(reply.message))
+    return [*filter(None, blocks), *map(_reply_call, reply.tool_calls)]
 
 
-def _block(item: Part | ToolCall) -> dict[str, Any] | None:
-    """A part or a call as a block; None for pictures and what belongs to another provider."""
-    match item:
+def _reply_block(part: Part) -> dict[str, Any] | None:
+    """A part as a block; None for files and for parts of another provider."""
+    match part:
         case TextPart(text, citations):
-            cited = {"citations": [_citation(one) for one in citations]} if citations else {}
+            cited = {"citations": [_reply_citation(one) for one in citations]} if citations else {}
             return {"type": "text", "text": text, **cited}
         case ThinkingPart(text):
-            return {"type": "thinking", "thinking": text, "signature": "", **own_data(item, NAME)}
-        case ProviderPart(wire, data):
-            return dict(data) if wire == NAME else None
-        case ToolCall(call_id, name, arguments):
-            block = {"type": "tool_use", "id": call_id, "name": name, "input": arguments_value(arguments)}
-            return laid_over(block, own_data(item, NAME))
+            return {"type": "thinking", "thinking": text, "signature": "", **own_data(part, NAME)}
+        case ProviderPart(wire, data) if wire == NAME:
+            return dict(data)
     return None
 
 
-def _citation(citation: Citation) -> dict[str, Any]:
-    told = {"url": citation.url, "title": citation.title, "cited_text": citation.quote}
-    own = {name: value for name, value in told.items() if value is not None}
-    return own_data(citation, NAME) or {"type": "web_search_result_location", **own}
+def _reply_call(call: ToolCall) -> dict[str, Any]:
+    block = {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_value(call.arguments)}
+    return laid_over(block, own_data(call, NAME))
+
+
+def _reply_citation(citation: Citation) -> dict[str, Any]:
+    cited = {"url": citation.url, "title": citation.title, "cited_text": citation.quote}
+    return own_data(citation, NAME) or {"type": "web_search_result_location", **without_none(cited)}
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
@@ -114,19 +266,16 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
     }
     if usage.reasoning_tokens is not None:
         counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
-    return {"usage": {name: count for name, count in counts.items() if count is not None}}
+    return {"usage": without_none(counts)}
 
 
-# ---- the message, in pieces -----------------------------------------------------------------------------
-
-
-def _events(reply: ChatResponse, most: int) -> Iterator[dict[str, Any]]:
+def _events(reply: ChatResponse, piece: int) -> Iterator[dict[str, Any]]:
     usage = _usage(reply.usage)
-    open_end: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-    yield {"type": "message_start", "message": {**_head(reply), **open_end, **_first_counts(usage)}}
+    begun = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, **usage}
+    yield {"type": "message_start", "message": begun}
     yield {"type": "ping"}
-    for index, block in enumerate(_blocks(reply)):
-        start, deltas = _taken_apart(block, most)
+    for index, block in enumerate(_reply_blocks(reply)):
+        start, deltas = _start_and_deltas(block, piece)
         yield {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -135,29 +284,22 @@ def _events(reply: ChatResponse, most: int) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def _first_counts(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """As far as they are known before anything is written; the first token is counted already."""
-    if not usage:
-        return {}
-    counts = {name: count for name, count in usage["usage"].items() if name != "output_tokens_details"}
-    return {"usage": counts | ({"output_tokens": 1} if counts.get("output_tokens") else {})}
-
-
-def _taken_apart(block: Mapping[str, Any], most: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A block as it starts, and what it grows by."""
+def _start_and_deltas(block: Mapping[str, Any], piece: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The block as it starts, and the deltas that complete it."""
     match block:
-        case {"type": "text"}:
-            grows = [{"type": "text_delta", "text": text} for text in cut(block["text"], most)]
-            cites = [{"type": "citations_delta", "citation": one} for one in block.get("citations", ())]
-            return {"type": "text", "text": ""}, [*grows, *cites]
-        case {"type": "thinking"}:
-            thinks = [{"type": "thinking_delta", "thinking": text} for text in cut(block["thinking"], most)]
-            signed = (
-                [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
-            )
-            return {**block, "thinking": "", "signature": ""}, [*thinks, *signed]
-        case {"type": "tool_use", "input": given} | {"input": dict() as given}:
-            text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-            fills = [{"type": "input_json_delta", "partial_json": part} for part in ("", *cut(text, most))]
-            return {**block, "input": {}}, fills
+        case {"type": "text", "text": text}:
+            deltas = [{"type": "text_delta", "text": each} for each in cut(text, piece)]
+            deltas += [{"type": "citations_delta", "citation": one} for one in block.get("citations", ())]
+            return {"type": "text", "text": ""}, deltas
+        case {"type": "thinking", "thinking": text, "signature": signature}:
+            deltas = [{"type": "thinking_delta", "thinking": each} for each in cut(text, piece)]
+            if signature:
+                deltas.append({"type": "signature_delta", "signature": signature})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case {"input": value}:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            pieces = ["", *cut(text, piece)]
+            return {**block, "input": {}}, [
+                {"type": "input_json_delta", "partial_json": each} for each in pieces
+            ]
     return dict(block), []

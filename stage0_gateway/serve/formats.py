@@ -1,12 +1,9 @@
-"""Which format a request is in, by the path it came to.
-
-Knows the rooms of `serve/` and no HTTP. Used by whoever answers requests in all formats.
-"""
+"""Selects the format of a request by its path. Knows no HTTP."""
 
 from stage0_gateway.serve import ServerFormat, anthropic, gemini, openai
 
 
 def format_of(path: str) -> ServerFormat | None:
-    """The format that is spoken at a path, its query included or not; None where none is."""
-    rooms: tuple[ServerFormat, ...] = (openai, anthropic, gemini)
-    return next((room for room in rooms if room.is_path(path)), None)
+    """Return the format of requests to a path, with or without its query; None for any other path."""
+    formats: tuple[ServerFormat, ...] = (openai, anthropic, gemini)
+    return next((form for form in formats if form.is_path(path)), None)

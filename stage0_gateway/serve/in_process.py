@@ -1,8 +1,7 @@
-"""An `Answer` as the HTTP library's response: how a model inside this process is heard.
+"""Converts an `Answer` to a response of httpx, without a network.
 
-Nothing is opened and nothing leaves the process, but whoever reads cannot tell: chunks come one at a time,
-others get their turn between them, and a line that breaks raises what a broken network raises. Used by the
-embedded and the scripted model, which are transports.
+It behaves like a response from a network: chunks arrive one at a time, other tasks run between them, and a broken
+connection raises the same error. Used by the offline and the scripted model, which are transports.
 """
 
 import asyncio
@@ -14,10 +13,10 @@ from stage0_gateway.serve.answer import Answer
 
 
 def as_response(answer: Answer) -> httpx.Response:
-    """What the HTTP library would have received.
+    """Return the response that httpx would have received.
 
     Raises:
-        httpx.RemoteProtocolError: The line breaks before anything is said.
+        httpx.RemoteProtocolError: The connection breaks before the response begins.
     """
     if answer.status is None:
         raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
@@ -33,7 +32,7 @@ class _Body(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._answer.chunks:
-            await asyncio.sleep(0)  # as with a network: a timeout can end it, and others are not kept waiting
+            await asyncio.sleep(0)  # as with a network: other tasks run, and a timeout can end it
             yield chunk
         if self._answer.is_cut:
             text = "peer closed connection without sending complete message body (incomplete chunked read)"

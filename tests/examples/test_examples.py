@@ -97,7 +97,7 @@ def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host(
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        host = f"127.0.0.1:{server.server_port}"
+        host = f"127.0.0.1:{server.server_address[1]}"
         over_tcp = run("basic_usage.py", LLM_BASE_URL=f"http://{host}/v1")
     finally:
         server.shutdown()

@@ -117,9 +117,7 @@ async def asked(model, key, answer, ask, folder):
         return answer
 
     texts = []
-    recorder = Recorder(
-        Path(folder) / "recording", httpx.MockTransport(respond), secrets=[key], overwrite=True
-    )
+    recorder = Recorder(Path(folder) / "recording", httpx.MockTransport(respond), secrets=[key])
     gateway = Gateway(
         model,
         api_key=key,

@@ -108,8 +108,8 @@ async def test_equal_requests_are_answered_in_the_order_they_were_recorded_and_n
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"a": 1})
     assert str(caught.value) == (
-        "POST /v1/chat does not fit the recording: 3 recorded, 0 left. "
-        "This very request was recorded 2 time(s), and each of them is played."
+        "POST /v1/chat does not match the recording: 0 exchanges are left. "
+        "This request was recorded, and all its responses are played."
     )
 
 
@@ -120,7 +120,7 @@ async def test_the_order_of_a_bodys_fields_does_not_matter(path):
 
 async def test_an_empty_recording_misses_everything(path):
     path.write_text("")
-    with pytest.raises(ReplayMiss, match=r"0 recorded, 0 left\.$"):
+    with pytest.raises(ReplayMiss, match=r"0 exchanges are left\.$"):
         await ask(Replayer(path), {})
 
 
@@ -169,9 +169,10 @@ async def test_a_miss_shows_how_the_request_differs_from_the_nearest_one_left(pa
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"model": "m", "messages": messages, "temperature": 1})
     assert str(caught.value).split("\n") == [
-        "POST /v1/chat does not fit the recording: 3 recorded, 2 left. The nearest one left is on line 3:",
+        "POST /v1/chat does not match the recording: 2 exchanges are left.",
+        "The most similar one is on line 3:",
         "--- recorded",
-        "+++ asked",
+        "+++ sent",
         "@@ -9,3 +9,3 @@",
         '   "model": "m",',
         '-  "temperature": 0.5',
@@ -180,14 +181,19 @@ async def test_a_miss_shows_how_the_request_differs_from_the_nearest_one_left(pa
     ]
 
 
-async def test_of_a_long_value_the_part_is_shown_that_differs(path):
+async def test_of_a_long_value_the_lines_are_shown_that_differ(path):
     words = "So much is the same. " * 50
     await record(path, ({"content": words + "Yes!" + words}, "yes"))
     with pytest.raises(ReplayMiss) as caught:
-        await ask(Replayer(path), {"content": words + "No?" + words})
-    shown = str(caught.value).split("\n")[-3:-1]
-    assert [line[:2] for line in shown] == ["-…", "+…"]
-    assert ["Yes!" in shown[0], "No?" in shown[1], max(map(len, shown)) < 110] == [True, True, True]
+        await ask(Replayer(path), {"content": words + "No?!" + words})
+    shown = str(caught.value).split("\n")
+    changed = [line for line in shown if line[:1] in "-+" and line[:3] not in ("---", "+++")]
+    assert ["Yes!" in changed[0], "No?!" in changed[1], len(changed), max(map(len, shown)) < 110] == [
+        True,
+        True,
+        2,
+        True,
+    ]
 
 
 async def test_a_long_difference_is_cut(path):
@@ -195,7 +201,7 @@ async def test_a_long_difference_is_cut(path):
     with pytest.raises(ReplayMiss) as caught:
         await ask(Replayer(path), {"a": [*range(100, 200)]})
     shown = str(caught.value).split("\n")
-    assert (len(shown), shown[-1]) == (17, "… 190 lines more")
+    assert (len(shown), shown[-1]) == (18, "… 190 more lines")
 
 
 @pytest.mark.parametrize("content", [b"plain\ntext", b"", b"\xff"])
@@ -242,7 +248,7 @@ async def test_who_reads_no_further_than_was_recorded_sees_no_difference_and_who
 
     assert await first(Recorder(path, answering([b"one", b"two"])), 1) == [b"one"]
     assert await first(Replayer(path), 1) == [b"one"]
-    with pytest.raises(ReplayMiss, match="line 1 of the recording goes no further"):
+    with pytest.raises(ReplayMiss, match="line 1 of the recording ends here"):
         await first(Replayer(path), 2)
 
 
@@ -268,7 +274,7 @@ async def test_what_was_never_asked_for_is_named_when_that_is_wanted(path):
     await ask(replayer, {"a": 1})
     await replayer.aclose()  # a part of a recording may be all a test needs
     named = r"POST /v1/chat \(line 2\), POST /v1/chat \(line 3\)"
-    with pytest.raises(ReplayMiss, match=rf"exchanges: 2\. First: {named}\.$"):
+    with pytest.raises(ReplayMiss, match=rf"2 recorded exchanges were never requested\. First: {named}\.$"):
         replayer.assert_finished()
     await ask(replayer, {"a": 2})
     await ask(replayer, {"a": 1})
@@ -279,7 +285,7 @@ async def test_what_was_never_asked_for_is_named_when_that_is_wanted(path):
 async def test_a_file_that_is_no_recording_is_refused_with_the_line(path, line):
     await record(path, ({"a": 1}, "yes"))
     path.write_bytes(path.read_bytes() + b"\n" + line)
-    with pytest.raises(ConfigurationError, match=r"is no recording: line 3 holds no exchange \(.+\)"):
+    with pytest.raises(ConfigurationError, match=r"is not a recording: line 3: .+"):
         Replayer(path)
 
 

@@ -19,7 +19,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve import anthropic
 from stage0_gateway.serve.anthropic import encode_error, encode_reply, encode_stream
-from stage0_gateway.serve.asked import from_order
+from stage0_gateway.serve.decoding import as_content
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import anthropic as wire
 
@@ -73,6 +73,12 @@ ITEM = st.one_of(
 )
 
 
+def message_of(items):
+    """Parts in any order, and then the calls."""
+    parts = [item for item in items if not isinstance(item, ToolCall)]
+    return Message.assistant(as_content(parts), [item for item in items if isinstance(item, ToolCall)])
+
+
 @st.composite
 def replies(draw):
     """Blocks in any order; unsigned thinking too, and empty texts beside others."""
@@ -86,7 +92,7 @@ def replies(draw):
             replace(item, arguments="") if isinstance(item, ToolCall) and item.arguments == "{}" else item
             for item in items
         ]
-    message = from_order(items, "anthropic")
+    message = message_of(items)
     if message.tool_calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
     refusal = draw(st.none() | SAID)
@@ -175,7 +181,7 @@ def test_a_stream_opens_each_block_fills_it_and_closes_it():
         "type": "message_start",
         "message": {
             **{"id": "r", "type": "message", "role": "assistant", "model": "m", "content": []},
-            **{"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 1}},
+            **{"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 4}},
         },
     }
     assert [each.get("delta") or each.get("content_block") or each["type"] for each in data[1:]] == [

@@ -1,6 +1,5 @@
 import json
 from dataclasses import replace
-from itertools import count
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from stage0_gateway.errors import error_for_status
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
-    Citation,
     ImagePart,
     JsonPart,
     ProviderPart,
@@ -19,7 +17,7 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve import gemini
-from stage0_gateway.serve.asked import from_order
+from stage0_gateway.serve.decoding import as_content
 from stage0_gateway.serve.gemini import encode_error, encode_reply, encode_stream
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import gemini as wire
@@ -51,16 +49,14 @@ OTHER = st.builds(ProviderPart, st.just("gemini"), OBJECT.map(lambda data: {"exe
 
 
 def assistant(items):
-    """The message as a session holds it: calls without an id are numbered, and keep one that they have."""
-    numbers, told = count(), []
-    for item in items:
-        if isinstance(item, ToolCall):
-            number, data = next(numbers), dict((item.provider_data or {}).get("gemini", {}))
-            data |= {"functionCall": {"id": item.id}} if item.id else {}
-            told.append(replace(item, id=item.id or f"call_{number}", provider_data=own(**data)))
-        else:
-            told.append(item)
-    return from_order(told, "gemini")
+    """Parts, then calls, as a session holds them: calls without an id are numbered, others keep theirs."""
+    parts = [item for item in items if not isinstance(item, ToolCall)]
+    calls = []
+    for number, call in enumerate(item for item in items if isinstance(item, ToolCall)):
+        data = dict((call.provider_data or {}).get("gemini", {}))
+        data |= {"functionCall": {"id": call.id}} if call.id else {}
+        calls.append(replace(call, id=call.id or f"call_{number}", provider_data=own(**data)))
+    return Message.assistant(as_content(parts), calls)
 
 
 CALL = st.builds(
@@ -79,19 +75,15 @@ REASONS = {
     "OTHER": "unknown",
     "SOMETHING_NEW": "unknown",
 }
-SOURCES = st.lists(st.builds(Citation, *[st.none() | SAID] * 3), max_size=3, unique=True).map(tuple)
 
 
 @st.composite
 def replies(draw):
-    """Parts in any order, but no two unsigned texts of a kind side by side; only the last text cites."""
+    """Parts in any order, but no two unsigned texts of a kind side by side; then calls."""
     items = []
-    for item in draw(st.lists(ITEM, max_size=6)):
+    for item in sorted(draw(st.lists(ITEM, max_size=6)), key=lambda item: isinstance(item, ToolCall)):
         if not (items and is_open(item) and is_open(items[-1]) and type(item) is type(items[-1])):
             items.append(item)
-    texts = [at for at, item in enumerate(items) if isinstance(item, TextPart)]
-    if texts:
-        items[texts[-1]] = replace(items[texts[-1]], citations=draw(SOURCES))
     raw, reason = draw(st.sampled_from([*REASONS.items()]))
     if reason not in ("stop", "tool_calls", "pause"):  # then an empty object may be one that was cut
         items = [
@@ -154,10 +146,10 @@ def test_a_blocked_prompt_has_no_candidates_whole_and_streamed(heard):
     assert heard(wire, encode_stream(reply), 8) == reply
 
 
-def test_a_stream_has_parts_the_counts_so_far_and_at_the_end_why_and_from_where():
-    parts = (ThinkingPart("hm"), TextPart("Hello.", (Citation("http://x", "X"),)))
+def test_a_stream_has_a_part_in_each_event_and_in_the_last_the_counts_and_the_reason():
     call = ToolCall("1", "f", '{"a": 1}', own(thoughtSignature="s"))
-    reply = ChatResponse(Message.assistant(parts, [call]), usage=Usage(3, 8, 1, 2), model="m", request_id="r")
+    message = Message.assistant((ThinkingPart("hm"), TextPart("Hello.")), [call])
+    reply = ChatResponse(message, usage=Usage(3, 8, 1, 2), model="m", request_id="r")
     chunks = [json.loads(event.removeprefix("data: ")) for event in encode_stream(reply, piece=5)]
     assert [chunk["candidates"][0]["content"]["parts"] for chunk in chunks] == [
         [{"text": "hm", "thought": True}],
@@ -165,7 +157,6 @@ def test_a_stream_has_parts_the_counts_so_far_and_at_the_end_why_and_from_where(
         [{"text": "."}],
         [{"functionCall": {"name": "f", "args": {"a": 1}, "id": "1"}, "thoughtSignature": "s"}],
     ]
-    assert [chunk["usageMetadata"]["candidatesTokenCount"] for chunk in chunks] == [2, 4, 6, 8]
     assert chunks[-1]["usageMetadata"] == {
         "promptTokenCount": 3,
         "candidatesTokenCount": 8,
@@ -173,9 +164,7 @@ def test_a_stream_has_parts_the_counts_so_far_and_at_the_end_why_and_from_where(
         "thoughtsTokenCount": 2,
         "totalTokenCount": 13,
     }
-    grounding = {"groundingChunks": [{"web": {"uri": "http://x", "title": "X"}}]}
-    last = chunks[-1]["candidates"][0]
-    assert (last["finishReason"], last["groundingMetadata"]) == ("STOP", grounding)
+    assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
     assert {chunk["modelVersion"] + chunk["responseId"] for chunk in chunks} == {"mr"}
 
 

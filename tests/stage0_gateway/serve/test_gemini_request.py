@@ -1,7 +1,6 @@
 import contextlib
 import json
 from dataclasses import replace
-from itertools import count
 
 import pytest
 from hypothesis import given
@@ -18,8 +17,8 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.serve import gemini
-from stage0_gateway.serve.asked import as_content, from_order
-from stage0_gateway.serve.gemini_request import decode_request
+from stage0_gateway.serve.decoding import as_content
+from stage0_gateway.serve.gemini import decode_request
 from stage0_gateway.wire import gemini as wire
 
 PATH = "/v1beta/models/gemini-x:generateContent"
@@ -70,16 +69,14 @@ MEDIA = st.one_of(
 
 
 def assistant(items):
-    """The message as a session holds it: calls without an id are numbered, and keep one that they have."""
-    numbers, told = count(), []
-    for item in items:
-        if isinstance(item, ToolCall):
-            number, data = next(numbers), dict((item.provider_data or {}).get("gemini", {}))
-            data |= {"functionCall": {"id": item.id}} if item.id else {}
-            told.append(replace(item, id=item.id or f"call_{number}", provider_data=own(**data)))
-        else:
-            told.append(item)
-    return from_order(told, "gemini")
+    """Parts, then calls, as a session holds them: calls without an id are numbered, others keep theirs."""
+    parts = [item for item in items if not isinstance(item, ToolCall)]
+    calls = []
+    for number, call in enumerate(item for item in items if isinstance(item, ToolCall)):
+        data = dict((call.provider_data or {}).get("gemini", {}))
+        data |= {"functionCall": {"id": call.id}} if call.id else {}
+        calls.append(replace(call, id=call.id or f"call_{number}", provider_data=own(**data)))
+    return Message.assistant(as_content(parts), calls)
 
 
 CALL = st.builds(
@@ -145,23 +142,6 @@ def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_
         assert wire.encode(decode_request(once, path)) == once
 
 
-def test_of_a_recorded_request_nothing_but_contents_and_spellings_changes_on_the_way(asked_for_real):
-    for path, body in asked_for_real("gemini"):
-        sent = wire.encode(decode_request(body, path))
-        for name in ("contents", "systemInstruction"):
-            sent, body = ({key: value for key, value in one.items() if key != name} for one in (sent, body))
-        assert one_spelling(sent) == one_spelling(body)
-
-
-def one_spelling(value):
-    """Without `_` and capitals in the names of fields, and every list of one as its element."""
-    if isinstance(value, dict):
-        return {name.replace("_", "").lower(): one_spelling(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return one_spelling(value[0]) if len(value) == 1 else [one_spelling(each) for each in value]
-    return value
-
-
 def test_both_spellings_and_objects_for_lists_of_one_are_read_alike():
     schema = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}
     snake = {
@@ -174,7 +154,7 @@ def test_both_spellings_and_objects_for_lists_of_one_are_read_alike():
             ]
         },
         "tools": {"function_declarations": {"name": "f", "parameters": schema}},
-        "tool_config": {"function_calling_config": {"mode": "any", "allowed_function_names": ["f"]}},
+        "tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["f"]}},
         "generation_config": {"max_output_tokens": 9, "stop_sequences": ["E"], "thinking_config": {"a_b": 1}},
         "cached_content": "c",
     }
@@ -185,7 +165,7 @@ def test_both_spellings_and_objects_for_lists_of_one_are_read_alike():
             (
                 ImagePart("QQ=="),
                 DocumentPart(media_type="video/mp4", url="gs://x"),
-                ProviderPart("gemini", {"fileData": {"file_uri": "https://youtu.be/x"}}),
+                ProviderPart("gemini", {"fileData": {"fileUri": "https://youtu.be/x"}}),
             )
         ),
     )
@@ -193,9 +173,8 @@ def test_both_spellings_and_objects_for_lists_of_one_are_read_alike():
     assert (read.model, read.max_tokens, read.stop) == ("gemini-x", 9, ("E",))
     assert (read.tools, read.tool_choice) == ((ToolSpec("f", "", lower),), "f")
     assert read.provider_options == {
-        "tools": [{"functionDeclarations": [{"name": "f", "parameters": schema}]}],
-        "toolConfig": {"functionCallingConfig": {"mode": "any", "allowedFunctionNames": ["f"]}},
-        "generationConfig": {"thinkingConfig": {"a_b": 1}},
+        "tools": {"functionDeclarations": {"name": "f", "parameters": schema}},
+        "generationConfig": {"thinkingConfig": {"aB": 1}},
         "cachedContent": "c",
     }
 
@@ -211,7 +190,8 @@ def test_results_find_their_calls_by_id_or_else_by_name_in_order():
     results = [
         {"functionResponse": {"name": "g", "id": "given", "response": {"error": "no"}}},
         {"functionResponse": {"name": "f", "response": {"output": "1"}}},
-        {"functionResponse": {"name": "f", "response": {"result": 2}, "parts": [picture]}},
+        {"functionResponse": {"name": "f", "response": {"result": 2}}},
+        picture,
         {"functionResponse": {"name": "unheard_of", "response": {"output": ""}}},
         {"text": "go on"},
     ]
@@ -232,6 +212,12 @@ def test_results_find_their_calls_by_id_or_else_by_name_in_order():
         Message.tool("", "unheard_of", name="unheard_of"),
         Message.user("go on"),
     )
+
+
+def test_text_after_a_call_moves_before_the_calls():
+    parts = [{"functionCall": {"name": "f"}}, {"text": "Wait."}]
+    body = {"contents": [{"role": "model", "parts": parts}]}
+    assert decode_request(body, PATH).messages == (Message.assistant("Wait.", [ToolCall("call_0", "f")]),)
 
 
 def test_tools_of_the_servers_own_go_back_with_the_whole_list():
@@ -268,10 +254,10 @@ def test_a_tool_choice_is_read_and_goes_back_in_the_same_words(calling, choice):
     [
         ({}, "'contents' is missing."),
         ({"contents": "hi"}, "'contents' must be a list, not str."),
-        ({"contents": [1]}, "contents[0] must be a JSON object, not int."),
+        ({"contents": [1]}, "A content must be a JSON object, not int."),
         (
             {"contents": [{"role": "system"}]},
-            "contents[0] has the role 'system'; the roles are user and model.",
+            "A content has the role 'system'; the roles are user and model.",
         ),
         ({"contents": [{"parts": [{"functionResponse": {}}]}]}, "'functionResponse' needs a 'name'."),
         (

@@ -3,10 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway.messages import Message
-from stage0_gateway.parts import TextPart, ThinkingPart, ToolCall
+from stage0_gateway.parts import TextPart
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.serve.asked import as_content, from_order, kept, left_over, whole_number, with_options
-from stage0_gateway.serve.said import in_order
+from stage0_gateway.serve.decoding import as_content, kept, left_over, whole_number, with_options
 from stage0_gateway.wire.opaque import laid_over
 
 VALUE = (
@@ -16,7 +15,7 @@ FIELDS = st.dictionaries(st.sampled_from("abcd"), VALUE, max_size=4)
 
 
 @given(FIELDS, FIELDS)
-def test_what_is_left_over_gives_the_whole_when_it_is_laid_over_what_was_written(whole, more):
+def test_the_left_over_fields_laid_over_the_written_ones_give_the_whole(whole, more):
     written = {name: more[name] for name in more if name in whole}
     for name, value in written.items():  # nothing can be laid over a field so that it goes away
         if isinstance(value, dict) and isinstance(whole[name], dict):
@@ -24,7 +23,7 @@ def test_what_is_left_over_gives_the_whole_when_it_is_laid_over_what_was_written
     assert laid_over(dict(written), left_over(whole, written)) == whole
 
 
-def test_nothing_is_left_over_of_what_was_written_or_is_null():
+def test_no_field_is_left_over_that_was_written_or_is_null():
     assert left_over({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 2}}) == {}
     assert kept("openai", {"a": 1}, {"a": 1}) is None
     assert kept("openai", {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"c": 2}}) == {
@@ -62,11 +61,3 @@ def test_plain_text_alone_is_a_text():
     assert as_content([TextPart("a")]) == "a"
     assert as_content([signed]) == (signed,)
     assert as_content([TextPart("a"), TextPart("b")]) == (TextPart("a"), TextPart("b"))
-
-
-def test_calls_keep_their_place_unless_they_are_at_the_end():
-    first, last = ToolCall("1", "f", provider_data={"gemini": {"x": 1}}), ToolCall("2", "f")
-    message = from_order([first, ThinkingPart("hm"), TextPart("a"), last], "gemini")
-    placed = ToolCall("1", "f", provider_data={"gemini": {"x": 1, "at": 0}})
-    assert message == Message.assistant((ThinkingPart("hm"), TextPart("a")), [placed, last])
-    assert list(in_order(message, "gemini")) == [placed, ThinkingPart("hm"), TextPart("a"), last]
