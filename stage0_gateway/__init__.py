@@ -10,7 +10,7 @@ Reading order:
     usage                   token counts as the server reports them
     fields                  fields of a body, their types checked
     parts                   what a message is made of
-    once                    what was made once is not made again
+    encoding                one encoding per message and wire format
     messages                what is said
     request                 what we ask for
     finish_reasons          a server's finish reasons in our words
