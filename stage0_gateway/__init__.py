@@ -16,7 +16,7 @@ Reading order:
     finish_reasons          a server's finish reasons in our words
     response                what came back
     events                  what the gateway reports while it works
-    json_stream             JSON that arrives in pieces
+    partial                 text and JSON that arrive in pieces
     stream_events           what a streamed reply tells while it arrives
     draft                   a reply while it is being read
     sse                     bytes to server-sent events

@@ -8,7 +8,7 @@ not stream although it was asked to is read as well. Knows nothing of retries, o
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -34,7 +34,6 @@ _NO_JSON = object()
 async def open_stream(
     connection: Connection,
     out: Outgoing,
-    wanted: Collection[str],
     finish: Callable[[ChatResponse], ChatResponse],
     attempt: int = 1,
 ) -> "Incoming":
@@ -43,7 +42,6 @@ async def open_stream(
     Args:
         connection: Where to send it.
         out: The request.
-        wanted: The names of the events to make.
         finish: Called with the reply when it is complete; what it returns is the reply.
         attempt: Which try this is; 1 is the first.
 
@@ -53,7 +51,7 @@ async def open_stream(
     try:
         exchange = await connection.post(out.url, out.target.headers, out.body)
         connected = ConnectEvent(out.request.model, out.public_url, attempt)
-        incoming = Incoming(exchange, out, wanted, connected, finish)
+        incoming = Incoming(exchange, out, connected, finish)
         try:
             if exchange.status != 200:
                 refuse(out.target, exchange, await exchange.read())
@@ -73,13 +71,12 @@ class Incoming:
         self,
         exchange: Exchange,
         out: Outgoing,
-        wanted: Collection[str],
         connected: ConnectEvent,
         finish: Callable[[ChatResponse], ChatResponse],
     ) -> None:
         self.connected, self._finish = connected, finish
-        self._exchange, self._target, self._wanted = exchange, out.target, wanted
-        self._reader = out.target.wire.reader(out.names, wanted)
+        self._exchange, self._target = exchange, out.target
+        self._reader = out.target.wire.reader(out.names)
         self._sse = SseReader()
         self._waiting: deque[str] = deque()  # data of events that are complete and not taken in yet
         self._error: GatewayError | None = None
@@ -182,10 +179,8 @@ class Incoming:
         if data is _NO_JSON:  # outside: the parser's error knows the whole text
             self._not_json(text)
             return
-        if "stream_event" in self._wanted:
-            hides = any(map(text.__contains__, self._suspicious))
-            shown = _shown(data, self._target.secrets) if hides else data
-            self.draft.events.append(RawEvent(shown, self.draft))
+        hides = any(map(text.__contains__, self._suspicious))
+        self.draft.events.append(RawEvent(_shown(data, self._target.secrets) if hides else data))
         if not self._whole:
             read_event(self._reader, data)
         elif isinstance(data, list):

@@ -54,12 +54,11 @@ class MessageStream:
     these. As an async context manager it hangs up at the end of the block.
 
     Args:
-        open_reply: Sends the request; given the names of the events that are to be made.
+        open_reply: Sends the request and waits until the reply has begun.
     """
 
-    def __init__(self, open_reply: Callable[[set[str]], Awaitable[OpenReply]]) -> None:
+    def __init__(self, open_reply: Callable[[], Awaitable[OpenReply]]) -> None:
         self._open_reply = open_reply
-        self._wanted: set[str] = set()
         self._listeners: dict[str, list[tuple[Listener, bool]]] = {}  # and whether it is called once only
         self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}  # by the queue's own id
         self._reading: asyncio.Task[object] | None = None  # whoever reads the next step
@@ -84,7 +83,7 @@ class MessageStream:
         """
         chosen = frozenset(names) or EVENT_NAMES
         for name in chosen:
-            self._want(name)
+            _check_event_name(name)
         queue: deque[StreamEvent] = deque()
         self._queues[id(queue)] = (chosen, queue)
         try:
@@ -107,13 +106,13 @@ class MessageStream:
 
     def on(self, name: str, listener: Listener) -> Self:
         """Call a function with each event of this name. What it raises, whoever reads gets."""
-        self._want(name)
+        _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, False))
         return self
 
     def once(self, name: str, listener: Listener) -> Self:
         """Call a function with the next event of this name, and not again."""
-        self._want(name)
+        _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, True))
         return self
 
@@ -140,11 +139,6 @@ class MessageStream:
         finally:
             self.off(name, seen.append)
         return seen[0]
-
-    def _want(self, name: str) -> None:
-        if name not in EVENT_NAMES:
-            raise ValueError(f"There is no event {name!r}. There are {', '.join(sorted(EVENT_NAMES))}.")
-        self._wanted.add(name)
 
     # ---- the whole --------------------------------------------------------------------------------------
 
@@ -255,7 +249,7 @@ class MessageStream:
         reply = self._reply
         try:
             if reply is None:
-                reply = self._reply = await self._open_reply(self._wanted)
+                reply = self._reply = await self._open_reply()
                 return [reply.connected]
             while await reply.read_on():  # what came before is told already, or stays in front
                 if events := reply.take():
@@ -293,3 +287,8 @@ class MessageStream:
                     raised = raised or error
         if raised is not None:
             raise raised
+
+
+def _check_event_name(name: str) -> None:
+    if name not in EVENT_NAMES:
+        raise ValueError(f"Unknown event {name!r}. The events are {', '.join(sorted(EVENT_NAMES))}.")

@@ -5,7 +5,7 @@ values go in, values come out, and nothing here opens a connection, waits or rea
 picks the module by the model's prefix.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from stage0_gateway.draft import Draft
@@ -71,12 +71,11 @@ class WireFormat(Protocol):
     def described(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         """What stands in the field `tools` for these."""
 
-    def reader(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> ReplyReader:
+    def reader(self, names: Mapping[str, str] | None = None) -> ReplyReader:
         """Something that reads one reply.
 
         Args:
             names: Tool names that had to be sent otherwise, back to what they are (`names.own_names`).
-            wanted: The names of the stream events to make.
         """
 
     def decode(self, body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:

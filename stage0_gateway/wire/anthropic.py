@@ -8,7 +8,7 @@ messages stand apart from the conversation, results are the user's, and what onl
 
 import json
 from base64 import b64decode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -193,9 +193,9 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     return read_whole(reader(), body, request_id)
 
 
-def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> AnthropicReader:
+def reader(names: Mapping[str, str] | None = None) -> AnthropicReader:
     """Something that reads one reply, whole or streamed."""
-    return AnthropicReader(names, wanted)
+    return AnthropicReader(names)
 
 
 def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:

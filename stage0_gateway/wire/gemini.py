@@ -6,7 +6,7 @@ is `serve/gemini.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote
@@ -170,9 +170,9 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     return read_whole(reader(), body, request_id)
 
 
-def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> GeminiReader:
+def reader(names: Mapping[str, str] | None = None) -> GeminiReader:
     """Something that reads one reply, whole or streamed."""
-    return GeminiReader(names, wanted)
+    return GeminiReader(names)
 
 
 def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:

@@ -5,7 +5,7 @@ direction is `serve/openai.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -187,9 +187,9 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     return read_whole(reader(), body, request_id)
 
 
-def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> OpenAIReader:
+def reader(names: Mapping[str, str] | None = None) -> OpenAIReader:
     """Something that reads one reply, whole or streamed."""
-    return OpenAIReader(names, wanted)
+    return OpenAIReader(names)
 
 
 def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:

@@ -5,7 +5,7 @@ thinking under four names, counts in several places. Each tolerance below is one
 alone, which has the other half of the format.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
@@ -27,8 +27,8 @@ _ORDER = ("thinking", "text", "tool_call")
 class OpenAIReader:
     """Reads a completion, whole or chunk by chunk: a message is what all its deltas amount to."""
 
-    def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
-        self.draft = Draft(NAME, names, wanted)
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self.draft = Draft(NAME, names)
         self.complete = self.over = False
         self._text: TextBlock | None = None
         self._thoughts: TextBlock | None = None
