@@ -1,4 +1,4 @@
-"""What needs no model server, in one process: checking, extracting, windowing, parsing what is not complete yet.
+"""What needs no model server, in one process: checking, extracting, windowing.
 
     python tests/benchmarks/side_by_side/alone.py [rounds]
 
@@ -13,8 +13,6 @@ is checked before it is measured. A library that is not installed is left out.
     hostile …   1 MB of one bracket, which must be refused in words
     window …    the messages to send of a session that has so many, none of them new
     turn …      the same, after two more were added. What `trim_messages` is given is a list in memory, too
-    parse on …  so many pieces of arguments, 18 characters each; the value is looked at after each. `JsonReader` is what
-                streams take for `snapshot`: it goes on, and shows live views. `from_json` begins anew each time
 """
 
 import asyncio
@@ -25,26 +23,23 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import accumulate
 from typing import Any, Literal
 
 import jsonschema
-import pydantic_core
-from alone_data import SCHEMA, VALUE, Event, Sessions, orders, pieces, talk, trimming
+from alone_data import SCHEMA, VALUE, Event, Sessions, orders, talk, trimming
 
 from stage0_gateway import Message
-from stage0_gateway.json_stream import JsonReader
 from stage2_output import CompiledSchema, ExtractionError, OutputController, extract_json
 
 Unit = Literal["us", "ms"]
 _IN_A_SECOND: dict[Unit, float] = {"us": 1e6, "ms": 1e3}
 _ROUNDS = 7
 _CHECKS, _LOOKS, _TURNS = 300, 50, 10  # in one round
-_MEGABYTE, _MOST_FROM_THE_START = 1_000_000, 2000  # with those who begin anew, each piece takes longer
+_MEGABYTE = 1_000_000
 _OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
@@ -176,31 +171,6 @@ def refused(text: str) -> None:
         _must(not extract_json(text), "extract_json")
 
 
-def parse_on(count: int) -> Task:
-    """The arguments of a streamed call, looked at after each piece."""
-    arrived = pieces(count)
-
-    def ours() -> object:
-        reader = JsonReader()
-        for piece in arrived:
-            reader.feed(piece)
-            len(reader.value)
-        return reader.value
-
-    def theirs() -> object:
-        value = None
-        for so_far in accumulate(arrived):
-            value = pydantic_core.from_json(so_far, allow_partial=True)
-        return value
-
-    base = "pydantic_core from_json"
-    readers = {"llm-stages JsonReader": ours} | ({base: theirs} if count <= _MOST_FROM_THE_START else {})
-    for name, read in readers.items():
-        _must(read() == json.loads("".join(arrived)), name)
-    ways = [replace(plain(name, read), times=count) for name, read in readers.items()]
-    return Task(f"parse on {count}", "us", base, ways)
-
-
 # ---- windows --------------------------------------------------------------------------------------------
 
 
@@ -252,7 +222,6 @@ def tasks() -> Iterator[Task]:
     yield from map(hostile, "{[")
     for size in (10, 100, 1000, 10_000):
         yield from windows(size)
-    yield from map(parse_on, (500, 2000, 10_000))
 
 
 async def take_turns(task: Task, rounds: int) -> dict[str, list[float]]:

@@ -78,8 +78,8 @@ STREAM = [
 ]
 
 
-def stream(*events, names=None, wanted=()):
-    reader = gemini.reader(names, wanted)
+def stream(*events, names=None):
+    reader = gemini.reader(names)
     for each in events:
         read_event(reader, each)
     return read_end(reader), reader.draft.events
@@ -96,7 +96,8 @@ def test_every_part_goes_back_as_it_came_in_its_place():
 
 def test_what_happens_is_told_when_it_happens():
     call = ToolCall("call_0", "f", '{"a": 1}', {"gemini": {"thoughtSignature": "t"}})
-    assert stream(*STREAM, wanted={"content_block_start", "tool_call", "signature"})[1] == [
+    wanted = ("content_block_start", "tool_call", "signature")
+    assert [event for event in stream(*STREAM)[1] if event.name in wanted] == [
         ContentBlockStartEvent(0, "thinking"),
         ContentBlockStartEvent(1, "tool_call", "f"),
         ToolCallEvent(call, 1),
