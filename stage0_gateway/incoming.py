@@ -18,7 +18,7 @@ from stage0_gateway.exchange import Exchange
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.sending import hide, read_json, refuse, without_secrets
+from stage0_gateway.sending import hide, refuse, without_secrets
 from stage0_gateway.sse import SseReader
 from stage0_gateway.stream_events import ConnectEvent, RawEvent, StreamEvent
 from stage0_gateway.wire.reading import read_end, read_event
@@ -54,7 +54,7 @@ async def open_stream(
         incoming = Incoming(exchange, out, connected, finish)
         try:
             if exchange.status != 200:
-                refuse(out.target, exchange, await exchange.read())
+                refuse(exchange, await exchange.read())
             await incoming.begin()
         except BaseException:
             await exchange.aclose()
@@ -173,7 +173,7 @@ class Incoming:
             self._reader.complete = self._reader.over = True
             return
         try:
-            data = read_json(text)
+            data = json.loads(text)
         except (ValueError, RecursionError):
             data = _NO_JSON
         if data is _NO_JSON:  # outside: the parser's error knows the whole text

@@ -41,7 +41,7 @@ class Outgoing:
     @property
     def public_url(self) -> str:
         """The URL without its query, fit to be printed."""
-        return self.target.public_url if self.url == self.target.url else str(self.url).partition("?")[0]
+        return str(self.url).partition("?")[0]
 
 
 def outgoing(target: Target, request: ChatRequest, *, stream: bool) -> Outgoing:

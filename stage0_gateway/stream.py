@@ -90,7 +90,7 @@ class MessageStream:
             while True:
                 while queue:
                     yield queue.popleft()
-                if not (self._take_waiting() or await self._advance()):
+                if not await self._advance():
                     break
         finally:
             del self._queues[id(queue)]
@@ -134,7 +134,7 @@ class MessageStream:
         self.once(name, seen.append)
         try:
             while not seen:
-                if not (self._take_waiting() or await self._advance()):
+                if not await self._advance():
                     raise self._error or LookupError(f"The stream ended without another {name!r} event.")
         finally:
             self.off(name, seen.append)
@@ -153,7 +153,7 @@ class MessageStream:
         Raises:
             GatewayError: The stream failed; StreamInterrupted if it was aborted.
         """
-        while self._take_waiting() or await self._advance():
+        while await self._advance():
             pass
         if self._response is not None:
             return self._response
@@ -195,15 +195,6 @@ class MessageStream:
         await self.aclose()
 
     # ---- reading on -------------------------------------------------------------------------------------
-
-    def _take_waiting(self) -> bool:
-        """Tell what has arrived already, if nobody else is at it: the short way, without waiting."""
-        if self._reply is None or self._aborted or self._ended or self._reading is not None:
-            return False
-        events = self._reply.take()
-        if events:
-            self._tell(events)
-        return bool(events)
 
     async def _advance(self) -> bool:
         """Read one step, or wait while somebody else does; False when nothing is left."""
@@ -251,9 +242,11 @@ class MessageStream:
             if reply is None:
                 reply = self._reply = await self._open_reply()
                 return [reply.connected]
-            while await reply.read_on():  # what came before is told already, or stays in front
+            while True:
                 if events := reply.take():
                     return events
+                if not await reply.read_on():
+                    break
             self._response = reply.response()
             last = [MessageEvent(self._response.message), FinalMessageEvent(self._response)]
         except GatewayError as error:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from stage0_gateway.draft import Draft
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
@@ -80,6 +79,3 @@ class WireFormat(Protocol):
 
     def decode(self, body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
         """The reply in a whole body; raises MalformedResponse if it is none."""
-
-    def decode_error(self, status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-        """The error that a refusing answer stands for; `body` is JSON, or text where it was not JSON."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -31,7 +30,6 @@ from stage0_gateway.wire.anthropic_reply import AnthropicReader
 from stage0_gateway.wire.names import sent_id, sent_name
 from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, place_of
 from stage0_gateway.wire.reading import read_whole
-from stage0_gateway.wire.refusal import refused
 
 SPOKEN = "messages"
 VERSION = "2023-06-01"
@@ -196,8 +194,3 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
 def reader(names: Mapping[str, str] | None = None) -> AnthropicReader:
     """Something that reads one reply, whole or streamed."""
     return AnthropicReader(names)
-
-
-def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-    """The error a refusing answer stands for."""
-    return refused(status, body, retry_after)

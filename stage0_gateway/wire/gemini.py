@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -30,7 +29,6 @@ from stage0_gateway.wire.gemini_reply import GeminiReader
 from stage0_gateway.wire.names import sent_name
 from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, place_of
 from stage0_gateway.wire.reading import read_whole
-from stage0_gateway.wire.refusal import refused
 
 SPOKEN = "contents"
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
@@ -173,8 +171,3 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
 def reader(names: Mapping[str, str] | None = None) -> GeminiReader:
     """Something that reads one reply, whole or streamed."""
     return GeminiReader(names)
-
-
-def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-    """The error a refusing answer stands for; a refused key is a 400 here."""
-    return refused(status, body, retry_after)

@@ -1,4 +1,4 @@
-"""What `alone.py` measures with: the arguments of a call, a JSON text, a talk in sessions, pieces of a stream.
+"""What `alone.py` measures with: the arguments of a call, a JSON text, a talk in sessions.
 
 `SCHEMA` and `Event` say the same of an event, each in its own way, as a calendar's tool has it. Times have a pattern
 and no `format`, which JSON Schema does not check. All is the same in every run. Knows nothing of what is measured.
@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -238,10 +237,3 @@ def orders(size: int) -> str:
         made.append(order | {"tags": ["new", "blue"], "to": {"city": "Oslo", "zip": f"{number:05}"}})
         size -= len(json.dumps(made[-1])) + 2
     return json.dumps({"orders": made})
-
-
-def pieces(count: int) -> list[str]:
-    """A JSON object in so many pieces of 18 characters, or one more, cut wherever that is."""
-    text = orders(18 * count)
-    cuts = [len(text) * number // count for number in range(count + 1)]
-    return [text[begin:end] for begin, end in pairwise(cuts)]

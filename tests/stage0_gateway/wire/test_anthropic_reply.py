@@ -19,6 +19,7 @@ from stage0_gateway import (
 from stage0_gateway.stream_events import CitationEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import anthropic
 from stage0_gateway.wire.reading import read_end, read_event
+from stage0_gateway.wire.refusal import refused
 
 SIGNED = {"anthropic": {"signature": "s"}}
 SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
@@ -171,5 +172,5 @@ def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
     with pytest.raises(ServerFailed, match="Overloaded") as caught:
         anthropic.decode(overloaded)
     assert (caught.value.status, caught.value.retryable) == (200, True)
-    refused = {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}
-    assert type(anthropic.decode_error(401, refused)) is AuthenticationFailed
+    body = {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}
+    assert type(refused(401, body)) is AuthenticationFailed

@@ -19,6 +19,7 @@ from stage0_gateway import (
 from stage0_gateway.stream_events import ContentBlockStartEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import gemini
 from stage0_gateway.wire.reading import read_end, read_event
+from stage0_gateway.wire.refusal import refused
 
 CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
 SIGNED_CALL = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}
@@ -180,4 +181,4 @@ def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
     overloaded = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}
     with pytest.raises(ServerFailed, match="Overloaded"):
         gemini.decode(overloaded)
-    assert type(gemini.decode_error(403, [{"error": {"message": "no"}}])) is AuthenticationFailed
+    assert type(refused(403, [{"error": {"message": "no"}}])) is AuthenticationFailed

@@ -25,6 +25,7 @@ from stage0_gateway.stream_events import (
 )
 from stage0_gateway.wire import openai
 from stage0_gateway.wire.reading import read_end, read_event
+from stage0_gateway.wire.refusal import refused
 
 
 def reply(message, **more):
@@ -244,7 +245,7 @@ def test_an_error_in_a_whole_reply_is_what_its_code_says(error, kind):
 
 
 def test_a_refusing_answer_is_the_error_it_stands_for():
-    error = openai.decode_error(401, {"error": {"message": "bad key"}}, 3.0)
+    error = refused(401, {"error": {"message": "bad key"}}, 3.0)
     assert (type(error), error.retry_after) == (AuthenticationFailed, 3.0)
 
 
