@@ -197,11 +197,6 @@ class Draft:
 
     # ---- what it amounts to -----------------------------------------------------------------------------
 
-    @property
-    def has_calls(self) -> bool:
-        """Whether the reply asks for a tool."""
-        return any(block.kind == "tool_call" for block in self.blocks)
-
     def message(self) -> Message:
         """The message so far."""
         parts: list[Part] = []
@@ -224,6 +219,7 @@ class Draft:
         says that the reply is complete, or a server sent a whole reply without any reason, as some always do.
         """
         reason, refused = self.raw_finish_reason, self.refusal or self.block_reason
+        has_calls = any(block.kind == "tool_call" for block in self.blocks)
         if is_complete(reason) or (self.whole and reason is None):
             for block in self.blocks:
                 if isinstance(block, CallBlock):
@@ -232,7 +228,7 @@ class Draft:
         self.stop_all()
         return ChatResponse(
             message=self.message(),
-            finish_reason="refusal" if refused else normalize_finish_reason(reason, has_calls=self.has_calls),
+            finish_reason="refusal" if refused else normalize_finish_reason(reason, has_calls=has_calls),
             raw_finish_reason=reason,
             usage=self.usage,
             model=self.model,

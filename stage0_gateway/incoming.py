@@ -81,13 +81,6 @@ class Incoming:
         self._waiting: deque[str] = deque()  # data of events that are complete and not taken in yet
         self._error: GatewayError | None = None
         self._whole = self._at_end = False
-        # An event that holds none of these holds no secret, in any spelling: most backslashes only escape quotes.
-        marks = {f"\\{each}" for secret in out.target.secrets for each in secret if not each.isalnum()}
-        self._suspicious = (
-            *("\\u", "\\U", "\\x", "%", "&"),
-            *marks,
-            *(secret[:8] for secret in out.target.secrets),
-        )
         self.draft = self._reader.draft
         self.draft.request_id = exchange.headers.get("x-request-id")
 
@@ -169,7 +162,7 @@ class Incoming:
     def _take_in(self, text: str) -> None:
         if self._reader.over and not self._at_end:
             return  # the server had said that nothing follows
-        if text == "[DONE]":
+        if text.strip() == "[DONE]":
             self._reader.complete = self._reader.over = True
             return
         try:
@@ -179,8 +172,9 @@ class Incoming:
         if data is _NO_JSON:  # outside: the parser's error knows the whole text
             self._not_json(text)
             return
-        hides = any(map(text.__contains__, self._suspicious))
-        self.draft.events.append(RawEvent(_shown(data, self._target.secrets) if hides else data))
+        secrets = self._target.secrets
+        shown = data if redact(text, secrets) == text else _without_secrets(data, secrets)
+        self.draft.events.append(RawEvent(shown))
         if not self._whole:
             read_event(self._reader, data)
         elif isinstance(data, list):
@@ -192,13 +186,11 @@ class Incoming:
 
     def _not_json(self, text: str) -> None:
         """Refuse an event that is not JSON; at the end of the body it was cut."""
-        if text.strip() == "[DONE]":
-            self._reader.complete = self._reader.over = True
-        elif text.strip() and self._at_end and not self._whole:
+        if not text.strip():
+            return
+        if self._at_end and not self._whole:
             raise StreamInterrupted(_CUT, status=200)
-        elif text.strip():
-            said = words(text)
-            raise MalformedResponse(f"The server sent what is no JSON: {said!r}", status=200)
+        raise MalformedResponse(f"The server sent what is no JSON: {words(text)!r}", status=200)
 
     async def _read_out(self) -> None:
         """Read what follows the end marker, normally nothing; a server that keeps on is hung up on."""
@@ -222,8 +214,8 @@ class Incoming:
         return b"".join(pieces).decode(errors="replace")
 
 
-def _shown(data: Any, secrets: tuple[str, ...]) -> Any:
-    """An event as it may be shown: servers repeat keys, also with needless backslashes."""
+def _without_secrets(data: Any, secrets: tuple[str, ...]) -> Any:
+    """Remove secrets from an event, because servers repeat keys; None if it is nested too deep."""
     try:
         return json.loads(redact(json.dumps(data, ensure_ascii=False), secrets))
     except RecursionError:

@@ -1,23 +1,22 @@
-"""`MessageStream`: a reply while it arrives, for whoever wants to watch, wait, or have it whole.
+"""`MessageStream`: a streamed reply, to iterate over, to listen to, or to wait for.
 
-Nothing runs in the background. Whoever iterates, waits for an event or for the final message reads on, and
-everybody else who listens hears of it. Knows no format and no HTTP; the gateway makes it and says how the
-reply is opened.
+Nothing runs in the background. A task that iterates, waits for an event or waits for the final message reads the
+next step of the reply, and all iterators and listeners receive its events. Made by the gateway, which says how
+the reply is opened. Knows no format.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Protocol, Self
+from typing import Self
 
-from stage0_gateway.draft import Draft
 from stage0_gateway.errors import GatewayError, StreamInterrupted
+from stage0_gateway.incoming import Incoming
 from stage0_gateway.messages import Message
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.stream_events import (
     EVENT_NAMES,
     AbortEvent,
-    ConnectEvent,
     EndEvent,
     ErrorEvent,
     FinalMessageEvent,
@@ -28,27 +27,8 @@ from stage0_gateway.stream_events import (
 Listener = Callable[[StreamEvent], object]
 
 
-class OpenReply(Protocol):
-    """A reply that has begun to arrive."""
-
-    connected: ConnectEvent
-    draft: Draft
-
-    def take(self) -> list[StreamEvent]:
-        """What the next of the server's events amounts to; nothing where more must be waited for."""
-
-    async def read_on(self) -> bool:
-        """Wait for more; False at the end."""
-
-    def response(self) -> ChatResponse:
-        """The reply, once its events have ended."""
-
-    async def aclose(self) -> None:
-        """Hang up."""
-
-
 class MessageStream:
-    """One streamed reply. Nothing is sent before somebody reads.
+    """One streamed reply. The request is sent when reading begins.
 
     Iterate over it (`async for event in stream`), register listeners, await `final_message()`, or all of
     these. As an async context manager it hangs up at the end of the block.
@@ -57,14 +37,14 @@ class MessageStream:
         open_reply: Sends the request and waits until the reply has begun.
     """
 
-    def __init__(self, open_reply: Callable[[], Awaitable[OpenReply]]) -> None:
+    def __init__(self, open_reply: Callable[[], Awaitable[Incoming]]) -> None:
         self._open_reply = open_reply
         self._listeners: dict[str, list[tuple[Listener, bool]]] = {}  # and whether it is called once only
         self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}  # by the queue's own id
         self._reading: asyncio.Task[object] | None = None  # whoever reads the next step
         self._waiting: list[asyncio.Future[None]] = []  # the others, until it is read
         self._own: AsyncGenerator[StreamEvent, None] | None = None
-        self._reply: OpenReply | None = None
+        self._reply: Incoming | None = None
         self._response: ChatResponse | None = None
         self._error: Exception | None = None
         self._aborted = self._interrupted = False

@@ -168,7 +168,6 @@ def test_the_reply_is_all_that_was_learned_and_ends_what_is_open():
     draft.usage, draft.model, draft.request_id = Usage(1, 2), "m", "r"
     draft.raw_finish_reason, draft.refusal, draft.block_reason = "odd", "no", "why"
     draft.write(draft.start_text(), "a")
-    assert draft.has_calls is False
     response = draft.response({"x": 1})
     assert (response, response.raw) == (
         ChatResponse(Message.assistant("a"), "refusal", "odd", Usage(1, 2), "m", None, "r", "no", "why"),
