@@ -47,7 +47,7 @@ def encoded_groups(form: str, encode: Callable[..., _Encoding], groups: list[lis
         except (AttributeError, KeyError):
             known = encoding = None
         # Equality is not enough: True equals 1, but its JSON differs.
-        if known is None or len(known) != len(following) or not all(map(is_, known, following)):
+        if known != following or (following and not all(map(is_, known, following))):
             encoding = encode(first, *following)
             _keep(first, form, (following, encoding))
         encodings.append(encoding)
