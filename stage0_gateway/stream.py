@@ -41,7 +41,7 @@ class MessageStream:
         self._open_reply = open_reply
         self._listeners: dict[str, list[tuple[Listener, bool]]] = {}  # and whether it is called once only
         self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}  # by the queue's own id
-        self._reading: asyncio.Task[object] | None = None  # whoever reads the next step
+        self._reading: asyncio.Task[object] | None = None  # the task that reads the next step
         self._waiting: list[asyncio.Future[None]] = []  # the others, until it is read
         self._own: AsyncGenerator[StreamEvent, None] | None = None
         self._reply: Incoming | None = None
@@ -49,8 +49,8 @@ class MessageStream:
         self._error: Exception | None = None
         self._aborted = self._interrupted = False
         self._reason: str | None = None
-        self._ended = False  # nothing is read any more …
-        self._told = False  # … and that is told
+        self._ended = False  # nothing more is read
+        self._finished = False  # the last events were emitted as well
 
     # ---- watching ---------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class MessageStream:
         return await anext(self._own)
 
     def on(self, name: str, listener: Listener) -> Self:
-        """Call a function with each event of this name. What it raises, whoever reads gets."""
+        """Call a function with each event of this name. Exceptions from listeners propagate to the stream's reader."""
         _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, False))
         return self
@@ -177,13 +177,13 @@ class MessageStream:
     # ---- reading on -------------------------------------------------------------------------------------
 
     async def _advance(self) -> bool:
-        """Read one step, or wait while somebody else does; False when nothing is left."""
+        """Read one step, or wait while another task does; False when nothing is left."""
         if self._reading is not None:
             done = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
             await done
             return True
-        if self._told:
+        if self._finished:
             return False
         task = self._reading = asyncio.current_task()
         before = task.cancelling() if task else 0
@@ -191,7 +191,7 @@ class MessageStream:
             events = await (self._give_up() if self._aborted or self._ended else self._read())
         except asyncio.CancelledError:
             if not self._interrupted or (task and task.uncancel() > before):
-                # Not by `abort`, or not by it alone. Whoever else reads on is told that this was the end.
+                # Not by `abort`, or not by it alone. For other readers the stream ends as if aborted.
                 self._reason = self._reason if self._aborted else "cancelled"
                 self._aborted, self._interrupted = True, False
                 await self._hang_up()
@@ -207,8 +207,8 @@ class MessageStream:
                 if not done.done():
                     done.set_result(None)
             self._waiting.clear()
-        self._told = self._ended
-        self._tell(events)
+        self._finished = self._ended
+        self._emit(events)
         return True
 
     async def _give_up(self) -> list[StreamEvent]:
@@ -240,7 +240,7 @@ class MessageStream:
         if self._reply is not None:
             await self._reply.aclose()
 
-    def _tell(self, events: list[StreamEvent]) -> None:
+    def _emit(self, events: list[StreamEvent]) -> None:
         for chosen, queue in self._queues.values():
             queue.extend(events if chosen is EVENT_NAMES else [one for one in events if one.name in chosen])
         if self._listeners:

@@ -17,7 +17,7 @@ def unread_tokens(request: ChatRequest, body_size: int, usage: Usage | None) -> 
     Args:
         request: What was asked.
         body_size: Bytes of the request's body.
-        usage: What the server says it read; a server that tells what it cached does not cut.
+        usage: What the server says it read; a server that reports cached tokens does not cut.
     """
     read = usage.input_tokens if usage and usage.cached_input_tokens is None else None
     if not read or body_size < _USUAL_BYTES * read:
