@@ -10,13 +10,13 @@ Reading order:
     usage                   token counts as the server reports them
     fields                  fields of a body, their types checked
     parts                   what a message is made of
-    once                    what was made once is not made again
+    encoding                one encoding per message and wire format
     messages                what is said
     request                 what we ask for
     finish_reasons          a server's finish reasons in our words
     response                what came back
     events                  what the gateway reports while it works
-    json_stream             JSON that arrives in pieces
+    partial                 text and JSON that arrive in pieces
     stream_events           what a streamed reply tells while it arrives
     draft                   a reply while it is being read
     sse                     bytes to server-sent events

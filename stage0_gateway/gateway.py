@@ -160,14 +160,14 @@ class Gateway:
         """
         targets, request = self._asked(messages, **options)
 
-        async def open_reply(wanted: set[str]) -> Incoming:
+        async def open_reply() -> Incoming:
             async def ask(target: models.Target) -> Incoming:
                 out = outgoing(target, _for(target, request), stream=True)
 
                 async def send(attempt: int) -> Incoming:
                     started = self._report_request(out, attempt)
                     finish = partial(self._received, out, started)
-                    return await open_stream(self._way_to(target), out, wanted, finish, attempt)
+                    return await open_stream(self._way_to(target), out, finish, attempt)
 
                 return await with_retries(send, self._max_retries, self._report_retry)
 

@@ -8,7 +8,7 @@ not stream although it was asked to is read as well. Knows nothing of retries, o
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from stage0_gateway.exchange import Exchange
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.sending import hide, read_json, refuse, without_secrets
+from stage0_gateway.sending import hide, refuse, without_secrets
 from stage0_gateway.sse import SseReader
 from stage0_gateway.stream_events import ConnectEvent, RawEvent, StreamEvent
 from stage0_gateway.wire.reading import read_end, read_event
@@ -34,7 +34,6 @@ _NO_JSON = object()
 async def open_stream(
     connection: Connection,
     out: Outgoing,
-    wanted: Collection[str],
     finish: Callable[[ChatResponse], ChatResponse],
     attempt: int = 1,
 ) -> "Incoming":
@@ -43,7 +42,6 @@ async def open_stream(
     Args:
         connection: Where to send it.
         out: The request.
-        wanted: The names of the events to make.
         finish: Called with the reply when it is complete; what it returns is the reply.
         attempt: Which try this is; 1 is the first.
 
@@ -53,10 +51,10 @@ async def open_stream(
     try:
         exchange = await connection.post(out.url, out.target.headers, out.body)
         connected = ConnectEvent(out.request.model, out.public_url, attempt)
-        incoming = Incoming(exchange, out, wanted, connected, finish)
+        incoming = Incoming(exchange, out, connected, finish)
         try:
             if exchange.status != 200:
-                refuse(out.target, exchange, await exchange.read())
+                refuse(exchange, await exchange.read())
             await incoming.begin()
         except BaseException:
             await exchange.aclose()
@@ -73,24 +71,16 @@ class Incoming:
         self,
         exchange: Exchange,
         out: Outgoing,
-        wanted: Collection[str],
         connected: ConnectEvent,
         finish: Callable[[ChatResponse], ChatResponse],
     ) -> None:
         self.connected, self._finish = connected, finish
-        self._exchange, self._target, self._wanted = exchange, out.target, wanted
-        self._reader = out.target.wire.reader(out.names, wanted)
+        self._exchange, self._target = exchange, out.target
+        self._reader = out.target.wire.reader(out.names)
         self._sse = SseReader()
         self._waiting: deque[str] = deque()  # data of events that are complete and not taken in yet
         self._error: GatewayError | None = None
         self._whole = self._at_end = False
-        # An event that holds none of these holds no secret, in any spelling: most backslashes only escape quotes.
-        marks = {f"\\{each}" for secret in out.target.secrets for each in secret if not each.isalnum()}
-        self._suspicious = (
-            *("\\u", "\\U", "\\x", "%", "&"),
-            *marks,
-            *(secret[:8] for secret in out.target.secrets),
-        )
         self.draft = self._reader.draft
         self.draft.request_id = exchange.headers.get("x-request-id")
 
@@ -172,20 +162,19 @@ class Incoming:
     def _take_in(self, text: str) -> None:
         if self._reader.over and not self._at_end:
             return  # the server had said that nothing follows
-        if text == "[DONE]":
+        if text.strip() == "[DONE]":
             self._reader.complete = self._reader.over = True
             return
         try:
-            data = read_json(text)
+            data = json.loads(text)
         except (ValueError, RecursionError):
             data = _NO_JSON
         if data is _NO_JSON:  # outside: the parser's error knows the whole text
             self._not_json(text)
             return
-        if "stream_event" in self._wanted:
-            hides = any(map(text.__contains__, self._suspicious))
-            shown = _shown(data, self._target.secrets) if hides else data
-            self.draft.events.append(RawEvent(shown, self.draft))
+        secrets = self._target.secrets
+        shown = data if redact(text, secrets) == text else _without_secrets(data, secrets)
+        self.draft.events.append(RawEvent(shown))
         if not self._whole:
             read_event(self._reader, data)
         elif isinstance(data, list):
@@ -197,13 +186,11 @@ class Incoming:
 
     def _not_json(self, text: str) -> None:
         """Refuse an event that is not JSON; at the end of the body it was cut."""
-        if text.strip() == "[DONE]":
-            self._reader.complete = self._reader.over = True
-        elif text.strip() and self._at_end and not self._whole:
+        if not text.strip():
+            return
+        if self._at_end and not self._whole:
             raise StreamInterrupted(_CUT, status=200)
-        elif text.strip():
-            said = words(text)
-            raise MalformedResponse(f"The server sent what is no JSON: {said!r}", status=200)
+        raise MalformedResponse(f"The server sent what is no JSON: {words(text)!r}", status=200)
 
     async def _read_out(self) -> None:
         """Read what follows the end marker, normally nothing; a server that keeps on is hung up on."""
@@ -227,8 +214,8 @@ class Incoming:
         return b"".join(pieces).decode(errors="replace")
 
 
-def _shown(data: Any, secrets: tuple[str, ...]) -> Any:
-    """An event as it may be shown: servers repeat keys, also with needless backslashes."""
+def _without_secrets(data: Any, secrets: tuple[str, ...]) -> Any:
+    """Remove secrets from an event, because servers repeat keys; None if it is nested too deep."""
     try:
         return json.loads(redact(json.dumps(data, ensure_ascii=False), secrets))
     except RecursionError:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from stage0_gateway.encoding import KeepsEncoding
 from stage0_gateway.fields import a_list, a_mapping
-from stage0_gateway.once import Remembering
 from stage0_gateway.parts import (
     Part,
     TextPart,
@@ -28,10 +28,10 @@ _ROLES = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
-class Message(Remembering):
+class Message(KeepsEncoding):
     """One message of a conversation.
 
-    It remembers what was made of it (see `once`), so what it holds must not be changed, however deep inside.
+    Its encoding is kept (see `encoding`), so the values inside it must not be changed either.
 
     Attributes:
         role: Who speaks.

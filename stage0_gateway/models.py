@@ -6,14 +6,13 @@ needs; a server that is not in it is reached as `openai:NAME` with its own `base
 """
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, cast
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.once import Recent
 from stage0_gateway.redact import Secret
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.wire import WireFormat
@@ -72,21 +71,8 @@ PROVIDERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a server is told of tools.
-
-    Attributes:
-        written: The tools as JSON; None where there are none, or JSON cannot hold them.
-        names: The names that had to be sent otherwise, back to the tools' own.
-    """
-
-    written: bytes | None
-    names: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Target:
-    """Where requests for one model go, and what it was told of tools.
+    """Where requests for one model go.
 
     Whatever is secret is kept out of every repr.
     """
@@ -99,7 +85,6 @@ class Target:
     url: str = field(repr=False)
     stream_url: str = field(repr=False)
     renamed: dict[str, str] = field(repr=False)
-    told: Recent[Told] = field(init=False, repr=False, compare=False, default_factory=Recent)
 
     @property
     def name(self) -> str:

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
+from stage0_gateway.encoding import KeepsEncoding
 from stage0_gateway.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """What a provider is told of a tool: its name, what it does, and a JSON Schema of its arguments.
+class ToolSpec(KeepsEncoding):
+    """The description of a tool that is sent to a provider: name, purpose, and a JSON Schema of its arguments.
 
-    A value: what is written of it is remembered, so nobody may change the schema; make another one.
+    Its encoding is kept (see `encoding`), so the schema must not be changed; make another `ToolSpec` instead.
     """
 
     name: str

@@ -6,22 +6,20 @@ refusals.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
 from typing import Any
 
 from stage0_gateway.connection import Connection
 from stage0_gateway.errors import GatewayError, MalformedResponse
 from stage0_gateway.exchange import Exchange
-from stage0_gateway.models import Target
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.reading import read_whole
-from stage0_gateway.wire.refusal import words
+from stage0_gateway.wire.refusal import refused, words
 
 
 async def receive(connection: Connection, out: Outgoing) -> ChatResponse:
@@ -43,41 +41,22 @@ async def _receive(connection: Connection, out: Outgoing) -> ChatResponse:
         content = await exchange.read()
     finally:
         await exchange.aclose()
-    refuse(target, exchange, content)
+    refuse(exchange, content)
     if not isinstance(body := _json_or_text(content), dict):
         text = f"{target.public_url} answered, but not with a JSON object: {words(body)}"
         raise MalformedResponse(text, status=200)
     return read_whole(target.wire.reader(out.names), body, exchange.headers.get("x-request-id"))
 
 
-def read_json(text: str | bytes) -> Any:
-    """JSON to a value; pydantic's parser takes half the time, Python's takes what that will not.
-
-    Raises:
-        ValueError: It is no JSON.
-    """
-    try:
-        return _fast_parser()(text)
-    except ValueError:
-        return json.loads(text)
-
-
-@cache
-def _fast_parser() -> Callable[[str | bytes], Any]:
-    from pydantic_core import from_json  # takes a tenth of our own import
-
-    return from_json
-
-
 def _json_or_text(body: bytes) -> Any:
     try:
-        return read_json(body)
+        return json.loads(body)
     except (ValueError, RecursionError):
         return body.decode(errors="replace")
 
 
-def refuse(target: Target, exchange: Exchange, content: bytes) -> None:
-    """Raise the error that an answer stands for, unless all is well.
+def refuse(exchange: Exchange, content: bytes) -> None:
+    """Raise the error that an answer stands for, unless its status is 200.
 
     Raises:
         GatewayError: The status is not 200.
@@ -85,7 +64,7 @@ def refuse(target: Target, exchange: Exchange, content: bytes) -> None:
     if exchange.status == 200:
         return
     wait = retry_after(exchange.headers)
-    error = target.wire.decode_error(exchange.status, _json_or_text(content), wait)
+    error = refused(exchange.status, _json_or_text(content), wait)
     if (advised := exchange.headers.get("x-should-retry")) in ("true", "false"):
         error.retryable = advised == "true"
     raise error

@@ -16,14 +16,9 @@ class SseReader:
         self._data: list[bytes] = []  # data lines of an unfinished event
         self._after_cr = False
         self._first = True
-        self._between = False  # nothing is unfinished
 
     def feed(self, chunk: bytes) -> list[str]:
         """The data of each event that this chunk completes."""
-        if self._between and chunk.endswith(b"\n\n") and b"\r" not in chunk:
-            data = chunk.partition(b"\n")[2] if chunk.startswith(b"event:") else chunk
-            if data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
-                return [data[6:-2].decode(errors="replace")]  # one whole event, as most servers send them
         if self._after_cr and chunk.startswith(b"\n"):  # the second half of a CRLF
             chunk = chunk[1:]
             self._after_cr = False
@@ -32,15 +27,12 @@ class SseReader:
         self._after_cr = chunk.endswith(b"\r")
         if b"\n" not in chunk and b"\r" not in chunk:
             self._line.append(chunk)
-            self._between = False
             return []
         if self._line:
             chunk = b"".join((*self._line, chunk))
         lines = chunk.splitlines()
         self._line = [] if chunk.endswith((b"\n", b"\r")) else [lines.pop()]
-        events = self._events(lines)
-        self._between = not (self._line or self._data or self._after_cr)
-        return events
+        return self._events(lines)
 
     @property
     def inside_a_line(self) -> bool:

@@ -1,23 +1,22 @@
-"""`MessageStream`: a reply while it arrives, for whoever wants to watch, wait, or have it whole.
+"""`MessageStream`: a streamed reply, to iterate over, to listen to, or to wait for.
 
-Nothing runs in the background. Whoever iterates, waits for an event or for the final message reads on, and
-everybody else who listens hears of it. Knows no format and no HTTP; the gateway makes it and says how the
-reply is opened.
+Nothing runs in the background. A task that iterates, waits for an event or waits for the final message reads the
+next step of the reply, and all iterators and listeners receive its events. Made by the gateway, which says how
+the reply is opened. Knows no format.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Protocol, Self
+from typing import Self
 
-from stage0_gateway.draft import Draft
 from stage0_gateway.errors import GatewayError, StreamInterrupted
+from stage0_gateway.incoming import Incoming
 from stage0_gateway.messages import Message
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.stream_events import (
     EVENT_NAMES,
     AbortEvent,
-    ConnectEvent,
     EndEvent,
     ErrorEvent,
     FinalMessageEvent,
@@ -28,50 +27,30 @@ from stage0_gateway.stream_events import (
 Listener = Callable[[StreamEvent], object]
 
 
-class OpenReply(Protocol):
-    """A reply that has begun to arrive."""
-
-    connected: ConnectEvent
-    draft: Draft
-
-    def take(self) -> list[StreamEvent]:
-        """What the next of the server's events amounts to; nothing where more must be waited for."""
-
-    async def read_on(self) -> bool:
-        """Wait for more; False at the end."""
-
-    def response(self) -> ChatResponse:
-        """The reply, once its events have ended."""
-
-    async def aclose(self) -> None:
-        """Hang up."""
-
-
 class MessageStream:
-    """One streamed reply. Nothing is sent before somebody reads.
+    """One streamed reply. The request is sent when reading begins.
 
     Iterate over it (`async for event in stream`), register listeners, await `final_message()`, or all of
     these. As an async context manager it hangs up at the end of the block.
 
     Args:
-        open_reply: Sends the request; given the names of the events that are to be made.
+        open_reply: Sends the request and waits until the reply has begun.
     """
 
-    def __init__(self, open_reply: Callable[[set[str]], Awaitable[OpenReply]]) -> None:
+    def __init__(self, open_reply: Callable[[], Awaitable[Incoming]]) -> None:
         self._open_reply = open_reply
-        self._wanted: set[str] = set()
         self._listeners: dict[str, list[tuple[Listener, bool]]] = {}  # and whether it is called once only
         self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}  # by the queue's own id
-        self._reading: asyncio.Task[object] | None = None  # whoever reads the next step
+        self._reading: asyncio.Task[object] | None = None  # the task that reads the next step
         self._waiting: list[asyncio.Future[None]] = []  # the others, until it is read
         self._own: AsyncGenerator[StreamEvent, None] | None = None
-        self._reply: OpenReply | None = None
+        self._reply: Incoming | None = None
         self._response: ChatResponse | None = None
         self._error: Exception | None = None
         self._aborted = self._interrupted = False
         self._reason: str | None = None
-        self._ended = False  # nothing is read any more …
-        self._told = False  # … and that is told
+        self._ended = False  # nothing more is read
+        self._finished = False  # the last events were emitted as well
 
     # ---- watching ---------------------------------------------------------------------------------------
 
@@ -84,14 +63,14 @@ class MessageStream:
         """
         chosen = frozenset(names) or EVENT_NAMES
         for name in chosen:
-            self._want(name)
+            _check_event_name(name)
         queue: deque[StreamEvent] = deque()
         self._queues[id(queue)] = (chosen, queue)
         try:
             while True:
                 while queue:
                     yield queue.popleft()
-                if not (self._take_waiting() or await self._advance()):
+                if not await self._advance():
                     break
         finally:
             del self._queues[id(queue)]
@@ -106,14 +85,14 @@ class MessageStream:
         return await anext(self._own)
 
     def on(self, name: str, listener: Listener) -> Self:
-        """Call a function with each event of this name. What it raises, whoever reads gets."""
-        self._want(name)
+        """Call a function with each event of this name. Exceptions from listeners propagate to the stream's reader."""
+        _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, False))
         return self
 
     def once(self, name: str, listener: Listener) -> Self:
         """Call a function with the next event of this name, and not again."""
-        self._want(name)
+        _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, True))
         return self
 
@@ -135,16 +114,11 @@ class MessageStream:
         self.once(name, seen.append)
         try:
             while not seen:
-                if not (self._take_waiting() or await self._advance()):
+                if not await self._advance():
                     raise self._error or LookupError(f"The stream ended without another {name!r} event.")
         finally:
             self.off(name, seen.append)
         return seen[0]
-
-    def _want(self, name: str) -> None:
-        if name not in EVENT_NAMES:
-            raise ValueError(f"There is no event {name!r}. There are {', '.join(sorted(EVENT_NAMES))}.")
-        self._wanted.add(name)
 
     # ---- the whole --------------------------------------------------------------------------------------
 
@@ -159,7 +133,7 @@ class MessageStream:
         Raises:
             GatewayError: The stream failed; StreamInterrupted if it was aborted.
         """
-        while self._take_waiting() or await self._advance():
+        while await self._advance():
             pass
         if self._response is not None:
             return self._response
@@ -202,23 +176,14 @@ class MessageStream:
 
     # ---- reading on -------------------------------------------------------------------------------------
 
-    def _take_waiting(self) -> bool:
-        """Tell what has arrived already, if nobody else is at it: the short way, without waiting."""
-        if self._reply is None or self._aborted or self._ended or self._reading is not None:
-            return False
-        events = self._reply.take()
-        if events:
-            self._tell(events)
-        return bool(events)
-
     async def _advance(self) -> bool:
-        """Read one step, or wait while somebody else does; False when nothing is left."""
+        """Read one step, or wait while another task does; False when nothing is left."""
         if self._reading is not None:
             done = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
             await done
             return True
-        if self._told:
+        if self._finished:
             return False
         task = self._reading = asyncio.current_task()
         before = task.cancelling() if task else 0
@@ -226,7 +191,7 @@ class MessageStream:
             events = await (self._give_up() if self._aborted or self._ended else self._read())
         except asyncio.CancelledError:
             if not self._interrupted or (task and task.uncancel() > before):
-                # Not by `abort`, or not by it alone. Whoever else reads on is told that this was the end.
+                # Not by `abort`, or not by it alone. For other readers the stream ends as if aborted.
                 self._reason = self._reason if self._aborted else "cancelled"
                 self._aborted, self._interrupted = True, False
                 await self._hang_up()
@@ -242,8 +207,8 @@ class MessageStream:
                 if not done.done():
                     done.set_result(None)
             self._waiting.clear()
-        self._told = self._ended
-        self._tell(events)
+        self._finished = self._ended
+        self._emit(events)
         return True
 
     async def _give_up(self) -> list[StreamEvent]:
@@ -255,11 +220,13 @@ class MessageStream:
         reply = self._reply
         try:
             if reply is None:
-                reply = self._reply = await self._open_reply(self._wanted)
+                reply = self._reply = await self._open_reply()
                 return [reply.connected]
-            while await reply.read_on():  # what came before is told already, or stays in front
+            while True:
                 if events := reply.take():
                     return events
+                if not await reply.read_on():
+                    break
             self._response = reply.response()
             last = [MessageEvent(self._response.message), FinalMessageEvent(self._response)]
         except GatewayError as error:
@@ -273,7 +240,7 @@ class MessageStream:
         if self._reply is not None:
             await self._reply.aclose()
 
-    def _tell(self, events: list[StreamEvent]) -> None:
+    def _emit(self, events: list[StreamEvent]) -> None:
         for chosen, queue in self._queues.values():
             queue.extend(events if chosen is EVENT_NAMES else [one for one in events if one.name in chosen])
         if self._listeners:
@@ -293,3 +260,8 @@ class MessageStream:
                     raised = raised or error
         if raised is not None:
             raise raised
+
+
+def _check_event_name(name: str) -> None:
+    if name not in EVENT_NAMES:
+        raise ValueError(f"Unknown event {name!r}. The events are {', '.join(sorted(EVENT_NAMES))}.")

@@ -1,4 +1,4 @@
-"""What a streamed reply tells while it arrives: one small frozen value for each thing that happened.
+"""The events of a streamed reply: one small frozen value for each thing that happened.
 
 For a reply with text and one tool call they come in this order:
 
@@ -7,36 +7,25 @@ For a reply with text and one tool call they come in this order:
     content_block_start ─▶ content_block_delta, input_json … ─▶ tool_call, content_block_stop
     message ─▶ final_message ─▶ end
 
-and before the events that one raw event of the server led to stands a `stream_event` with the raw event
-itself. A failure is `error` and then `end`; `abort` and then `end` if the caller stopped it. Each class has
-its event's name as `.name`. Made by `draft.py` and `stream.py`; the values know nothing of who listens.
+A `stream_event` with the server's raw event precedes the events that it led to. A failure is `error` and then
+`end`; if the caller stopped the stream, `abort` and then `end`. Each class has its event's name as `.name`.
 
-A `snapshot` is a live view of what has arrived so far: it is valid until the next event.
+A `snapshot` is the block up to and including its event. It is computed on each access from the pieces that all
+events of the block share. Reading every snapshot of a long block therefore takes quadratic time.
+
+Made by `draft.py` and `stream.py`. The values know nothing of their listeners.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
+from stage0_gateway.partial import GrowingText, partial_json
 from stage0_gateway.parts import Citation, Part, ToolCall
 from stage0_gateway.response import ChatResponse
 
 BlockKind = Literal["text", "thinking", "tool_call", "provider"]
-
-
-class _Text(Protocol):
-    @property
-    def text(self) -> str: ...
-
-
-class _Arguments(Protocol):
-    @property
-    def snapshot(self) -> Any: ...
-
-
-class _Draft(Protocol):
-    def message(self) -> Message: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,53 +46,63 @@ class ConnectEvent:
 
 @dataclass(frozen=True, slots=True)
 class RawEvent:
-    """One event as the server sent it, before what it means.
+    """One event as the server sent it.
 
     Attributes:
-        data: Its JSON, read.
+        data: The event's JSON, parsed; secrets are removed.
     """
 
     name: ClassVar[Literal["stream_event"]] = "stream_event"
     data: Any
-    _draft: _Draft = field(repr=False, compare=False)
-
-    @property
-    def message(self) -> Message:
-        """The message so far, this event included."""
-        return self._draft.message()
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """More words of a block.
+class _BlockGrew:
+    """A piece of a block.
 
     Attributes:
-        delta: What is new.
-        index: The block.
+        delta: The piece.
+        index: The block's index.
     """
 
     delta: str
     index: int
-    _block: _Text = field(repr=False, compare=False)
+    _text: GrowingText = field(repr=False, compare=False)
+    _length: int = field(repr=False, compare=False)
 
     @property
-    def snapshot(self) -> str:
-        """All words of this block so far."""
-        return self._block.text
+    def snapshot(self) -> Any:
+        """The text of the block up to and including this piece."""
+        return str(self._text)[: self._length]
 
 
-class TextEvent(_Words):
-    """More text of the answer."""
+class TextEvent(_BlockGrew):
+    """A piece of the reply's text."""
 
     __slots__ = ()
     name: ClassVar[Literal["text"]] = "text"
 
 
-class ThinkingEvent(_Words):
-    """More of what the model thinks."""
+class ThinkingEvent(_BlockGrew):
+    """A piece of the model's thinking."""
 
     __slots__ = ()
     name: ClassVar[Literal["thinking"]] = "thinking"
+
+
+class InputJsonEvent(_BlockGrew):
+    """A piece of a tool call's arguments, as JSON text."""
+
+    __slots__ = ()
+    name: ClassVar[Literal["input_json"]] = "input_json"
+
+    @property
+    def snapshot(self) -> Any:
+        """The arguments up to and including this piece, as far as they can be read; None if they cannot be.
+
+        A new value for each access. It is for display only: arguments may change until the call is complete.
+        """
+        return partial_json(str(self._text)[: self._length])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +121,6 @@ class CitationEvent:
     name: ClassVar[Literal["citation"]] = "citation"
     citation: Citation
     index: int
-
-
-@dataclass(frozen=True, slots=True)
-class InputJsonEvent:
-    """More of a tool call's arguments, as JSON text.
-
-    `snapshot` is the arguments as far as they can be read: a read-only view, good for showing, never for running.
-    """
-
-    name: ClassVar[Literal["input_json"]] = "input_json"
-    delta: str
-    index: int
-    _block: _Arguments = field(repr=False, compare=False)
-
-    @property
-    def snapshot(self) -> Any:
-        """The arguments so far, or None where nothing can be read yet."""
-        return self._block.snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ what is left. Their own token count gives them away: no model reads fewer tokens
 no tokenizer; a bound that is sure and cheap is all it needs. Used by the gateway after each reply.
 """
 
-from stage0_gateway.messages import Message
-from stage0_gateway.once import each_turn
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.usage import Usage
 
@@ -19,17 +17,13 @@ def unread_tokens(request: ChatRequest, body_size: int, usage: Usage | None) -> 
     Args:
         request: What was asked.
         body_size: Bytes of the request's body.
-        usage: What the server says it read; a server that tells what it cached does not cut.
+        usage: What the server says it read; a server that reports cached tokens does not cut.
     """
     read = usage.input_tokens if usage and usage.cached_input_tokens is None else None
     if not read or body_size < _USUAL_BYTES * read:
         return None
-    least = sum(each_turn(request.messages, _least_of, _least_of))
+    least = sum(_least_tokens(message.text) for message in request.messages)
     return least - read if read < 0.9 * least else None
-
-
-def _least_of(turn: tuple[Message, ...]) -> int:
-    return sum(_least_tokens(message.text) for message in turn)
 
 
 def _least_tokens(text: str) -> int:

@@ -4,7 +4,7 @@ Knows no prices, and derives nothing: where a server is silent, the number is No
 wire format, and added up by the loop of stage 3; whoever knows what a token costs is a `Prices` (`cost.py`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 
@@ -31,13 +31,8 @@ class Usage:
 
     def __add__(self, other: "Usage") -> "Usage":
         """Add two reports; a number that only one of them knows is kept as it is."""
-        return Usage(
-            _add(self.input_tokens, other.input_tokens),
-            _add(self.output_tokens, other.output_tokens),
-            _add(self.cached_input_tokens, other.cached_input_tokens),
-            _add(self.reasoning_tokens, other.reasoning_tokens),
-            _add(self.cache_write_tokens, other.cache_write_tokens),
-        )
+        names = [each.name for each in fields(self)]
+        return Usage(*(_add(getattr(self, name), getattr(other, name)) for name in names))
 
 
 class Prices(Protocol):

@@ -52,7 +52,7 @@ _LAST = f"""\
 Answer with exactly one JSON object and nothing else: {{"tool": null, "reply": "<your answer>"}}"""
 
 _AS_IT_IS = json.JSONEncoder(ensure_ascii=False)
-_RENDERED = "rendered by the prompt dialect"
+_RENDERED = "prompt dialect"
 
 _NATIVE = "Do not use tool calls of your own. Write your decision as text: exactly one JSON object."
 
@@ -103,7 +103,7 @@ class PromptDialect:
         system = [message.text for message in transcript if message.role == "system"]
         prompt = self._system("\n\n".join([*system, _LAST if last else self.describe(registry)]))
         rest = [
-            message.once(_RENDERED, _rendered)  # made once, for it is sent again in every turn
+            message.encoded(_RENDERED, _rendered)  # the same object each turn, so its own encoding is kept
             if message.name or message.role != "tool"
             else _nameless(message, transcript)
             for message in transcript
@@ -143,7 +143,7 @@ def _nameless(message: Message, transcript: Sequence[Message]) -> Message:
     """A result that does not say whose it is, under the name in its call."""
     calls = (call for each in transcript for call in each.tool_calls)
     name = next((call.name for call in calls if call.id == message.tool_call_id), None)
-    return message.once((_RENDERED, name), lambda nameless: _rendered(replace(nameless, name=name)))
+    return _rendered(replace(message, name=name))
 
 
 def _rendered(message: Message) -> Message:

@@ -5,11 +5,10 @@ values go in, values come out, and nothing here opens a connection, waits or rea
 picks the module by the model's prefix.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from stage0_gateway.draft import Draft
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
@@ -71,16 +70,12 @@ class WireFormat(Protocol):
     def described(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
         """What stands in the field `tools` for these."""
 
-    def reader(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> ReplyReader:
+    def reader(self, names: Mapping[str, str] | None = None) -> ReplyReader:
         """Something that reads one reply.
 
         Args:
             names: Tool names that had to be sent otherwise, back to what they are (`names.own_names`).
-            wanted: The names of the stream events to make.
         """
 
     def decode(self, body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
         """The reply in a whole body; raises MalformedResponse if it is none."""
-
-    def decode_error(self, status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-        """The error that a refusing answer stands for; `body` is JSON, or text where it was not JSON."""

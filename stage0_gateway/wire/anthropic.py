@@ -8,11 +8,10 @@ messages stand apart from the conversation, results are the user's, and what onl
 
 import json
 from base64 import b64decode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -31,7 +30,6 @@ from stage0_gateway.wire.anthropic_reply import AnthropicReader
 from stage0_gateway.wire.names import sent_id, sent_name
 from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, place_of
 from stage0_gateway.wire.reading import read_whole
-from stage0_gateway.wire.refusal import refused
 
 SPOKEN = "messages"
 VERSION = "2023-06-01"
@@ -193,11 +191,6 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     return read_whole(reader(), body, request_id)
 
 
-def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> AnthropicReader:
+def reader(names: Mapping[str, str] | None = None) -> AnthropicReader:
     """Something that reads one reply, whole or streamed."""
-    return AnthropicReader(names, wanted)
-
-
-def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-    """The error a refusing answer stands for."""
-    return refused(status, body, retry_after)
+    return AnthropicReader(names)

@@ -5,7 +5,7 @@ of the format.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,8 +23,8 @@ NAME = "anthropic"
 class AnthropicReader:
     """Reads a message, whole or event by event."""
 
-    def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
-        self.draft = Draft(NAME, names, wanted)
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self.draft = Draft(NAME, names)
         self.complete = self.over = False
         self._counts: dict[str, Any] = {}
         self._blocks: dict[Any, Block] = {}  # by the server's index

@@ -11,11 +11,13 @@ name with every piece or never send them, and send calls whole. The rules here l
 Used by `openai_reply.py` alone; knows nothing of the rest of a reply.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.draft import CallBlock, Draft
 from stage0_gateway.fields import a_mapping, a_name, a_text
+from stage0_gateway.partial import GrowingText
 from stage0_gateway.wire.opaque import arguments_text
 
 
@@ -56,8 +58,8 @@ class CallDeltas:
             call.sent_name = name
             self._draft.name(call.block, name)
         if text:
-            if call.block.pieces == ["{}"]:
-                call.block.pieces.clear()  # some begin with an empty object and then send the real one
+            if call.block.text.length == 2 and str(call.block.text) == "{}":
+                call.block.text = GrowingText()  # some servers send an empty object before the real arguments
             self._draft.fill(call.block, text)
 
     def _belongs_to(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call | None:
@@ -66,9 +68,21 @@ class CallDeltas:
             known = self._ids.get((index, call_id)) or self._ids.get((None, call_id))
             return (known or here) if call_id else (here or self._last)
         if not call_id:
-            other = here and (here.sent_name not in ("", name) or here.block.is_whole)
+            other = here and (here.sent_name not in ("", name) or _is_complete(here))
             return None if other else here
         known = self._ids.get((index, call_id))
         if known is None or known.sent_name not in ("", name):
             return None
-        return None if arguments.startswith("{") and known.block.is_whole else known
+        return None if arguments.startswith("{") and _is_complete(known) else known
+
+
+def _is_complete(call: _Call) -> bool:
+    """Whether the arguments are a complete JSON object."""
+    text = str(call.block.text).rstrip()
+    if not text.endswith("}"):  # saves parsing the text for each of its pieces
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -6,12 +6,11 @@ is `serve/gemini.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -30,7 +29,6 @@ from stage0_gateway.wire.gemini_reply import GeminiReader
 from stage0_gateway.wire.names import sent_name
 from stage0_gateway.wire.opaque import arguments_object, laid_over, own_data, place_of
 from stage0_gateway.wire.reading import read_whole
-from stage0_gateway.wire.refusal import refused
 
 SPOKEN = "contents"
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
@@ -170,11 +168,6 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     return read_whole(reader(), body, request_id)
 
 
-def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> GeminiReader:
+def reader(names: Mapping[str, str] | None = None) -> GeminiReader:
     """Something that reads one reply, whole or streamed."""
-    return GeminiReader(names, wanted)
-
-
-def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-    """The error a refusing answer stands for; a refused key is a 400 here."""
-    return refused(status, body, retry_after)
+    return GeminiReader(names)

@@ -4,7 +4,7 @@ Thought signatures stay on the very parts they came with. Used by `gemini.py` al
 of the format.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
@@ -23,8 +23,8 @@ _SIGNATURE = "thoughtSignature"
 class GeminiReader:
     """Reads a reply, whole or chunk by chunk: a chunk is a reply with a few of the parts."""
 
-    def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
-        self.draft = Draft(NAME, names, wanted)
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self.draft = Draft(NAME, names)
         self.complete = self.over = False
         self._counts: dict[str, Any] = {}
         self._open: TextBlock | None = None

@@ -21,7 +21,10 @@ def sent_name(name: str) -> str:
     if _ACCEPTED.fullmatch(name):
         return name
     mark = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{_first_letter(_OTHER.sub('_', name))[:55]}_{mark}"
+    accepted = _OTHER.sub("_", name)
+    if not accepted.startswith("_") and not accepted[:1].isalpha():
+        accepted = f"_{accepted}"
+    return f"{accepted[:55]}_{mark}"
 
 
 def sent_id(call_id: str) -> str:
@@ -36,7 +39,3 @@ def own_names(tools: Iterable[ToolSpec]) -> Mapping[str, str]:
     """From the names that were sent back to the tools' own; only those that differ."""
     sent = ((sent_name(tool.name), tool.name) for tool in tools)
     return {name: own for name, own in sent if name != own}
-
-
-def _first_letter(name: str) -> str:
-    return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"

@@ -5,11 +5,10 @@ direction is `serve/openai.py`. Used by the gateway.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from stage0_gateway.errors import GatewayError
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -28,7 +27,6 @@ from stage0_gateway.wire.opaque import laid_over, own_data
 from stage0_gateway.wire.openai_reply import NAME as NAME
 from stage0_gateway.wire.openai_reply import THINKING, OpenAIReader
 from stage0_gateway.wire.reading import read_whole
-from stage0_gateway.wire.refusal import refused
 
 SPOKEN = "messages"
 
@@ -187,11 +185,6 @@ def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatRespon
     return read_whole(reader(), body, request_id)
 
 
-def reader(names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> OpenAIReader:
+def reader(names: Mapping[str, str] | None = None) -> OpenAIReader:
     """Something that reads one reply, whole or streamed."""
-    return OpenAIReader(names, wanted)
-
-
-def decode_error(status: int, body: Any, retry_after: float | None = None) -> GatewayError:
-    """The error a refusing answer stands for: `{"error": {...}}`, `{"detail": ...}`, or plain text."""
-    return refused(status, body, retry_after)
+    return OpenAIReader(names)

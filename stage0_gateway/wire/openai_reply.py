@@ -5,7 +5,7 @@ thinking under four names, counts in several places. Each tolerance below is one
 alone, which has the other half of the format.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stage0_gateway.draft import Draft, TextBlock
@@ -27,13 +27,12 @@ _ORDER = ("thinking", "text", "tool_call")
 class OpenAIReader:
     """Reads a completion, whole or chunk by chunk: a message is what all its deltas amount to."""
 
-    def __init__(self, names: Mapping[str, str] | None = None, wanted: Collection[str] = ()) -> None:
-        self.draft = Draft(NAME, names, wanted)
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        self.draft = Draft(NAME, names)
         self.complete = self.over = False
         self._text: TextBlock | None = None
         self._thoughts: TextBlock | None = None
         self._details: list[dict[str, Any]] = []
-        self._growing: dict[str, list[str]] = {}  # pieces of the last of them
         self._calls = CallDeltas(self.draft)
 
     def feed(self, data: Mapping[str, Any]) -> None:
@@ -60,7 +59,6 @@ class OpenAIReader:
     def response(self, raw: Any = None) -> ChatResponse:
         """What all of it amounts to."""
         draft = self.draft
-        self._join_details()
         if self._details and self._thoughts:
             self._thoughts.data["reasoning_details"] = self._details
         # One order however the chunks were mixed: a whole message does not tell, either.
@@ -90,10 +88,6 @@ class OpenAIReader:
         self, choice: Mapping[str, Any], said: Mapping[str, Any], *, whole: bool = False
     ) -> None:
         """One choice: its message or delta, and why it ended."""
-        text = said.get("content")
-        if text and len(said) == 1 and type(text) is str and choice.get("finish_reason") is None:
-            self._say(text)  # what nearly every chunk of a stream is
-            return
         for field in THINKING:
             if thought := said.get(field):
                 self._think(a_text(thought, field), field)
@@ -162,22 +156,15 @@ class OpenAIReader:
                 self._think(a_text(piece.get("text") or piece.get("summary"), "thinking"), "reasoning")
             last = self._details[-1] if self._details else {}
             if any(last.get(name) != piece.get(name) for name in ("type", "index")) or not last:
-                self._join_details()
                 self._details.append(dict(piece))
                 continue
             for name, value in piece.items():
                 if name in _GROWING and isinstance(value, str) and isinstance(last.get(name), str):
-                    self._growing.setdefault(name, [last[name]]).append(value)
+                    last[name] += value
                 else:
                     last[name] = value or last.get(name)
         if self._details and self._thoughts is None:
             self._think("", "reasoning_details")
-
-    def _join_details(self) -> None:
-        """Put the pieces of the last detail together."""
-        for name, pieces in self._growing.items():
-            self._details[-1][name] = "".join(pieces)
-        self._growing.clear()
 
 
 _FILTERS = ("content_filter_results", "content_filter_result")

@@ -79,7 +79,7 @@ def test_a_request_shows_neither_the_query_nor_the_body():
     assert "body" not in shown
 
 
-# ---- what is remembered of a conversation ---------------------------------------------------------------
+# ---- kept encodings -------------------------------------------------------------------------------------
 
 TARGETS = [resolve(model) for model in ("openai:m", "anthropic:m", "gemini:m", "mistral:m")]
 OWN = {
@@ -136,18 +136,23 @@ TOLD = [(), *[(spec,) for spec in SPECS], tuple(SPECS[:2]), tuple(SPECS)]
 tools = st.lists(st.sampled_from(TOLD), min_size=3, max_size=3)
 
 
+def normalized(body):
+    """The JSON of a body with its fields in alphabetical order; it distinguishes true from 1."""
+    return json.dumps(json.loads(body), sort_keys=True)
+
+
 def sent(target, request, stream):
-    """The body, or why there is none."""
+    """The normalized body, or the error."""
     try:
-        return outgoing(target, request, stream=stream).body
+        return normalized(outgoing(target, request, stream=stream).body)
     except (ValueError, TypeError) as error:
         return repr(error)
 
 
 def in_one_go(target, request, stream):
-    """The same without anything remembered."""
+    """The same from copies that keep no encoding."""
     try:
-        return to_json(target.encode(copy.deepcopy(request), stream=stream))
+        return normalized(to_json(target.encode(copy.deepcopy(request), stream=stream)))
     except (ValueError, TypeError) as error:
         return repr(error)
 
@@ -159,7 +164,7 @@ def in_one_go(target, request, stream):
     ),
     tools,
 )
-def test_whatever_was_sent_before_the_bytes_are_the_same(pool, requests, told):
+def test_a_body_is_the_same_whatever_was_sent_before(pool, requests, told):
     for at, (numbers, stream, more) in enumerate(requests):
         said = tuple(pool[number % len(pool)] for number in numbers)
         request = ChatRequest("m", said, told[at % len(told)], max_tokens=5, provider_options=more)
@@ -168,7 +173,7 @@ def test_whatever_was_sent_before_the_bytes_are_the_same(pool, requests, told):
 
 
 @given(st.lists(messages, min_size=2, max_size=12))
-def test_a_conversation_that_grows_or_loses_its_beginning_is_sent_as_it_is(said):
+def test_a_conversation_that_grows_or_loses_its_beginning_is_encoded_completely(said):
     spans = [(0, end) for end in range(1, len(said) + 1)] + [(begin, len(said)) for begin in range(len(said))]
     for target in TARGETS:
         for begin, end in spans:
@@ -195,12 +200,12 @@ def test_a_changed_copy_of_a_message_is_sent_changed(target):
         sent(target, ChatRequest("m", tuple(said)), False)
     said[3] = replace(said[3], content="another result", is_error=True)
     request = ChatRequest("m", tuple(said))
-    assert b"another result" in sent(target, request, False)
+    assert "another result" in sent(target, request, False)
     assert sent(target, request, False) == in_one_go(target, request, False)
 
 
-def telling(wire, method):
-    """The same format, and what this method of it is asked to write."""
+def recording_wire(wire, method):
+    """The same format, and a list of the arguments of this method."""
     asked = []
 
     class Wire:
@@ -212,18 +217,32 @@ def telling(wire, method):
 
 
 @each_target
-def test_what_was_sent_is_not_written_again(target):
-    wire, asked = telling(target.wire, "spoken")
-    said = loop(10)
-    for end in (-6, -4):
-        sent(target, ChatRequest("m", tuple(said[:end])), False)
-    sent(replace(target, wire=wire), ChatRequest("m", tuple(said[:-2])), False)
-    assert [message for turn in asked for message in turn] == said[-4:-2]
+def test_only_new_exchanges_are_encoded(target):
+    wire, encoded = recording_wire(target.wire, "spoken")
+    target, messages = replace(target, wire=wire), loop(10)
+    sent(target, ChatRequest("m", tuple(messages[:-4])), False)
+    encoded.clear()
+    for begin, end in ((0, -4), (0, -2), (0, -2), (4, -2)):
+        sent(target, ChatRequest("m", tuple(messages[begin:end])), False)
+    assert encoded == [tuple(messages[-4:-2])]
+
+
+@each_target
+def test_an_exchange_with_another_result_is_encoded_again(target):
+    def result(value):
+        return Message.tool((JsonPart(value),), "c0", name="f")
+
+    messages = loop(1)[:-1]
+    bodies = [sent(target, ChatRequest("m", (*messages, result(value))), False) for value in (True, 1, 1)]
+    assert ("true" in bodies[0], "true" in bodies[1]) == (True, False)
+    assert bodies[1] == bodies[2]
+    more = (*messages, result(1), Message.tool("more", "c0", name="f"))
+    assert sent(target, ChatRequest("m", more), False) == in_one_go(target, ChatRequest("m", more), False)
 
 
 @each_target
 @pytest.mark.parametrize("own", [None, {"tools": [{"type": "own"}]}, {"messages": [], "contents": []}])
-def test_tools_are_told_as_in_one_go(target, own):
+def test_kept_tools_are_sent_with_any_conversation(target, own):
     for turns in range(4):
         for specs in TOLD:
             for end in (2, 4):
@@ -232,19 +251,19 @@ def test_tools_are_told_as_in_one_go(target, own):
 
 
 @each_target
-def test_tools_that_were_told_are_not_written_again(target):
-    wire, asked = telling(target.wire, "described")
-    target, said = replace(target, wire=wire), loop(3)
+def test_the_same_tools_are_encoded_once(target):
+    wire, encoded = recording_wire(target.wire, "described")
+    target, messages = replace(target, wire=wire), loop(3)
     few, many = tuple(SPECS[:1]), tuple(SPECS[:2])
-    for specs in (few, few, many, few, many):
+    for specs in (few, tuple(few), many, many):
         for end in (2, 4):
-            request = ChatRequest("m", tuple(said[:end]), specs)
-            assert b'"Find."' in sent(target, request, False)
-    assert asked == [few, many]
+            request = ChatRequest("m", tuple(messages[:end]), specs)
+            assert "Find." in sent(target, request, False)
+    assert encoded == [few, many]
 
 
 @each_target
-def test_who_changes_an_encoded_body_changes_nothing_that_is_sent(target):
+def test_changes_of_an_encoded_body_do_not_reach_later_requests(target):
     request = ChatRequest("m", tuple(loop(2)))
     sent(target, request, False)
     before = sent(target, request, False)
@@ -255,7 +274,7 @@ def test_who_changes_an_encoded_body_changes_nothing_that_is_sent(target):
 
 
 @each_target
-def test_a_result_that_stands_apart_from_its_call_finds_it(target):
+def test_a_result_of_an_earlier_exchange_is_sent_with_the_name_of_its_call(target):
     said = loop(2)
     said.insert(3, Message.user("in between"))
     request = ChatRequest("m", tuple(said))

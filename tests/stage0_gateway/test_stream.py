@@ -193,11 +193,9 @@ async def test_a_snapshot_is_what_has_arrived_of_its_block():
     assert arguments == [{}, {"a": 1}]
 
 
-async def test_a_raw_event_holds_what_the_server_sent_and_the_message_up_to_it():
-    seen = [(event.data, event.message.text) async for event in streaming(OPENAI).events("stream_event")]
-    sent = [json.loads(chunk[6:]) for chunk in OPENAI[:-1]]
-    texts = ["", "Let me ", *["Let me see."] * 5]
-    assert seen == list(zip(sent, texts, strict=True))
+async def test_a_raw_event_holds_what_the_server_sent():
+    seen = [event.data async for event in streaming(OPENAI).events("stream_event")]
+    assert seen == [json.loads(chunk[6:]) for chunk in OPENAI[:-1]]
 
 
 async def test_nothing_is_sent_before_somebody_reads():

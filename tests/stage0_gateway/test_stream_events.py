@@ -1,9 +1,10 @@
 import dataclasses
+import tracemalloc
 from typing import get_args
 
 import pytest
 
-from stage0_gateway import GatewayError, Message, TextPart, ToolCall
+from stage0_gateway import GatewayError, TextPart
 from stage0_gateway.draft import Draft
 from stage0_gateway.stream_events import (
     EVENT_NAMES,
@@ -12,7 +13,6 @@ from stage0_gateway.stream_events import (
     ContentBlockStopEvent,
     EndEvent,
     ErrorEvent,
-    InputJsonEvent,
     RawEvent,
     StreamEvent,
     TextEvent,
@@ -56,43 +56,62 @@ def draft():
     return Draft("openai")
 
 
-@pytest.mark.parametrize(("kind", "event"), [("text", TextEvent), ("thinking", ThinkingEvent)])
-def test_a_snapshot_of_text_is_all_of_its_block_so_far(draft, kind, event):
+@pytest.mark.parametrize("kind", ["text", "thinking"])
+def test_a_snapshot_of_text_ends_with_its_event(draft, kind):
     block = draft.start_text(kind)
-    told = event("b", 0, block)
-    snapshots = []
     for delta in ("a", "b", "c"):
         draft.write(block, delta)
-        snapshots.append(told.snapshot)
-    assert snapshots == ["a", "ab", "abc"]
+    assert [event.snapshot for event in draft.events if event.name == kind] == ["a", "ab", "abc"]
 
 
-def test_a_snapshot_of_arguments_is_what_can_be_read_of_them(draft):
+def test_a_snapshot_of_arguments_ends_with_its_event(draft):
     block = draft.start_call("1", "f")
-    told = InputJsonEvent("", 0, block)
-    snapshots = [told.snapshot]
-    for delta in ('{"a": [1', ', 2], "b"', ': "x', 'y"}'):
+    for delta in ('{"a": [1,', ' 2], "b"', ': "x', 'y"}'):
         draft.fill(block, delta)
-        snapshots.append(dict(told.snapshot, a=list(told.snapshot["a"])))
-    assert snapshots == [None, {"a": [1]}, {"a": [1, 2]}, {"a": [1, 2], "b": "x"}, {"a": [1, 2], "b": "xy"}]
+    expected = [{"a": [1]}, {"a": [1, 2]}, {"a": [1, 2], "b": "x"}, {"a": [1, 2], "b": "xy"}]
+    for _ in range(2):
+        assert [event.snapshot for event in draft.events if event.name == "input_json"] == expected
 
 
-def test_a_raw_event_shows_the_message_so_far(draft):
-    told = RawEvent({"x": 1}, draft)
-    draft.write(draft.start_text(), "hi")
-    draft.start_call("1", "f")
-    assert told.message == Message.assistant("hi", [ToolCall("1", "f", "")])
+def test_changes_of_a_snapshot_stay_in_that_snapshot(draft):
+    block = draft.start_call("1", "f")
+    draft.fill(block, '{"a": [1')
+    (event,) = (event for event in draft.events if event.name == "input_json")
+    event.snapshot["a"].append("changed")
+    draft.fill(block, "]}")
+    assert event.snapshot == {"a": [1]}
+    assert draft.message().tool_calls[0].arguments == '{"a": [1]}'
 
 
-def test_what_is_shown_of_an_event_is_what_happened_and_not_what_it_looks_at(draft):
-    block = draft.start_text()
-    assert [repr(TextEvent("a", 0, block)), repr(RawEvent([1], draft)), repr(EndEvent())] == [
+def test_arguments_that_are_not_json_have_no_snapshot_and_harm_nothing(draft):
+    block = draft.start_call("1", "f")
+    for delta in ('{"a": 1', ", x", "}"):
+        draft.fill(block, delta)
+    snapshots = [event.snapshot for event in draft.events if event.name == "input_json"]
+    assert snapshots == [{"a": 1}, None, None]
+
+
+def test_the_memory_of_events_grows_with_the_text_and_not_with_its_square(draft):
+    block, piece = draft.start_text(), "0123456789" * 20
+    tracemalloc.start()
+    for _ in range(2_000):
+        draft.write(block, piece)
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert used < 10_000_000  # with a text of its own, the events would need 400 MB
+    last = [event for event in draft.events if event.name == "text"][-1]
+    assert len(last.snapshot) == 400_000
+
+
+def test_an_event_shows_and_compares_its_own_fields_only(draft):
+    one, other = draft.start_text().text, draft.start_text().text
+    assert [repr(TextEvent("a", 0, one, 1)), repr(RawEvent([1])), repr(EndEvent())] == [
         "TextEvent(delta='a', index=0)",
         "RawEvent(data=[1])",
         "EndEvent()",
     ]
-    assert TextEvent("a", 0, block) == TextEvent("a", 0, draft.start_text())
-    assert TextEvent("a", 0, block) != ThinkingEvent("a", 0, block)
+    assert TextEvent("a", 0, one, 1) == TextEvent("a", 0, other, 2)
+    assert TextEvent("a", 0, one, 1) != ThinkingEvent("a", 0, one, 1)
 
 
 def test_events_say_what_they_are_about():

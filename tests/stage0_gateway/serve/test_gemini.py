@@ -21,6 +21,7 @@ from stage0_gateway.serve.decoding import as_content
 from stage0_gateway.serve.gemini import encode_error, encode_reply, encode_stream
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import gemini as wire
+from stage0_gateway.wire.refusal import refused
 
 PATH = "/v1beta/models/gemini-x:generateContent"
 
@@ -217,6 +218,6 @@ def test_an_error_has_googles_shape():
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
 def test_the_client_side_reads_the_error_that_was_meant(status):
-    read = wire.decode_error(status, encode_error(status, "No."))
+    read = refused(status, encode_error(status, "No."))
     meant = error_for_status(status, "No.")
     assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)

@@ -7,7 +7,7 @@ import pytest
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.sse import SseReader
-from stage0_gateway.wire import anthropic, gemini, openai
+from stage0_gateway.wire import anthropic, gemini, openai, refusal
 from stage0_gateway.wire.reading import read_end, read_event
 
 WIRES = {wire.NAME: wire for wire in (openai, anthropic, gemini)}
@@ -116,7 +116,7 @@ def test_every_recorded_refusal_says_what_to_do_and_keeps_the_servers_words(harn
 
     def answer_to(row):
         response = row["response"]
-        return WIRES[row["provider"]].decode_error(response["status"], as_json(response["body"]))
+        return refusal.refused(response["status"], as_json(response["body"]))
 
     assert compare(harness, refused, answer_to) == {}
     assert len(refused) > 20

@@ -10,7 +10,7 @@ def test_every_provider_speaks_a_whole_wire_format():
         for name in names
         if not callable(getattr(each.wire, name, None))
     }
-    assert (len(names), missing) == (8, set())
+    assert (len(names), missing) == (7, set())
 
 
 def test_each_format_keeps_what_is_its_own_under_a_name_of_its_own():
