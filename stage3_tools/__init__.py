@@ -17,8 +17,6 @@ Reading order:
     tool           Tool: name, description, schema, function
     decorator      @tool: a Tool out of a function
     arguments      from a model's text to arguments that fit
-    changes        a tool came, or went
-    lookup         find a tool by its name
     registry       ToolRegistry: tools by name
     attempts       again, where a second time does no harm
     execution      how calls are executed
@@ -66,7 +64,6 @@ from typing import TYPE_CHECKING
 from stage3_tools.abort import Abort, RunStopped
 from stage3_tools.answers import Answers, answer_calls
 from stage3_tools.batch import execute_tool_calls
-from stage3_tools.changes import RegistryChange
 from stage3_tools.context import ToolContext
 from stage3_tools.decision import (
     TOOL_DECISION_SCHEMA,
@@ -160,7 +157,6 @@ __all__ = [
     "PromptDialect",
     "Reading",
     "RegistrationError",
-    "RegistryChange",
     "RegistryView",
     "Reject",
     "ReplyStreamed",

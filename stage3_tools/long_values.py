@@ -44,7 +44,6 @@ class LongValues:
     def __init__(self, variables: VariableStore, session_id: str) -> None:
         self._variables = variables
         self._session_id = session_id
-        self._extended: ExtendedRegistry | None = None
         self.reader = reader_of(variables, session_id)
 
     @classmethod
@@ -58,9 +57,7 @@ class LongValues:
 
     def with_reader(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools and the one that reads variables, unless one of them has its name."""
-        if self._extended is None or self._extended.parent is not registry:
-            self._extended = ExtendedRegistry(registry, self.reader)
-        return self._extended
+        return ExtendedRegistry(registry, self.reader)
 
     async def check(self) -> None:
         """Make sure that something can be kept, before anything is run.

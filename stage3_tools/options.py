@@ -20,7 +20,6 @@ from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import LoopEvent
 from stage3_tools.kinds import Classify, ErrorText
-from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.tool import Tool
 
@@ -135,11 +134,6 @@ class ToolLoopDeps:
         check_kind("context_engine", self.context_engine, ContextEngine)
         check_kind("output_controller", self.output_controller, OutputController)
         check_kind("tool_registry", self.tool_registry, ToolRegistry)
-
-    @cached_property
-    def prompt_dialect(self) -> PromptDialect:
-        """The dialect of runs that name no other; kept, because it remembers the description of the tools."""
-        return PromptDialect(self.output_controller)
 
     @cached_property
     def always(self) -> "WeakKeyDictionary[Transcript, Consent]":

@@ -20,6 +20,7 @@ from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution import REFERENCE, Execution
 from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.outcome import STOPPED
+from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
@@ -83,7 +84,7 @@ class Run:
     @property
     def dialect(self) -> Dialect:
         """The dialect of this run."""
-        return self.options.dialect or self.deps.prompt_dialect
+        return self.options.dialect or PromptDialect(self.deps.output_controller)
 
     def tools(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools, and one that reads variables where there are any; no tools stay no tools."""

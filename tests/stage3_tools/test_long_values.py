@@ -435,14 +435,6 @@ async def test_it_cannot_be_called_in_the_last_request(run, recorder):
     assert result.reply == "done"
 
 
-def test_it_is_added_once_for_each_registry():
-    long_values, registry = LongValues.of(Transcript.of([])), ToolRegistry()
-    extended = long_values.with_reader(registry)
-    assert extended.list() == [long_values.reader]
-    assert long_values.with_reader(registry) is extended
-    assert long_values.with_reader(registry.group("")) is not extended
-
-
 async def test_a_tool_of_the_same_name_goes_first(run, recorder):
     mine = recorder("read_variable", returns="mine")
     calls = [call(), call("read_variable", id="x")]
