@@ -141,7 +141,7 @@ class ToolLoopDeps:
         return WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolLoopOptions:
     """How a run is to go.
 
