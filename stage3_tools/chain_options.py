@@ -7,7 +7,7 @@ loop; used by `chain`.
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from stage0_gateway import ChatResponse, Message, MessageStream
 from stage1_context import VariableStore
@@ -20,12 +20,10 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
+from stage3_tools.long_values import LongValues
 from stage3_tools.native import NativeDialect
 from stage3_tools.options import ToolLoopOptions, check_kind, check_listener, messages_of
 from stage3_tools.result import ToolResult
-
-if TYPE_CHECKING:
-    from stage3_tools.long_values import LongValues
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class ToolChainOptions(ToolLoopOptions):
     on_tool_call_complete: Callable[[ToolResult, str], object] | None = None
     on_llm_response_update: Callable[[str], object] | None = None
     stream: Callable[..., MessageStream] | None = None
-    variables: "VariableStore | LongValues | None" = None
+    variables: VariableStore | LongValues | None = None
     session_id: str | None = None
 
     def __post_init__(self) -> None:
@@ -89,8 +87,6 @@ class ToolChainOptions(ToolLoopOptions):
 
     def _check_variables(self) -> None:
         if self.variables is not None and not isinstance(self.variables, VariableStore):
-            from stage3_tools.long_values import LongValues
-
             check_kind("variables", self.variables, LongValues, "Or it is engine.variables.")
         elif (self.variables is None) != (self.session_id is None):
             raise ValueError(

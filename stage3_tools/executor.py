@@ -17,8 +17,10 @@ from typing import Any
 from uuid import uuid4
 
 from stage0_gateway import ToolCall
+from stage3_tools.approval import approved, reviewed
 from stage3_tools.arguments import Arguments, canonical, parse_arguments
 from stage3_tools.attempts import with_retries
+from stage3_tools.cache import through_cache
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
@@ -67,8 +69,6 @@ async def prepare(
         ready = ReadyCall(call, tool, await _arguments(tool, call, execution), note)
         if execution.approve is None and not tool.needs_approval:
             return ready
-        from stage3_tools.approval import approved  # most runs ask nobody
-
         return await approved(ready, execution)
     except ToolError as refusal:
         result = failed(call, _complete(refusal, registry, tool), duration=time.perf_counter() - started)
@@ -97,8 +97,6 @@ async def run_ready(
     """
     if execution.cache is None:
         return await _run(ready, registry, execution, on_begin)
-    from stage3_tools.cache import through_cache  # most runs have none
-
     return await through_cache(ready, execution, lambda: _run(ready, registry, execution, on_begin))
 
 
@@ -113,8 +111,6 @@ async def review(ready: ReadyCall, result: ToolResult, execution: Execution) -> 
     """The result, or that somebody rejected it."""
     if execution.approve_result is None or result.status != "completed":
         return result
-    from stage3_tools.approval import reviewed
-
     return await reviewed(ready, result, execution)
 
 

@@ -19,7 +19,9 @@ from stage3_tools.events import LoopEnded
 from stage3_tools.forgery import is_feedback
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
+from stage3_tools.resume import go_on, let_go
 from stage3_tools.run import Run
+from stage3_tools.stopping import unless_stopped
 from stage3_tools.turn import OpenTurn, begin_turn
 
 _TRIES = 3
@@ -148,8 +150,6 @@ async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
         return await body()
     if run.is_aborted:
         return stopped("aborted", run.options)
-    from stage3_tools.stopping import unless_stopped  # most runs are not watched
-
     ended = await unless_stopped(body(), abort, seconds)
     return ended if isinstance(ended, Ending) else stopped(ended, run.options)
 
@@ -178,8 +178,6 @@ async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
     """Look after the calls that an earlier run left open; returns an ending if there is nothing else to do."""
     if not resume and await run.transcript.open_calls() is None:
         return None  # nearly always
-    from stage3_tools.resume import go_on, let_go
-
     if resume:
         return await go_on(run)
     await let_go(run)

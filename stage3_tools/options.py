@@ -8,25 +8,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, as_message
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools.abort import Abort
+from stage3_tools.approval import Approver
 from stage3_tools.batch import MAX_PARALLEL
+from stage3_tools.cache import ResultCache
 from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import LoopEvent
 from stage3_tools.kinds import Classify, ErrorText
+from stage3_tools.limits import RunLimits
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.tool import Tool
-
-if TYPE_CHECKING:
-    from stage3_tools.approval import Approver
-    from stage3_tools.cache import ResultCache
-    from stage3_tools.limits import RunLimits
 
 MOST_CHARACTERS = 100_000
 """Of one result that a model is shown, unless something else is said."""
@@ -181,11 +179,11 @@ class ToolLoopOptions:
     max_tokens: int | None = None
     dialect: Dialect | None = None
     max_parallel_tools: int = MAX_PARALLEL
-    approve: "Approver | None" = None
-    approve_result: "Approver | None" = None
+    approve: Approver | None = None
+    approve_result: Approver | None = None
     abort: Abort | asyncio.Event | None = None
-    limits: "RunLimits | None" = None
-    cache: "ResultCache | None" = None
+    limits: RunLimits | None = None
+    cache: ResultCache | None = None
     classify: Classify | None = None
     error_text: ErrorText = "message"
     variables_over: int | None = LONG

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 from stage0_gateway import ToolSpec
 from stage2_output import nearest
 from stage3_tools.arguments import check_arguments
+from stage3_tools.decorator import tool
 from stage3_tools.errors import RegistrationError, ToolError
 from stage3_tools.kinds import error_of
 from stage3_tools.tool import Tool
@@ -190,8 +191,6 @@ def _as_tool(given: Registrable) -> Tool:
             f"{given!r:.200} is neither a Tool nor a function. Put @tool above a function, or make one with "
             "Tool(...); a list is given as register(*tools)."
         )
-    from stage3_tools.decorator import tool  # needed by those who have not used it themselves
-
     return tool(given)
 
 

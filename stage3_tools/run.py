@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
@@ -18,6 +18,7 @@ from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution import REFERENCE, Execution
+from stage3_tools.long_values import LongValues
 from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.outcome import STOPPED
 from stage3_tools.prompt import PromptDialect
@@ -25,9 +26,6 @@ from stage3_tools.registry import ToolRegistry
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
 from stage3_tools.tool import Tool
-
-if TYPE_CHECKING:
-    from stage3_tools.long_values import LongValues
 
 
 @dataclass
@@ -69,7 +67,7 @@ class Run:
     """What the reply took."""
 
     # Long results and arguments.
-    long_values_in: "LongValues | None" = None
+    long_values_in: LongValues | None = None
     """Where they are kept, if not in the journal of the conversation."""
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
@@ -91,11 +89,9 @@ class Run:
         return self.long_values.with_reader(registry) if self.reads_variables and len(registry) else registry
 
     @property
-    def long_values(self) -> "LongValues":
+    def long_values(self) -> LongValues:
         """Where long results and arguments of this run are kept; most runs have none."""
         if self.long_values_in is None:
-            from stage3_tools.long_values import LongValues
-
             self.long_values_in = LongValues.of(self.transcript)
         return self.long_values_in
 
