@@ -4,12 +4,12 @@
     write              one attempt
 
 The error says whether it may pass. The tool, the error and its kind, in this order, set the number of retries; the
-error, the tool and its kind set the wait. The `stamina` library repeats and waits. Used by the executor.
+error, the tool and its kind set the wait. The `stamina` library repeats and waits.
+Used by the executor.
 """
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -42,26 +42,30 @@ async def with_retries(
     Raises:
         ToolError: The error of the last attempt.
     """
-    number = 0
-
-    async def next_attempt() -> Any:
-        nonlocal number
-        number += 1
-        return await attempt(number)
+    try:
+        return await attempt(1)  # without stamina, whose reference cycles would keep the arguments in memory
+    except ToolError as error:
+        policy = policy_of(tool, error)
+        if policy.max_retries == 0 or _is_stopped(stopped):
+            raise
+        first = error
 
     def wait_before_retry(error: Exception) -> bool | float:
         if not isinstance(error, ToolError) or _is_stopped(stopped):
             return False
-        policy = policy_of(tool, error)
-        if number > policy.max_retries:
+        if number > policy_of(tool, error).max_retries:
             return False
         on_retry(error, number)
-        if error.retry_delay is not None:
-            return error.retry_delay
-        return min(LONGEST_WAIT, policy.delay * 2.0 ** (number - 1) + random.uniform(0, policy.delay / 2))
+        return True if error.retry_delay is None else error.retry_delay
 
-    retrying = stamina.AsyncRetryingCaller(attempts=None, timeout=None)
-    return await retrying(wait_before_retry, next_attempt)
+    waits = {"wait_initial": policy.delay, "wait_max": LONGEST_WAIT, "wait_jitter": policy.delay / 2}
+    async for retry in stamina.retry_context(on=wait_before_retry, attempts=None, timeout=None, **waits):
+        number = retry.num
+        with retry:
+            if number == 1:
+                raise first
+            return await attempt(number)
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def policy_of(tool: Tool, error: ToolError) -> Retry:

@@ -12,7 +12,7 @@ in the middle. Knows no history and no events: `answers.py` writes down what com
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
@@ -39,16 +39,10 @@ class _Place:
     task: asyncio.Task[None] | None = None
     begun: bool = False
     failure: BaseException | None = None  # raised where the result is awaited; a task's own would be logged
-    ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def begin(self) -> None:
         """Note that the tool of the call is started."""
         self.begun = True
-
-    def has_ended(self, _: object = None) -> None:
-        """Wake whoever waits; called by the task itself, because its own callback comes a turn of the loop later."""
-        if not self.ended.done():
-            self.ended.set_result(None)
 
 
 class Batch:
@@ -133,14 +127,13 @@ class Batch:
             for place in group:
                 if place.ready is not None:
                     place.task = asyncio.create_task(self._run(place, place.ready))
-                    place.task.add_done_callback(place.has_ended)
             for place in group:
                 await note(place.result or await self._result(place))
 
     async def _result(self, place: _Place) -> ToolResult:
         assert place.task is not None  # what is not refused has been started
         assert place.ready is not None
-        await place.ended  # to await the task itself would cancel it a second time
+        await asyncio.wait({place.task})  # to await the task itself would cancel it a second time
         if place.failure is not None:
             raise place.failure
         if place.outcome is None:  # cancelled, and not by us, who would not wait here any more
@@ -187,8 +180,6 @@ class Batch:
             raise
         except BaseException as failure:
             place.failure = failure
-        finally:
-            place.has_ended()
 
     async def _run_in_turn(self, place: _Place, ready: ReadyCall) -> None:
         async with self._slots:
