@@ -169,9 +169,10 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_never_ca
     called, threads, paused, go_on = [], [], threading.Event(), threading.Event()
 
     def pause(frame, event, argument):
-        threads.append(threading.current_thread())
-        paused.set()
-        go_on.wait(10)
+        if not go_on.is_set():
+            threads.append(threading.current_thread())
+            paused.set()
+            go_on.wait(10)
 
     threading.setprofile(pause)  # a new thread calls it before it does anything
     try:
