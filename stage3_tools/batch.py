@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
+from stage3_tools.approval import reviewed
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
-from stage3_tools.executor import nobody_to_ask, prepare, review, run_ready
+from stage3_tools.executor import nobody_to_ask, prepare, run_ready
 from stage3_tools.outcome import interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolResult
@@ -140,7 +141,7 @@ class Batch:
             result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
             place.result = replace(result, note=place.ready.note)
         else:
-            place.result = await review(place.ready, place.outcome, self._execution)
+            place.result = await reviewed(place.ready, place.outcome, self._execution)
         return place.result
 
     async def stop(self) -> list[ToolResult]:

@@ -27,6 +27,21 @@ Expand = Callable[[Tool, str], Awaitable[tuple[str, tuple[Repair, ...]]]]
 """The text of a call's arguments with values instead of references, and what had to be mended to read it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """The tools whose calls, and whose results, are approved without asking, by name.
+
+    Attributes:
+        origin: The session that it belongs to; a new one may have the name of another.
+        calls: Tools whose calls are approved.
+        results: Tools whose results are.
+    """
+
+    origin: str = ""
+    calls: dict[str, Tool] = field(default_factory=dict)
+    results: dict[str, Tool] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Execution:
     """How calls are to be executed; the same for all calls of a run.
@@ -37,7 +52,7 @@ class Execution:
             key at random for each call.
         approve: Asked before a call is run; None asks nobody.
         approve_result: Asked before a result is given away.
-        always: Tools that are approved without asking, by name; an `Always` adds to it. So does `always_results`.
+        consent: The tools whose calls or results are approved without asking; an `Always` adds to it.
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what exceptions mean, before the rules of `kinds` do.
         error_text: What the model is told of an exception.
@@ -53,8 +68,7 @@ class Execution:
     origin: str | None = None
     approve: "Approver | None" = None
     approve_result: "Approver | None" = None
-    always: dict[str, Tool] = field(default_factory=dict)
-    always_results: dict[str, Tool] = field(default_factory=dict)
+    consent: Consent = field(default_factory=Consent)
     cache: "ResultCache | None" = None
     classify: Classify | None = None
     error_text: ErrorText = "message"

@@ -6,7 +6,7 @@ The first names the pieces of the stages below, the second the knobs. Both are v
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,10 +21,10 @@ from stage3_tools.cache import ResultCache
 from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import LoopEvent
+from stage3_tools.execution import Consent
 from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.limits import RunLimits
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.tool import Tool
 
 MOST_CHARACTERS = 100_000
 """Of one result that a model is shown, unless something else is said."""
@@ -87,21 +87,6 @@ def messages_of(name: str, given: Iterable[Message | Mapping[str, Any]]) -> tupl
     if isinstance(given, str | Message | Mapping):
         raise ValueError(f"{name} is a list of messages; put the one into brackets.")
     return tuple(map(as_message, given))
-
-
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """The tools of a session whose calls, and whose results, nobody is asked about any more, by name.
-
-    Attributes:
-        origin: Which session; a new one may have got the name of another.
-        calls: Tools whose calls are approved.
-        results: Tools whose results are.
-    """
-
-    origin: str
-    calls: dict[str, Tool] = field(default_factory=dict)
-    results: dict[str, Tool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

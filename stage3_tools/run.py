@@ -17,9 +17,9 @@ from stage3_tools.abort import RunStopped
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
-from stage3_tools.execution import REFERENCE, Execution
+from stage3_tools.execution import REFERENCE, Consent, Execution
 from stage3_tools.long_values import LongValues
-from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.outcome import STOPPED
 from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
@@ -213,8 +213,7 @@ class Run:
                 origin=origin,
                 approve=options.approve,
                 approve_result=options.approve_result,
-                always=consent.calls,
-                always_results=consent.results,
+                consent=consent,
                 cache=options.cache,
                 classify=options.classify,
                 error_text=options.error_text,
