@@ -48,7 +48,6 @@ Reading order:
     resume         calls that an earlier run left open
     loop           run_turns, the one loop; run_tool_loop: one question, one result
     runner_params  what a runner is to do, and edits of it
-    newest_reply   what has become of a runner's newest reply
     stepping       a run that stops whenever the model has replied
     runner         ToolRunner: step by step
     flow           a chain of calls as one text
