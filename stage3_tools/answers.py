@@ -204,7 +204,6 @@ class _Book:
             ended=now,
             message=message,
             variable=variable,
-            arguments_variable=self._run.kept_arguments.get(call.id),
             usage=self._run.asked_with,
         )
         self.records.append(record)

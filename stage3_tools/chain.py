@@ -196,7 +196,6 @@ async def _run(
     run = Run(deps, transcript, options.with_callbacks(), waits=False)
     run.long_values_in = _long_values(options, name, [*context, reply.message])
     await run.long_values_in.check()
-    run.expands = options.variables is not None  # references of an earlier chain mean what they meant
     run.usage, run.cost, run.asked_with = run.usage + (reply.usage or Usage()), reply.cost, reply.usage
     run.has_seen(context)
     await run.execution()  # as in `begin_turn`

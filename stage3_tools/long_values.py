@@ -5,9 +5,8 @@
     the model may write                  {"tool": "save", "arguments": {"text": "$VAR_REF{{var_7}}"}}
     or                                   {"tool": "read_variable", "arguments": {"id": "var_7"}}
 
-References count only where a model wrote them, in arguments; what a value, a user or a tool says stays text. Long
-arguments are stored in the same way: as references the model could have written itself. Variables are records of the
-session's journal, so they outlive the process. Knows no loop; a run makes one when something is long.
+References count only in arguments that a model wrote; in a value, or in what a user or a tool says, they stay text.
+Variables are records of the session's journal, so they outlive the process. Knows no loop; used by `run`.
 """
 
 import json
@@ -16,11 +15,10 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from stage0_gateway import JsonPart, Message, TextPart, ToolCall
+from stage0_gateway import JsonPart, Message, TextPart
 from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFound, VariableStore
 from stage2_output import OutputError, Repair, extract_json
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import REFERENCE
 from stage3_tools.options import PREVIEW
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import ExtendedRegistry
@@ -31,7 +29,7 @@ READ_VARIABLE = "read_variable"
 
 
 class LongValues:
-    """The long results and arguments of one session.
+    """The long results of one session.
 
     Args:
         variables: Where they are kept.
@@ -89,31 +87,6 @@ class LongValues:
                 ids.append(await self.keep(part.value if isinstance(part, JsonPart) else text))
                 output[place] = TextPart(_preview(text, ids[-1]))
         return replace(result, output=tuple(output)), ids[0] if ids else None
-
-    async def with_references(self, message: Message, longer_than: int) -> tuple[Message, dict[str, str]]:
-        """A message with calls whose long arguments are kept, and referred to instead.
-
-        Returns:
-            The message; and for each call of which something was kept the id of its first variable.
-        """
-        ids: dict[str, str] = {}
-        calls = [await self._short(call, longer_than, ids) for call in message.tool_calls]
-        if not ids:
-            return message, ids
-        return replace(message, tool_calls=tuple(calls), raw_text=None), ids  # what was written is as long
-
-    async def _short(self, call: ToolCall, longer_than: int, ids: dict[str, str]) -> ToolCall:
-        found = _object_in(call.arguments) if len(call.arguments) > longer_than else None
-        if found is None:
-            return call
-        arguments, _ = found
-        for name, value in arguments.items():
-            text = value if isinstance(value, str) else _as_json(value)
-            if len(text) > longer_than and REFERENCE not in text:  # which nobody would expand in a value
-                id = await self.keep(value)
-                arguments[name] = VariableStore.reference(id)
-                ids.setdefault(call.id, id)
-        return replace(call, arguments=_as_json(arguments)) if call.id in ids else call
 
     async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
         """The text of a call's arguments with values instead of references, and what had to be mended to read it.

@@ -33,7 +33,7 @@ PREVIEW = 200
 """Characters of a long result that a model is shown."""
 
 LONG = 4_000
-"""Characters from which on a result or an argument is kept as a variable, unless something else is said."""
+"""Characters above which a result is kept as a variable, unless `variables_over` is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class ToolLoopOptions:
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.
         error_text: Whether the model is told an exception's type and message, or its type alone.
-        variables_over: A result, or an argument, with more characters than this is kept as a variable of the session:
+        variables_over: A result with more characters than this is kept as a variable of the session:
             the model sees how it begins and a reference, with which it can read on or pass it to a tool. None keeps
             none, and leaves references in arguments alone.
         max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.

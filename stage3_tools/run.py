@@ -66,15 +66,11 @@ class Run:
     asked_with: Usage | None = None
     """What the reply took."""
 
-    # Long results and arguments.
+    # Long results.
     long_values_in: LongValues | None = None
     """Where they are kept, if not in the journal of the conversation."""
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
-    kept_arguments: dict[str, str] = field(default_factory=dict)
-    """The variable of each call that had long arguments."""
-    expands: bool = False
-    """Whether references are expanded in any case: an earlier run may have put them into the calls it stored."""
 
     _execution: Execution | None = None
     _untold: Exception | None = None
@@ -90,23 +86,10 @@ class Run:
 
     @property
     def long_values(self) -> LongValues:
-        """Where long results and arguments of this run are kept; most runs have none."""
+        """Where long results of this run are kept; most runs have none."""
         if self.long_values_in is None:
             self.long_values_in = LongValues.of(self.transcript)
         return self.long_values_in
-
-    async def storable(self, message: Message) -> Message:
-        """A message with calls as it is stored: long arguments are kept as variables."""
-        most = self.options.variables_over
-        if most is None or not any(len(call.arguments) > most for call in message.tool_calls):
-            return message
-        if not self.transcript.session_id:  # who goes on with these messages elsewhere would not find them
-            return message
-        with suppress(StoreFailed, ValueError):  # then they are shown whole
-            message, ids = await self.long_values.with_references(message, most)
-            self.kept_arguments |= ids
-            self.reads_variables = self.reads_variables or bool(ids) or None
-        return message
 
     async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message that answers a call; a long result is kept as a variable, whose id is returned, too."""
@@ -218,7 +201,7 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                expand=self._expanded if self.expands or options.variables_over is not None else None,
+                expand=self._expanded if options.variables_over is not None else None,
                 stopped=lambda: self.is_stopped,
                 on_progress=self._progressed,
                 on_retry=self._retried,
@@ -226,12 +209,7 @@ class Run:
         return self._execution
 
     async def _expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
-        try:
-            return await self.long_values.expanded(tool, arguments)
-        except ToolError:
-            if self.options.variables_over is not None:
-                raise
-            return arguments, ()  # nobody was told of variables, so it may mean what it says
+        return await self.long_values.expanded(tool, arguments)
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
         if not self.over:
