@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stage0_gateway import ToolCall
-from stage2_output import Repair
 from stage3_tools.arguments import Arguments
 from stage3_tools.errors import ToolError
 from stage3_tools.kinds import Classify, ErrorText
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 REFERENCE = "$VAR_REF{{"
 """How a reference to a variable begins; a text without it needs no looking after."""
 
-Expand = Callable[[Tool, str], Awaitable[tuple[str, tuple[Repair, ...]]]]
-"""The text of a call's arguments with values instead of references, and what had to be mended to read it."""
+Expand = Callable[[Tool, Any], Awaitable[str]]
+"""Receives the arguments of a call, and returns them as JSON text with values instead of references."""
 
 
 @dataclass(frozen=True, slots=True)

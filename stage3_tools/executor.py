@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from stage0_gateway import ToolCall
 from stage3_tools.approval import approved, reviewed
-from stage3_tools.arguments import Arguments, canonical, parse_arguments
+from stage3_tools.arguments import Arguments, canonical, parse_arguments, read_arguments
 from stage3_tools.attempts import with_retries
 from stage3_tools.cache import through_cache
 from stage3_tools.context import ToolContext
@@ -76,9 +76,9 @@ async def _arguments(tool: Tool, call: ToolCall, execution: Execution) -> Argume
     """The arguments, with the values of the variables they refer to."""
     if execution.expand is None or REFERENCE not in call.arguments:
         return parse_arguments(tool, call.arguments)
-    text, repairs = await execution.expand(tool, call.arguments)
-    parsed = parse_arguments(tool, text)
-    return replace(parsed, repairs=repairs or parsed.repairs)
+    found = read_arguments(tool, call.arguments)
+    text = await execution.expand(tool, found.value)
+    return replace(parse_arguments(tool, text), repairs=found.repairs)
 
 
 async def run_ready(

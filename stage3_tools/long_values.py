@@ -17,7 +17,6 @@ from typing import Any
 
 from stage0_gateway import JsonPart, Message, TextPart
 from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFound, VariableStore
-from stage2_output import OutputError, Repair, extract_json
 from stage3_tools.errors import ToolError
 from stage3_tools.options import PREVIEW
 from stage3_tools.registry import ToolRegistry
@@ -88,18 +87,16 @@ class LongValues:
                 output[place] = TextPart(_preview(text, ids[-1]))
         return replace(result, output=tuple(output)), ids[0] if ids else None
 
-    async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
-        """The text of a call's arguments with values instead of references, and what had to be mended to read it.
+    async def expanded(self, tool: Tool, arguments: Any) -> str:
+        """The JSON text of a call's arguments with values instead of references.
 
         Raises:
             ToolError: A reference leads nowhere ("validation").
         """
-        found = None if tool is self.reader else _object_in(arguments)
-        if found is None:
-            return arguments, ()
-        value, repairs = found
+        if tool is self.reader:
+            return _as_json(arguments)
         try:
-            return _as_json(await self._variables.expand(self._session_id, value)), repairs
+            return _as_json(await self._variables.expand(self._session_id, arguments))
         except (VariableNotFound, ValueError) as error:
             raise ToolError("validation", str(error)) from None
         except StoreFailed as error:
@@ -128,7 +125,6 @@ def reader_of(variables: VariableStore, session_id: str) -> Tool:
             value = await variables.get(session_id, id)
         except VariableNotFound as error:
             raise ToolError("not_found", str(error)) from None
-        value = _pointed_at(value, arguments.get("pointer", ""))
         text = value if isinstance(value, str) else _as_json(value)
         start = arguments.get("start", 0)
         part = text[start : start + arguments.get("length", len(text))]
@@ -144,7 +140,6 @@ _PARAMETERS = {
         "id": {"type": "string", "description": "such as var_7"},
         "start": {"type": "integer", "minimum": 0},
         "length": {"type": "integer", "minimum": 1},
-        "pointer": {"type": "string", "description": "JSON pointer"},
     },
     "required": ["id"],
     "additionalProperties": False,
@@ -160,37 +155,6 @@ def _value_in(text: str) -> Any:
         return json.loads(text)
     except ValueError:  # a number of more digits than Python reads
         return text
-
-
-def _object_in(text: str) -> tuple[dict[str, Any], tuple[Repair, ...]] | None:
-    """The arguments in a text, and its repairs; None where they are none, which the executor says better."""
-    try:
-        found = extract_json(text)
-    except OutputError:
-        return None
-    sound = found.source == "bare" and found.complete and isinstance(found.value, dict)
-    return (found.value, found.repairs) if sound else None
-
-
-def _pointed_at(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) leads to."""
-    if pointer and not pointer.startswith("/"):
-        raise ToolError("validation", f"{pointer!r} is no JSON pointer: it begins with '/', or is empty.")
-    for step in pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            raise ToolError("not_found", f"{pointer!r} leads nowhere at {step!r}. {_there(value)}")
-    return value
-
-
-def _there(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"There are the keys {', '.join(list(value)[:20]) or 'none'}."
-    return f"There are {len(value)} elements." if isinstance(value, list) else "There is no object or list."
 
 
 def _as_json(value: Any) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
-from stage2_output import Repair
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
@@ -208,7 +207,7 @@ class Run:
             )
         return self._execution
 
-    async def _expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
+    async def _expanded(self, tool: Tool, arguments: Any) -> str:
         return await self.long_values.expanded(tool, arguments)
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
