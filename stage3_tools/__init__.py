@@ -56,7 +56,6 @@ Reading order:
 """
 
 from stage3_tools.abort import Abort, RunStopped
-from stage3_tools.answers import Answers, answer_calls
 from stage3_tools.approval import Always, ApprovalRequest, Approve, Approver, Edit, Later, Reject, Verdict
 from stage3_tools.batch import execute_tool_calls
 from stage3_tools.cache import ResultCache
@@ -112,12 +111,11 @@ from stage3_tools.run import Run
 from stage3_tools.runner import ToolRunner
 from stage3_tools.runner_params import RunnerParams
 from stage3_tools.tool import Effect, Tool
-from stage3_tools.turn import OpenTurn, Turn, begin_turn, run_turn
+from stage3_tools.turn import OpenTurn, Turn, run_turn
 
 __all__ = [
     "Abort",
     "Always",
-    "Answers",
     "ApprovalPending",
     "ApprovalRequest",
     "Approve",
@@ -185,8 +183,6 @@ __all__ = [
     "TurnStarted",
     "Unusable",
     "Verdict",
-    "answer_calls",
-    "begin_turn",
     "build_tool_system_prompt",
     "execute_tool_call",
     "execute_tool_calls",

@@ -55,7 +55,6 @@ class Batch:
         execution: How they are executed.
         max_parallel: The most tools that run at once.
         known: Results that are there already, by call id; these calls are not run.
-        on_start: Awaited when a call is about to run; None takes that of the execution.
         on_finish: Awaited when one has ended, whatever those before it do.
 
     Raises:
@@ -70,14 +69,12 @@ class Batch:
         *,
         max_parallel: int = MAX_PARALLEL,
         known: Mapping[str, ToolResult] | None = None,
-        on_start: Callable[[ToolCall], Awaitable[None]] | None = None,
         on_finish: Callable[[ToolResult], Awaitable[None]] | None = None,
     ) -> None:
         if max_parallel < 1:
             raise ValueError(f"max_parallel is {max_parallel}; 1 is the least.")
         self._registry = registry
         self._execution = execution
-        self._on_start = on_start or execution.on_start
         self._on_finish = on_finish
         self._places = [_Place(call, result=(known or {}).get(call.id)) for call in calls]
         self._slots = asyncio.Semaphore(max_parallel)
@@ -184,8 +181,8 @@ class Batch:
 
     async def _run_in_turn(self, place: _Place, ready: ReadyCall) -> None:
         async with self._slots:
-            if self._on_start is not None:
-                await self._on_start(ready.call)
+            if self._execution.on_start is not None:
+                await self._execution.on_start(ready.call)
                 await obey()
             try:
                 place.outcome = await run_ready(ready, self._registry, self._execution, place.begin)

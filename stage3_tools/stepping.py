@@ -121,10 +121,7 @@ class Steps:
             elif self._newest.is_given:
                 self._turns = None  # its turn was not over: it goes on where it was
             raise
-        return self._ended(item) if isinstance(item, str) else item
-
-    def _ended(self, how: Stop) -> Ending:
-        return stopped(how, self._run.options)
+        return stopped(item, self._run.options) if isinstance(item, str) else item
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -192,7 +189,7 @@ class Steps:
         if self._newest.turn is not None:
             async with self._alone():
                 waiting = (await self._newest.turn.finish(STOPPED)).waiting
-        return replace(self._ended(how), waiting=waiting)
+        return replace(stopped(how, self._run.options), waiting=waiting)
 
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
