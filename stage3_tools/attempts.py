@@ -4,8 +4,7 @@
     write              one attempt
 
 The error says whether it may pass. The tool, the error and its kind, in this order, set the number of retries; the
-error, the tool and its kind set the wait. The `stamina` library repeats and waits.
-Used by the executor.
+error, the tool and its kind set the wait. The `stamina` library repeats and waits. Used by the executor.
 """
 
 import asyncio

@@ -107,9 +107,8 @@ class ToolError(Exception):
         same.__cause__ = self if self.__cause__ is None else self.__cause__  # it may refuse to be a condition
         return same
 
-    def __reduce__(
-        self,
-    ) -> tuple[Any, ...]:  # without it, pickle would restore an exception from its text alone
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default, pickle restores an exception from its text alone.
         return ToolError, (self.kind, self.message), vars(self)
 
 

@@ -114,10 +114,8 @@ class Steps:
             item = await unless_stopped(self._step_alone(), abort, left)
         except BaseException:
             if self._newest.is_edited or not self._newest.is_reported:
-                self._turns, self._newest = (
-                    None,
-                    _NewestReply(),
-                )  # the turn is over, or its reply never arrived
+                # The turn is over, or its reply never arrived.
+                self._turns, self._newest = None, _NewestReply()
             elif self._newest.is_given:
                 self._turns = None  # its turn was not over: it goes on where it was
             raise
