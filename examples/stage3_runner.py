@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examples of the same name
 
-from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall
+from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import NativeDialect, RunnerParams, ToolLoopDeps, ToolRegistry, ToolRunner, tool
@@ -41,7 +41,6 @@ async def main() -> None:
         deps = ToolLoopDeps(gateway.chat, ContextEngine(), OutputController(), ToolRegistry(get_weather))
         runner = ToolRunner(deps, params)
         async for reply in runner:
-            assert isinstance(reply, ChatResponse)  # with stream=True it would still be arriving
             print(f"Reply {runner.iteration_count}:", reply.content, *reply.tool_calls)
             if reply.tool_calls:
                 await runner.generate_tool_response()  # now; else they run when the loop goes on

@@ -17,12 +17,13 @@ Reading order:
     tool           Tool: name, description, schema, function
     decorator      @tool: a Tool out of a function
     arguments      from a model's text to arguments that fit
-    changes        a tool came, or went
-    lookup         find a tool by its name
     registry       ToolRegistry: tools by name
+    registry_view  some tools of a registry, or one more
     attempts       again, where a second time does no harm
     execution      how calls are executed
     outcome        completed, failed, cut off
+    approval       somebody is asked first
+    cache          what read tools said before
     executor       one call, one honest result
     batch          several calls: together, in order
     events         what the loop tells whoever watches
@@ -32,27 +33,21 @@ Reading order:
     dialect        the seam: describe, render, read
     forgery        a line that imitates ours
     prompt         PromptDialect: tools by text
+    native         NativeDialect: the provider's own tool calls
     abort          stop a run, from wherever
+    limits         time, tokens and money of a run
     options        what a run works with, and how it is to go
+    long_values    long results as variables
     run            a run in progress, and its counts
     answers        the calls of a message, and each result written down
     asking         one request: windowed, rendered, sent
     turn           run_turn: one model call and the tools it asks for
+    stopping       stop a run from outside
     ending         when a run is over
     loop_result    what became of a question
-    loop           run_turns, the one loop; run_tool_loop: one question, one result
-
-Sometimes:
-    native         NativeDialect: the provider's own tool calls
-    registry_view  some tools of a registry, or one more
-    long_values    long results as variables
-    approval       somebody is asked first
-    cache          what read tools said before
-    limits         time, tokens and money of a run
-    stopping       stop a run from outside
     resume         calls that an earlier run left open
+    loop           run_turns, the one loop; run_tool_loop: one question, one result
     runner_params  what a runner is to do, and edits of it
-    newest_reply   what has become of a runner's newest reply
     stepping       a run that stops whenever the model has replied
     runner         ToolRunner: step by step
     flow           a chain of calls as one text
@@ -60,13 +55,12 @@ Sometimes:
     chain          execute_tool_chain: from a reply with calls on
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from stage3_tools.abort import Abort, RunStopped
-from stage3_tools.answers import Answers, answer_calls
+from stage3_tools.approval import Always, ApprovalRequest, Approve, Approver, Edit, Later, Reject, Verdict
 from stage3_tools.batch import execute_tool_calls
-from stage3_tools.changes import RegistryChange
+from stage3_tools.cache import ResultCache
+from stage3_tools.chain import ChainMessages, ChainStats, ChainStatus, ToolChainResult, execute_tool_chain
+from stage3_tools.chain_options import ToolChainOptions
 from stage3_tools.context import ToolContext
 from stage3_tools.decision import (
     TOOL_DECISION_SCHEMA,
@@ -102,33 +96,26 @@ from stage3_tools.events import (
 )
 from stage3_tools.execution import Execution
 from stage3_tools.executor import execute_tool_call
+from stage3_tools.flow import MessageFlowFormatter
 from stage3_tools.kinds import Classify, ErrorText
+from stage3_tools.limits import RunLimits
 from stage3_tools.loop import run_tool_loop, run_turns
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
+from stage3_tools.native import NativeDialect
 from stage3_tools.options import BeforeSend, RequestInfo, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.registry import ToolRegistry
+from stage3_tools.registry_view import RegistryView
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
 from stage3_tools.run import Run
+from stage3_tools.runner import ToolRunner
+from stage3_tools.runner_params import RunnerParams
 from stage3_tools.tool import Effect, Tool
-from stage3_tools.turn import OpenTurn, Turn, begin_turn, run_turn
-
-if TYPE_CHECKING:  # what is needed only sometimes
-    from stage3_tools.approval import Always, ApprovalRequest, Approve, Approver, Edit, Later, Reject, Verdict
-    from stage3_tools.cache import ResultCache
-    from stage3_tools.chain import ChainMessages, ChainStats, ChainStatus, ToolChainResult, execute_tool_chain
-    from stage3_tools.chain_options import ToolChainOptions
-    from stage3_tools.flow import MessageFlowFormatter
-    from stage3_tools.limits import RunLimits
-    from stage3_tools.native import NativeDialect
-    from stage3_tools.registry_view import RegistryView
-    from stage3_tools.runner import ToolRunner
-    from stage3_tools.runner_params import RunnerParams
+from stage3_tools.turn import OpenTurn, Turn, run_turn
 
 __all__ = [
     "Abort",
     "Always",
-    "Answers",
     "ApprovalPending",
     "ApprovalRequest",
     "Approve",
@@ -160,7 +147,6 @@ __all__ = [
     "PromptDialect",
     "Reading",
     "RegistrationError",
-    "RegistryChange",
     "RegistryView",
     "Reject",
     "ReplyStreamed",
@@ -197,8 +183,6 @@ __all__ = [
     "TurnStarted",
     "Unusable",
     "Verdict",
-    "answer_calls",
-    "begin_turn",
     "build_tool_system_prompt",
     "execute_tool_call",
     "execute_tool_calls",
@@ -210,35 +194,3 @@ __all__ = [
     "run_turns",
     "tool",
 ]
-
-_SOMETIMES = {
-    "Always": "approval",
-    "ApprovalRequest": "approval",
-    "Approve": "approval",
-    "Approver": "approval",
-    "ChainMessages": "chain",
-    "ChainStats": "chain",
-    "ChainStatus": "chain",
-    "Edit": "approval",
-    "Later": "approval",
-    "MessageFlowFormatter": "flow",
-    "NativeDialect": "native",
-    "RegistryView": "registry_view",
-    "Reject": "approval",
-    "ResultCache": "cache",
-    "RunLimits": "limits",
-    "RunnerParams": "runner_params",
-    "ToolChainOptions": "chain_options",
-    "ToolChainResult": "chain",
-    "ToolRunner": "runner",
-    "Verdict": "approval",
-    "execute_tool_chain": "chain",
-}
-"""Names that are loaded when somebody asks for them, and the files they are in."""
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        if name not in _SOMETIMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

@@ -74,10 +74,9 @@ async def answer_calls(
     batch = Batch(
         registry,
         calls,
-        await run.execution(),
+        replace(await run.execution(), on_start=book.tool_begins),
         max_parallel=run.options.max_parallel_tools,
         known=known,
-        on_start=book.tool_begins,
         on_finish=book.tool_ended,
     )
     try:
@@ -204,7 +203,6 @@ class _Book:
             ended=now,
             message=message,
             variable=variable,
-            arguments_variable=self._run.kept_arguments.get(call.id),
             usage=self._run.asked_with,
         )
         self.records.append(record)

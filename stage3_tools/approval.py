@@ -94,10 +94,10 @@ async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall | Waitin
         ToolError: Somebody rejected it ("rejected"), or edited it so that it does not fit ("validation").
         Exception: Whatever the approver raises.
     """
-    request = _request(ready, execution)
     if execution.approve is None:
-        return WaitingCall(ready) if request.needs_approval else ready
-    match await _verdict(execution.approve, request, ready.tool, execution.always):
+        return WaitingCall(ready) if _insists(ready.tool, ready.arguments) else ready
+    request = _request(ready, execution)
+    match await _verdict(execution.approve, request, ready.tool, execution.consent.calls):
         case Reject(reason):
             raise ToolError("rejected", reason or "A person rejected this call.")
         case Edit(arguments):
@@ -108,16 +108,16 @@ async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall | Waitin
 
 
 async def reviewed(ready: ReadyCall, result: ToolResult, execution: Execution) -> ToolResult:
-    """The result, or that somebody rejected it; the tool has been run in any case.
+    """Return the result, or that it was rejected; the tool has been run in any case.
 
     Raises:
         TypeError: The approver answered with something that makes no sense for a result.
         Exception: Whatever the approver raises.
     """
-    assert execution.approve_result is not None  # it was asked for
+    if execution.approve_result is None or result.status != "completed":
+        return result
     request = replace(_request(ready, execution), result=result)
-    always = execution.always_results
-    match await _verdict(execution.approve_result, request, ready.tool, always):
+    match await _verdict(execution.approve_result, request, ready.tool, execution.consent.results):
         case Reject(reason):
             error = ToolError("result_rejected", reason or "A person rejected the result of this call.")
             refused = failed(ready.call, error, duration=result.duration, attempts=result.attempts)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stage2_output import Issue, OutputError, Repair, extract_json, issue_lines
+from stage2_output import Extraction, Issue, OutputError, Repair, extract_json, issue_lines
 from stage3_tools.errors import ToolError
 from stage3_tools.kinds import words_of
 from stage3_tools.tool import Tool
@@ -43,6 +43,16 @@ def parse_arguments(tool: Tool, text: str) -> Arguments:
     Raises:
         ToolError: It is no whole JSON object, or does not fit ("validation").
     """
+    found = read_arguments(tool, text)
+    return Arguments(check_arguments(tool, found.value), text, found.repairs)
+
+
+def read_arguments(tool: Tool, text: str) -> Extraction:
+    """Read the JSON text of a call's arguments without checking them.
+
+    Raises:
+        ToolError: It is no whole JSON value ("validation").
+    """
     if not isinstance(text, str):
         raise _refusal(tool, f"The arguments of a call are JSON text, not {_kind(text)}.", ())
     try:
@@ -53,7 +63,7 @@ def parse_arguments(tool: Tool, text: str) -> Arguments:
         raise _refusal(tool, "The arguments must be one JSON object and nothing else.", ())
     if not found.complete:
         raise _refusal(tool, "The arguments are not complete: something that was opened is never closed.", ())
-    return Arguments(check_arguments(tool, found.value), text, found.repairs)
+    return found
 
 
 def check_arguments(tool: Tool, arguments: Any) -> Any:

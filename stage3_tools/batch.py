@@ -12,11 +12,12 @@ in the middle. Knows no history and no events: `answers.py` writes down what com
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
+from stage3_tools.approval import reviewed
 from stage3_tools.execution import Execution, ReadyCall, WaitingCall
-from stage3_tools.executor import nobody_to_ask, prepare, review, run_ready
+from stage3_tools.executor import nobody_to_ask, prepare, run_ready
 from stage3_tools.outcome import interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolResult
@@ -39,16 +40,10 @@ class _Place:
     task: asyncio.Task[None] | None = None
     begun: bool = False
     failure: BaseException | None = None  # raised where the result is awaited; a task's own would be logged
-    ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def begin(self) -> None:
         """Note that the tool of the call is started."""
         self.begun = True
-
-    def has_ended(self, _: object = None) -> None:
-        """Wake whoever waits; called by the task itself, because its own callback comes a turn of the loop later."""
-        if not self.ended.done():
-            self.ended.set_result(None)
 
 
 class Batch:
@@ -60,7 +55,6 @@ class Batch:
         execution: How they are executed.
         max_parallel: The most tools that run at once.
         known: Results that are there already, by call id; these calls are not run.
-        on_start: Awaited when a call is about to run; None takes that of the execution.
         on_finish: Awaited when one has ended, whatever those before it do.
 
     Raises:
@@ -75,14 +69,12 @@ class Batch:
         *,
         max_parallel: int = MAX_PARALLEL,
         known: Mapping[str, ToolResult] | None = None,
-        on_start: Callable[[ToolCall], Awaitable[None]] | None = None,
         on_finish: Callable[[ToolResult], Awaitable[None]] | None = None,
     ) -> None:
         if max_parallel < 1:
             raise ValueError(f"max_parallel is {max_parallel}; 1 is the least.")
         self._registry = registry
         self._execution = execution
-        self._on_start = on_start or execution.on_start
         self._on_finish = on_finish
         self._places = [_Place(call, result=(known or {}).get(call.id)) for call in calls]
         self._slots = asyncio.Semaphore(max_parallel)
@@ -133,21 +125,20 @@ class Batch:
             for place in group:
                 if place.ready is not None:
                     place.task = asyncio.create_task(self._run(place, place.ready))
-                    place.task.add_done_callback(place.has_ended)
             for place in group:
                 await note(place.result or await self._result(place))
 
     async def _result(self, place: _Place) -> ToolResult:
         assert place.task is not None  # what is not refused has been started
         assert place.ready is not None
-        await place.ended  # to await the task itself would cancel it a second time
+        await asyncio.wait({place.task})  # to await the task itself would cancel it a second time
         if place.failure is not None:
             raise place.failure
         if place.outcome is None:  # cancelled, and not by us, who would not wait here any more
             result = interrupted(place.call, place.ready.tool, f"{place.call.name} cancelled itself.")
             place.result = replace(result, note=place.ready.note)
         else:
-            place.result = await review(place.ready, place.outcome, self._execution)
+            place.result = await reviewed(place.ready, place.outcome, self._execution)
         return place.result
 
     async def stop(self) -> list[ToolResult]:
@@ -187,13 +178,11 @@ class Batch:
             raise
         except BaseException as failure:
             place.failure = failure
-        finally:
-            place.has_ended()
 
     async def _run_in_turn(self, place: _Place, ready: ReadyCall) -> None:
         async with self._slots:
-            if self._on_start is not None:
-                await self._on_start(ready.call)
+            if self._execution.on_start is not None:
+                await self._execution.on_start(ready.call)
                 await obey()
             try:
                 place.outcome = await run_ready(ready, self._registry, self._execution, place.begin)

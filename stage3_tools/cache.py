@@ -75,9 +75,10 @@ class ResultCache:
 async def through_cache(
     ready: ReadyCall, execution: Execution, run: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
-    """A read from the cache where it is there; everything else is run, and clears it."""
+    """Return a read's cached result if there is one; run every other call, and clear the cache if it is no read."""
     cache, tool = execution.cache, ready.tool
-    assert cache is not None  # it was asked for
+    if cache is None:
+        return await run()
     if tool.effect != "read":
         cache.clear()
         try:

@@ -184,19 +184,18 @@ async def _through(run: Run, reply: ChatResponse) -> Ending:
 async def _run(
     registry: ToolRegistry, reply: ChatResponse, context: tuple[Message, ...], options: ToolChainOptions
 ) -> Run:
-    more = {**options.chat_options, **({"model": options.model} if options.model else {})}
-    stream = None if options.stream is None else partial(options.stream, **more)
-    deps = ToolLoopDeps(partial(options.chat, **more), ContextEngine(), OutputController(), registry, stream)
+    model = {"model": options.model} if options.model else {}
+    stream = None if options.stream is None else partial(options.stream, **model)
+    deps = ToolLoopDeps(partial(options.chat, **model), ContextEngine(), OutputController(), registry, stream)
     system = [Message.system(options.system_prompt)] if options.system_prompt else []
     if any(each in context for each in system):
         system = []
     name = options.session_id or "chain"
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
-    run = Run(deps, transcript, options.watched(), waits=False)
+    run = Run(deps, transcript, options.with_callbacks(), waits=False)
     run.long_values_in = _long_values(options, name, [*context, reply.message])
     await run.long_values_in.check()
-    run.expands = options.variables is not None  # references of an earlier chain mean what they meant
     run.usage, run.cost, run.asked_with = run.usage + (reply.usage or Usage()), reply.cost, reply.usage
     run.has_seen(context)
     await run.execution()  # as in `begin_turn`

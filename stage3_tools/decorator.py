@@ -28,7 +28,7 @@ def tool(
     retry: Retry | int | None = None,
     needs_approval: bool | Callable[[dict[str, Any]], bool] = False,
     exclusive: bool = False,
-    metadata: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -38,7 +38,6 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a `Tool` of a function with named parameters: `@tool`, or `@tool(effect="read")`.
@@ -48,8 +47,7 @@ def tool(
             the descriptions.
         name: Another name than the function's.
         description: Another description than the docstring's.
-        metadata: See `Tool`.
-        settings: `effect`, `timeout`, `retry`, `needs_approval`, `exclusive`: see `Tool`.
+        settings: `effect`, `timeout`, `retry`, `needs_approval`, `exclusive`, `metadata`: see `Tool`.
 
     Raises:
         RegistrationError: It is no function, has no name, yields, or has a parameter that cannot be described in
@@ -70,7 +68,6 @@ def tool(
             signature.schema,
             _with_names(function, signature.context),
             parse=signature.convert,
-            metadata={} if metadata is None else metadata,
             **settings,
         )
 

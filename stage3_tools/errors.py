@@ -95,32 +95,26 @@ class ToolError(Exception):
 
     def with_details(self, **more: Any) -> "ToolError":
         """The same error with more details; those it has already stand. A tool may raise one value many times."""
-        same = self._again({**more, **self.details})
-        same.__cause__ = self if self.__cause__ is None else self.__cause__  # it may refuse to be a condition
-        return same
-
-    def _again(self, details: Mapping[str, Any]) -> "ToolError":
-        return ToolError(
+        same = ToolError(
             self.kind,
             self.message,
             retryable=self.retryable,
             retry_delay=self.retry_delay,
             max_retries=self.max_retries,
             hint=self.hint,
-            details=details,
+            details={**more, **self.details},
         )
+        same.__cause__ = self if self.__cause__ is None else self.__cause__  # it may refuse to be a condition
+        return same
 
-    def __reduce__(self) -> tuple[Any, ...]:  # an exception is usually made again from its text alone
-        return _made_again, (vars(self),)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default, pickle restores an exception from its text alone.
+        return ToolError, (self.kind, self.message), vars(self)
 
 
 def _plain(text: object) -> str:
     """Return the text of a str, of a subclass without its own code, or of another object such as an exception."""
     return str.__str__(text if isinstance(text, str) else str(text))
-
-
-def _made_again(settings: dict[str, Any]) -> ToolError:
-    return ToolError(**settings)
 
 
 class RegistrationError(ValueError):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stage0_gateway import ToolCall
-from stage2_output import Repair
 from stage3_tools.arguments import Arguments
 from stage3_tools.errors import ToolError
 from stage3_tools.kinds import Classify, ErrorText
@@ -23,8 +22,23 @@ if TYPE_CHECKING:
 REFERENCE = "$VAR_REF{{"
 """How a reference to a variable begins; a text without it needs no looking after."""
 
-Expand = Callable[[Tool, str], Awaitable[tuple[str, tuple[Repair, ...]]]]
-"""The text of a call's arguments with values instead of references, and what had to be mended to read it."""
+Expand = Callable[[Tool, Any], Awaitable[str]]
+"""Receives the arguments of a call, and returns them as JSON text with values instead of references."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """The tools whose calls, and whose results, are approved without asking, by name.
+
+    Attributes:
+        origin: The session that it belongs to; a new one may have the name of another.
+        calls: Tools whose calls are approved.
+        results: Tools whose results are.
+    """
+
+    origin: str = ""
+    calls: dict[str, Tool] = field(default_factory=dict)
+    results: dict[str, Tool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,7 +51,7 @@ class Execution:
             key at random for each call.
         approve: Asked before a call is run; None asks nobody.
         approve_result: Asked before a result is given away.
-        always: Tools that are approved without asking, by name; an `Always` adds to it. So does `always_results`.
+        consent: The tools whose calls or results are approved without asking; an `Always` adds to it.
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what exceptions mean, before the rules of `kinds` do.
         error_text: What the model is told of an exception.
@@ -53,8 +67,7 @@ class Execution:
     origin: str | None = None
     approve: "Approver | None" = None
     approve_result: "Approver | None" = None
-    always: dict[str, Tool] = field(default_factory=dict)
-    always_results: dict[str, Tool] = field(default_factory=dict)
+    consent: Consent = field(default_factory=Consent)
     cache: "ResultCache | None" = None
     classify: Classify | None = None
     error_text: ErrorText = "message"

@@ -17,8 +17,10 @@ from typing import Any
 from uuid import uuid4
 
 from stage0_gateway import ToolCall
-from stage3_tools.arguments import Arguments, canonical, parse_arguments
+from stage3_tools.approval import approved, reviewed
+from stage3_tools.arguments import Arguments, canonical, parse_arguments, read_arguments
 from stage3_tools.attempts import with_retries
+from stage3_tools.cache import through_cache
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
@@ -49,7 +51,7 @@ async def execute_tool_call(
     if isinstance(prepared, WaitingCall):
         return nobody_to_ask(prepared, registry)
     result = await run_ready(prepared, registry, execution)
-    return await review(prepared, result, execution)
+    return await reviewed(prepared, result, execution)
 
 
 async def prepare(
@@ -64,12 +66,7 @@ async def prepare(
     try:
         note = execution.screen(call) if execution.screen else ""
         tool = registry.get(call.name)
-        ready = ReadyCall(call, tool, await _arguments(tool, call, execution), note)
-        if execution.approve is None and not tool.needs_approval:
-            return ready
-        from stage3_tools.approval import approved  # most runs ask nobody
-
-        return await approved(ready, execution)
+        return await approved(ReadyCall(call, tool, await _arguments(tool, call, execution), note), execution)
     except ToolError as refusal:
         result = failed(call, _complete(refusal, registry, tool), duration=time.perf_counter() - started)
         return replace(result, note=note)
@@ -79,9 +76,9 @@ async def _arguments(tool: Tool, call: ToolCall, execution: Execution) -> Argume
     """The arguments, with the values of the variables they refer to."""
     if execution.expand is None or REFERENCE not in call.arguments:
         return parse_arguments(tool, call.arguments)
-    text, repairs = await execution.expand(tool, call.arguments)
-    parsed = parse_arguments(tool, text)
-    return replace(parsed, repairs=repairs or parsed.repairs)
+    found = read_arguments(tool, call.arguments)
+    text = await execution.expand(tool, found.value)
+    return replace(parse_arguments(tool, text), repairs=found.repairs)
 
 
 async def run_ready(
@@ -95,10 +92,6 @@ async def run_ready(
         execution: How the call is executed.
         on_begin: Called immediately before each attempt.
     """
-    if execution.cache is None:
-        return await _run(ready, registry, execution, on_begin)
-    from stage3_tools.cache import through_cache  # most runs have none
-
     return await through_cache(ready, execution, lambda: _run(ready, registry, execution, on_begin))
 
 
@@ -107,15 +100,6 @@ def nobody_to_ask(waiting: WaitingCall, registry: ToolRegistry) -> ToolResult:
     call, tool = waiting.ready.call, waiting.ready.tool
     error = ToolError("rejected", f"{call.name} needs approval, and nobody could be asked.")
     return failed(call, _complete(error, registry, tool))
-
-
-async def review(ready: ReadyCall, result: ToolResult, execution: Execution) -> ToolResult:
-    """The result, or that somebody rejected it."""
-    if execution.approve_result is None or result.status != "completed":
-        return result
-    from stage3_tools.approval import reviewed
-
-    return await reviewed(ready, result, execution)
 
 
 async def _run(
@@ -197,12 +181,9 @@ def _context(ready: ReadyCall, execution: Execution) -> ToolContext:
     call, origin, on_progress = ready.call, execution.origin, execution.on_progress
     tell = None if on_progress is None else (lambda value: on_progress(call, value))
     # The arguments, too, for somebody may have changed them; not their spelling, which a resumed run may not know.
-    key = uuid4().hex if origin is None else _fingerprint(origin, call.id, canonical(ready.arguments.given))
+    identity = f"{origin}\0{call.id}\0{canonical(ready.arguments.given)}"
+    key = uuid4().hex if origin is None else sha256(identity.encode(errors="replace")).hexdigest()
     return ToolContext(ready.tool.name, call.id, execution.session_id, key, tell)
-
-
-def _fingerprint(*texts: str) -> str:
-    return sha256("\0".join(texts).encode(errors="replace")).hexdigest()
 
 
 def _complete(error: ToolError, registry: ToolRegistry, tool: Tool | None) -> ToolError:

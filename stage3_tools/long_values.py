@@ -5,9 +5,8 @@
     the model may write                  {"tool": "save", "arguments": {"text": "$VAR_REF{{var_7}}"}}
     or                                   {"tool": "read_variable", "arguments": {"id": "var_7"}}
 
-References count only where a model wrote them, in arguments; what a value, a user or a tool says stays text. Long
-arguments are stored in the same way: as references the model could have written itself. Variables are records of the
-session's journal, so they outlive the process. Knows no loop; a run makes one when something is long.
+References count only in arguments that a model wrote; in a value, or in what a user or a tool says, they stay text.
+Variables are records of the session's journal, so they outlive the process. Knows no loop; used by `run`.
 """
 
 import json
@@ -16,11 +15,9 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from stage0_gateway import JsonPart, Message, TextPart, ToolCall
+from stage0_gateway import JsonPart, Message, TextPart
 from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFound, VariableStore
-from stage2_output import OutputError, Repair, extract_json
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import REFERENCE
 from stage3_tools.options import PREVIEW
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import ExtendedRegistry
@@ -31,7 +28,7 @@ READ_VARIABLE = "read_variable"
 
 
 class LongValues:
-    """The long results and arguments of one session.
+    """The long results of one session.
 
     Args:
         variables: Where they are kept.
@@ -44,7 +41,6 @@ class LongValues:
     def __init__(self, variables: VariableStore, session_id: str) -> None:
         self._variables = variables
         self._session_id = session_id
-        self._extended: ExtendedRegistry | None = None
         self.reader = reader_of(variables, session_id)
 
     @classmethod
@@ -58,9 +54,7 @@ class LongValues:
 
     def with_reader(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools and the one that reads variables, unless one of them has its name."""
-        if self._extended is None or self._extended.parent is not registry:
-            self._extended = ExtendedRegistry(registry, self.reader)
-        return self._extended
+        return ExtendedRegistry(registry, self.reader)
 
     async def check(self) -> None:
         """Make sure that something can be kept, before anything is run.
@@ -93,43 +87,16 @@ class LongValues:
                 output[place] = TextPart(_preview(text, ids[-1]))
         return replace(result, output=tuple(output)), ids[0] if ids else None
 
-    async def with_references(self, message: Message, longer_than: int) -> tuple[Message, dict[str, str]]:
-        """A message with calls whose long arguments are kept, and referred to instead.
-
-        Returns:
-            The message; and for each call of which something was kept the id of its first variable.
-        """
-        ids: dict[str, str] = {}
-        calls = [await self._short(call, longer_than, ids) for call in message.tool_calls]
-        if not ids:
-            return message, ids
-        return replace(message, tool_calls=tuple(calls), raw_text=None), ids  # what was written is as long
-
-    async def _short(self, call: ToolCall, longer_than: int, ids: dict[str, str]) -> ToolCall:
-        found = _object_in(call.arguments) if len(call.arguments) > longer_than else None
-        if found is None:
-            return call
-        arguments, _ = found
-        for name, value in arguments.items():
-            text = value if isinstance(value, str) else _as_json(value)
-            if len(text) > longer_than and REFERENCE not in text:  # which nobody would expand in a value
-                id = await self.keep(value)
-                arguments[name] = VariableStore.reference(id)
-                ids.setdefault(call.id, id)
-        return replace(call, arguments=_as_json(arguments)) if call.id in ids else call
-
-    async def expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
-        """The text of a call's arguments with values instead of references, and what had to be mended to read it.
+    async def expanded(self, tool: Tool, arguments: Any) -> str:
+        """The JSON text of a call's arguments with values instead of references.
 
         Raises:
             ToolError: A reference leads nowhere ("validation").
         """
-        found = None if tool is self.reader else _object_in(arguments)
-        if found is None:
-            return arguments, ()
-        value, repairs = found
+        if tool is self.reader:
+            return _as_json(arguments)
         try:
-            return _as_json(await self._variables.expand(self._session_id, value)), repairs
+            return _as_json(await self._variables.expand(self._session_id, arguments))
         except (VariableNotFound, ValueError) as error:
             raise ToolError("validation", str(error)) from None
         except StoreFailed as error:
@@ -158,7 +125,6 @@ def reader_of(variables: VariableStore, session_id: str) -> Tool:
             value = await variables.get(session_id, id)
         except VariableNotFound as error:
             raise ToolError("not_found", str(error)) from None
-        value = _pointed_at(value, arguments.get("pointer", ""))
         text = value if isinstance(value, str) else _as_json(value)
         start = arguments.get("start", 0)
         part = text[start : start + arguments.get("length", len(text))]
@@ -174,7 +140,6 @@ _PARAMETERS = {
         "id": {"type": "string", "description": "such as var_7"},
         "start": {"type": "integer", "minimum": 0},
         "length": {"type": "integer", "minimum": 1},
-        "pointer": {"type": "string", "description": "JSON pointer"},
     },
     "required": ["id"],
     "additionalProperties": False,
@@ -190,37 +155,6 @@ def _value_in(text: str) -> Any:
         return json.loads(text)
     except ValueError:  # a number of more digits than Python reads
         return text
-
-
-def _object_in(text: str) -> tuple[dict[str, Any], tuple[Repair, ...]] | None:
-    """The arguments in a text, and its repairs; None where they are none, which the executor says better."""
-    try:
-        found = extract_json(text)
-    except OutputError:
-        return None
-    sound = found.source == "bare" and found.complete and isinstance(found.value, dict)
-    return (found.value, found.repairs) if sound else None
-
-
-def _pointed_at(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) leads to."""
-    if pointer and not pointer.startswith("/"):
-        raise ToolError("validation", f"{pointer!r} is no JSON pointer: it begins with '/', or is empty.")
-    for step in pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            raise ToolError("not_found", f"{pointer!r} leads nowhere at {step!r}. {_there(value)}")
-    return value
-
-
-def _there(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"There are the keys {', '.join(list(value)[:20]) or 'none'}."
-    return f"There are {len(value)} elements." if isinstance(value, list) else "There is no object or list."
 
 
 def _as_json(value: Any) -> str:

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from stage0_gateway import Message, as_message
 from stage1_context import SessionConflict, Transcript
@@ -19,17 +18,16 @@ from stage3_tools.events import LoopEnded
 from stage3_tools.forgery import is_feedback
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
+from stage3_tools.resume import go_on, let_go
 from stage3_tools.run import Run
+from stage3_tools.stopping import unless_stopped
 from stage3_tools.turn import OpenTurn, begin_turn
 
 _TRIES = 3
 """How often to look again where somebody else writes at the same time."""
 
-_running: ContextVar[frozenset[object]] = ContextVar("running", default=frozenset())
-"""The runs that the code which is running here is part of."""
-
-_holders: WeakKeyDictionary[Transcript, object] = WeakKeyDictionary()
-"""Whose run holds a conversation, or held it last."""
+_held: ContextVar[tuple[list[Transcript], ...]] = ContextVar("held", default=())
+"""The conversations held by the runs that the current code is part of; a list is empty when its run is over."""
 
 
 async def run_tool_loop(
@@ -148,8 +146,6 @@ async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
         return await body()
     if run.is_aborted:
         return stopped("aborted", run.options)
-    from stage3_tools.stopping import unless_stopped  # most runs are not watched
-
     ended = await unless_stopped(body(), abort, seconds)
     return ended if isinstance(ended, Ending) else stopped(ended, run.options)
 
@@ -178,8 +174,6 @@ async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
     """Look after the calls that an earlier run left open; returns an ending if there is nothing else to do."""
     if not resume and await run.transcript.open_calls() is None:
         return None  # nearly always
-    from stage3_tools.resume import go_on, let_go
-
     if resume:
         return await go_on(run)
     await let_go(run)
@@ -193,13 +187,14 @@ async def alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
     Raises:
         RuntimeError: Whoever asks is part of a run on it, which would wait for ever.
     """
-    outer = _running.get()
-    if transcript.busy and _holders.get(transcript) in outer:
+    outer = _held.get()
+    if any(transcript in held for held in outer):
         raise RuntimeError(f"{session_id!r} is running already, and waits for whoever asks here.")
     async with transcript.lock:
-        me = _holders[transcript] = object()
-        _running.set(outer | {me})
+        held = [transcript]
+        _held.set((*outer, held))
         try:
             yield
         finally:
-            _running.set(outer)
+            held.clear()
+            _held.set(outer)

@@ -8,10 +8,8 @@ loop has to know. What only the provider understands, such as signatures of thou
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
-from stage0_gateway import ChatResponse, Message, ToolSpec
+from stage0_gateway import ChatResponse, Message
 from stage3_tools.dialect import (
     LAST_REQUEST,
     Calls,
@@ -24,23 +22,13 @@ from stage3_tools.dialect import (
 from stage3_tools.registry import ToolRegistry
 
 
-class _Described(NamedTuple):
-    """The tools of a registry at one version."""
-
-    version: int
-    specs: tuple[ToolSpec, ...]
-    text: str
-
-
 class NativeDialect:
-    """Tools by the provider's own calls. Keeps the descriptions, one per change of a registry."""
-
-    def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[ToolRegistry, _Described] = WeakKeyDictionary()
+    """Tools by the provider's own calls."""
 
     def describe(self, registry: ToolRegistry) -> str:
         """The tools as JSON, about as long as what the provider is sent."""
-        return self._described(registry).text
+        shown = [(each.name, each.description, each.parameters) for each in registry.specs()]
+        return json.dumps(shown, ensure_ascii=False) if shown else ""
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
@@ -50,7 +38,7 @@ class NativeDialect:
         The last request lists the tools, too, because some servers reject a history with calls and no tools;
         `tool_choice` forbids calls, and the system prompt asks for the final answer.
         """
-        specs = self._described(registry).specs
+        specs = registry.specs()
         if not last:
             return RequestParts(tuple(transcript), specs)
         return RequestParts(_asked_to_answer(transcript), specs, "none" if specs else None)
@@ -60,15 +48,6 @@ class NativeDialect:
         if response.finish_reason == "length":
             return Unusable(Message.assistant(response.content), cut_off(response, "what matters most"))
         return Calls(response.message) if response.tool_calls else FinalReply(response.message)
-
-    def _described(self, registry: ToolRegistry) -> _Described:
-        kept, version = self._kept.get(registry), registry.version
-        if kept is None or kept.version != version:
-            specs = registry.specs()
-            shown = [(each.name, each.description, each.parameters) for each in specs]
-            kept = _Described(version, specs, json.dumps(shown, ensure_ascii=False) if shown else "")
-            self._kept[registry] = kept
-        return kept
 
 
 def _asked_to_answer(transcript: Sequence[Message]) -> tuple[Message, ...]:

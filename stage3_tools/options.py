@@ -6,28 +6,25 @@ The first names the pieces of the stages below, the second the knobs. Both are v
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, as_message
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools.abort import Abort
+from stage3_tools.approval import Approver
 from stage3_tools.batch import MAX_PARALLEL
+from stage3_tools.cache import ResultCache
 from stage3_tools.callables import is_async
 from stage3_tools.dialect import Dialect
 from stage3_tools.events import LoopEvent
+from stage3_tools.execution import Consent
 from stage3_tools.kinds import Classify, ErrorText
-from stage3_tools.prompt import PromptDialect
+from stage3_tools.limits import RunLimits
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.tool import Tool
-
-if TYPE_CHECKING:
-    from stage3_tools.approval import Approver
-    from stage3_tools.cache import ResultCache
-    from stage3_tools.limits import RunLimits
 
 MOST_CHARACTERS = 100_000
 """Of one result that a model is shown, unless something else is said."""
@@ -36,7 +33,7 @@ PREVIEW = 200
 """Characters of a long result that a model is shown."""
 
 LONG = 4_000
-"""Characters from which on a result or an argument is kept as a variable, unless something else is said."""
+"""Characters above which a result is kept as a variable, unless `variables_over` is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +89,6 @@ def messages_of(name: str, given: Iterable[Message | Mapping[str, Any]]) -> tupl
     return tuple(map(as_message, given))
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """The tools of a session whose calls, and whose results, nobody is asked about any more, by name.
-
-    Attributes:
-        origin: Which session; a new one may have got the name of another.
-        calls: Tools whose calls are approved.
-        results: Tools whose results are.
-    """
-
-    origin: str
-    calls: dict[str, Tool] = field(default_factory=dict)
-    results: dict[str, Tool] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class ToolLoopDeps:
     """The pieces a loop is made of, one from each stage.
@@ -137,17 +119,12 @@ class ToolLoopDeps:
         check_kind("tool_registry", self.tool_registry, ToolRegistry)
 
     @cached_property
-    def prompt_dialect(self) -> PromptDialect:
-        """The dialect of runs that name no other; kept, because it remembers the description of the tools."""
-        return PromptDialect(self.output_controller)
-
-    @cached_property
     def always(self) -> "WeakKeyDictionary[Transcript, Consent]":
         """What nobody is asked about any more, in each session."""
         return WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolLoopOptions:
     """How a run is to go.
 
@@ -168,9 +145,9 @@ class ToolLoopOptions:
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.
         error_text: Whether the model is told an exception's type and message, or its type alone.
-        variables_over: A result, or an argument, with more characters than this is kept as a variable of the session:
-            the model sees how it begins and a reference, with which it can read on or pass it to a tool. None keeps
-            none, and leaves references in arguments alone.
+        variables_over: A result with more characters than this is kept as a variable of the session: the model sees
+            its beginning and a reference, with which it can read on or pass it to a tool. None keeps no result, and
+            leaves references in arguments alone.
         max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.
         before_send: Called as `before_send(messages, info)` with the messages of each request as they will be sent
             and a `RequestInfo`; may return other messages, for this request only. Plain or async.
@@ -187,11 +164,11 @@ class ToolLoopOptions:
     max_tokens: int | None = None
     dialect: Dialect | None = None
     max_parallel_tools: int = MAX_PARALLEL
-    approve: "Approver | None" = None
-    approve_result: "Approver | None" = None
+    approve: Approver | None = None
+    approve_result: Approver | None = None
     abort: Abort | asyncio.Event | None = None
-    limits: "RunLimits | None" = None
-    cache: "ResultCache | None" = None
+    limits: RunLimits | None = None
+    cache: ResultCache | None = None
     classify: Classify | None = None
     error_text: ErrorText = "message"
     variables_over: int | None = LONG

@@ -9,8 +9,6 @@ such a header is escaped.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from weakref import WeakKeyDictionary
 
 from stage0_gateway import ChatResponse, Message, Part, TextPart, ToolCall
 from stage2_output import OutputController, ParseResult, feedback
@@ -74,7 +72,7 @@ def build_tool_system_prompt(registry: ToolRegistry, *, multiple: bool = False) 
 
 
 class PromptDialect:
-    """Tools by text. Keeps the descriptions, so that each is built once per change of its registry.
+    """Tools by text.
 
     Args:
         controller: Stage 2's reader; None makes one.
@@ -84,24 +82,17 @@ class PromptDialect:
     def __init__(self, controller: OutputController | None = None, *, multiple: bool = False) -> None:
         self._controller = controller or OutputController()
         self._multiple = multiple
-        self._described: WeakKeyDictionary[ToolRegistry, tuple[int, str]] = WeakKeyDictionary()
-        self._system = lru_cache(8)(Message.system)  # the same one for each turn, for it is long
 
     def describe(self, registry: ToolRegistry) -> str:
         """The tool part of the system prompt."""
-        now = registry.version  # before the description: another thread may add a tool meanwhile
-        version, text = self._described.get(registry, (None, ""))
-        if version != now:
-            text = build_tool_system_prompt(registry, multiple=self._multiple)
-            self._described[registry] = (now, text)
-        return text
+        return build_tool_system_prompt(registry, multiple=self._multiple)
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
     ) -> RequestParts:
         """One system message with the tools in it, then the history as text; the last request describes no tools."""
         system = [message.text for message in transcript if message.role == "system"]
-        prompt = self._system("\n\n".join([*system, _LAST if last else self.describe(registry)]))
+        prompt = Message.system("\n\n".join([*system, _LAST if last else self.describe(registry)]))
         rest = [
             message.encoded(_RENDERED, _rendered)  # the same object each turn, so its own encoding is kept
             if message.name or message.role != "tool"

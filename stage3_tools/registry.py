@@ -1,4 +1,4 @@
-"""`ToolRegistry`: tools by name.
+"""`ToolRegistry`: the tools that a model may call, by name.
 
 It knows nothing of loops, models or dialects; all of them look tools up here. One registry may serve many
 sessions at once, and be changed meanwhile, from any thread: a call that has begun keeps the `Tool` it found.
@@ -7,24 +7,28 @@ sessions at once, and be changed meanwhile, from any thread: a call that has beg
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from stage0_gateway import ToolSpec
+from stage2_output import nearest
 from stage3_tools.arguments import check_arguments
-from stage3_tools.changes import Listener, Listeners, RegistryChange
-from stage3_tools.errors import RegistrationError
+from stage3_tools.decorator import tool
+from stage3_tools.errors import RegistrationError, ToolError
 from stage3_tools.kinds import error_of
-from stage3_tools.lookup import ToolLookup, listed
 from stage3_tools.tool import Tool
 
 if TYPE_CHECKING:
     from stage3_tools.registry_view import RegistryView
 
+_MOST_LISTED = 50
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
 Registrable = Tool | Callable[..., Any]
 """What can be registered: a tool, or a plain or async function, of which `@tool` makes one."""
 
 
-class ToolRegistry(ToolLookup):
+class ToolRegistry:
     """Tools by name, in the order they were registered.
 
     Args:
@@ -32,18 +36,30 @@ class ToolRegistry(ToolLookup):
     """
 
     def __init__(self, *tools: Registrable) -> None:
-        super().__init__()
         self._tools: dict[str, Tool] = {}
-        self._version = 0
-        self._listeners = Listeners()
-        self._changing = threading.RLock()  # open to its own thread, because a listener may change things
+        self._changing = threading.Lock()
         if tools:
             self.register(*tools)
 
     @property
-    def version(self) -> int:
-        """Grows with every change, so that whoever describes the tools knows when to do it anew."""
-        return self._version
+    def names(self) -> tuple[str, ...]:
+        """The names of all tools, in the order they were registered."""
+        return tuple(each.name for each in self.list())
+
+    def get(self, name: str) -> Tool:
+        """The tool of this name.
+
+        Raises:
+            ToolError: The name is unknown ("not_found"); the text lists the available names and the nearest one.
+        """
+        tool = self._find(name)
+        if tool is None:
+            raise self._unknown(name)
+        return tool
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a provider is told of them: for `gateway.chat(…, tools=registry.specs())`."""
+        return tuple(map(_spec, self.list()))
 
     @overload
     def register(self, tool: Registrable, /) -> Tool: ...
@@ -71,8 +87,6 @@ class ToolRegistry(ToolLookup):
         with self._changing:
             self._refuse_taken([each.name for each in made])
             self._tools.update({each.name: each for each in made})  # at once, for other threads
-            self._version += len(made)
-            self._listeners.tell(*(RegistryChange("registered", each) for each in made))
         return made[0] if len(made) == 1 else made
 
     def unregister(self, name: str) -> Tool:
@@ -84,22 +98,7 @@ class ToolRegistry(ToolLookup):
         with self._changing:
             tool = self._known(name)
             del self._tools[name]
-            self._version += 1
-            self._listeners.tell(RegistryChange("unregistered", tool))
         return tool
-
-    def on_change(self, listener: Listener) -> Callable[[], None]:
-        """Have a plain function told of every change from now on, after it.
-
-        Args:
-            listener: May change the registry itself; that is told next. It must not wait for another thread that
-                does. What it raises is raised by whoever made the change, which stands, when the other listeners
-                have been told.
-
-        Returns:
-            A function that ends it.
-        """
-        return self._listeners.add(listener)
 
     def subset(self, *names: str) -> "RegistryView":
         """A live view of the tools of these names: for an agent that may use no others.
@@ -135,14 +134,32 @@ class ToolRegistry(ToolLookup):
             told = {"expected_schema": tool.parameters, "issues": (), "available_tools": self.names}
             raise error_of(error).with_details(**told) from error
 
+    def list(self) -> list[Tool]:
+        """All tools, in the order they were registered."""
+        return [*self._tools.values()]
+
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self.list())
+
+    def __contains__(self, name: object) -> bool:
+        return self._find(name) is not None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({listed(self.names)})"
 
     def _find(self, name: object) -> Tool | None:
         return self._tools.get(name) if isinstance(name, str) else None
 
-    def _all(self) -> tuple[Tool, ...]:
-        return tuple(self._tools.values())
+    def _unknown(self, name: object) -> ToolError:
+        beginning = str(name)[: len(str(name)) // 2]
+        # Of very many names only the first few hundred are compared, so those that begin alike come first.
+        near = nearest(str(name), sorted(self.names, key=lambda each: not each.startswith(beginning)))
+        return ToolError(
+            "not_found",
+            f"There is no tool named {str(name)[:80]!r}. Available tools: {listed(self.names) or 'none'}.",
+            hint=f"Did you mean {near}?" if near else None,
+            details={"expected_schema": None, "issues": (), "available_tools": self.names},
+        )
 
     def _known(self, name: str) -> Tool:
         tool = self._find(name)
@@ -151,7 +168,7 @@ class ToolRegistry(ToolLookup):
             raise RegistrationError(f"{unknown.message} {unknown.hint or ''}".rstrip())
         return tool
 
-    def _refuse_taken(self, names: list[str]) -> None:
+    def _refuse_taken(self, names: Sequence[str]) -> None:
         taken = next((each for each in names if each in self._tools), None)
         if taken is not None:
             raise RegistrationError(
@@ -174,6 +191,15 @@ def _as_tool(given: Registrable) -> Tool:
             f"{given!r:.200} is neither a Tool nor a function. Put @tool above a function, or make one with "
             "Tool(...); a list is given as register(*tools)."
         )
-    from stage3_tools.decorator import tool  # needed by those who have not used it themselves
-
     return tool(given)
+
+
+def _spec(tool: Tool) -> ToolSpec:
+    """Describe a tool to a provider: with the schema of an object, and for some also with empty properties."""
+    return ToolSpec(tool.name, tool.description, {**_NO_PARAMETERS, **(tool.parameters or {})})
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names in one line; of very many, only the first ones."""
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

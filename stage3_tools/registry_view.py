@@ -8,10 +8,8 @@ the view at once; a view holds no tools, so nothing can be added to one or taken
 from collections.abc import Callable
 from typing import NoReturn
 
-from stage3_tools.changes import Listener, RegistryChange, checked_listener
 from stage3_tools.errors import RegistrationError
-from stage3_tools.lookup import listed
-from stage3_tools.registry import Registrable, ToolRegistry
+from stage3_tools.registry import Registrable, ToolRegistry, listed
 from stage3_tools.tool import Tool
 
 
@@ -27,11 +25,6 @@ class RegistryView(ToolRegistry):
         super().__init__()
         self._parent = parent
         self._shows = shows
-
-    @property
-    def version(self) -> int:
-        """The parent's, so it also grows with changes of tools that are not in the view."""
-        return self._parent.version
 
     def register(self, *tools: Registrable) -> NoReturn:
         """Refuse: a view only shows.
@@ -49,28 +42,12 @@ class RegistryView(ToolRegistry):
         """
         raise self._refusal("unregister tools")
 
-    def on_change(self, listener: Listener) -> Callable[[], None]:
-        """As for a registry, but told only of the tools of the view.
-
-        The registry holds the listener, not the view: it is told until it is stopped, even if nobody has the
-        view any more.
-        """
-        shows, tell = self._shows, checked_listener(listener)
-
-        def told(change: RegistryChange) -> None:
-            if shows(change.tool.name):
-                tell(change)
-
-        return self._parent.on_change(told)
-
-    def __len__(self) -> int:
-        return len(self.names)
+    def list(self) -> list[Tool]:
+        """The tools of the view, in the order they were registered."""
+        return [each for each in self._parent.list() if self._shows(each.name)]
 
     def _find(self, name: object) -> Tool | None:
         return self._parent._find(name) if isinstance(name, str) and self._shows(name) else None
-
-    def _all(self) -> tuple[Tool, ...]:
-        return tuple(each for each in self._parent._listing().tools if self._shows(each.name))
 
     def _refusal(self, asked: str) -> RegistrationError:
         return RegistrationError(
@@ -85,19 +62,16 @@ class ExtendedRegistry(RegistryView):
     Args:
         parent: The registry, or a view of it.
         more: The tool that is added.
-
-    Attributes:
-        parent: The registry.
     """
 
     def __init__(self, parent: ToolRegistry, more: Tool) -> None:
         super().__init__(parent, lambda name: True)
-        self.parent = parent
         self._more = more
 
     def _find(self, name: object) -> Tool | None:
         return super()._find(name) or (self._more if name == self._more.name else None)
 
-    def _all(self) -> tuple[Tool, ...]:
-        there = super()._all()
-        return there if self._more.name in self.parent else (*there, self._more)
+    def list(self) -> list[Tool]:
+        """The tools of the registry, and the added one."""
+        tools = super().list()
+        return tools if self._more.name in self._parent else [*tools, self._more]

@@ -100,7 +100,7 @@ class ToolCallRecord:
         ended: When it had its result.
         message: The message of the history that answers the call.
         variable: The id of the variable that holds the result, where it was too long to be shown whole.
-        arguments_variable: The same for its arguments, or for the first of them that was too long.
+        arguments_variable: The same for its arguments; only a chain keeps them, when it is over.
         usage: The tokens of the reply that asked for it, and for the other calls of its round.
     """
 

@@ -6,8 +6,6 @@ again, with the same idempotency key; a write that was begun is never run again,
 have happened. Used by the loop.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import cast
 
 from stage0_gateway import Message, ToolCall
@@ -66,23 +64,10 @@ async def _answer_open(run: Run) -> Ending | None:
     registry = run.tools(run.deps.tool_registry)
     known = {call.id: result for call in opened.calls if (result := _known(call, opened, registry))}
     written = {id: end.message for id, end in opened.finished.items() if end.message is not None}
-    with _expanding(run):
-        answers = await answer_calls(
-            run, registry, opened.calls, seen=opened.records, known=known, written=written
-        )
+    answers = await answer_calls(
+        run, registry, opened.calls, seen=opened.records, known=known, written=written
+    )
     return awaiting(answers.waiting, question=run.question is not None) if answers.waiting else None
-
-
-@contextmanager
-def _expanding(run: Run) -> Iterator[None]:
-    """What an earlier run put aside is put back, whatever the options of this one say of variables."""
-    run.expands = True
-    run.change(run.options)
-    try:
-        yield
-    finally:
-        run.expands = False
-        run.change(run.options)
 
 
 async def let_go(run: Run) -> None:

@@ -8,25 +8,23 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
-from stage2_output import Repair
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
-from stage3_tools.execution import REFERENCE, Execution
-from stage3_tools.options import Consent, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.execution import REFERENCE, Consent, Execution
+from stage3_tools.long_values import LongValues
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.outcome import STOPPED
+from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
 from stage3_tools.tool import Tool
-
-if TYPE_CHECKING:
-    from stage3_tools.long_values import LongValues
 
 
 @dataclass
@@ -67,15 +65,11 @@ class Run:
     asked_with: Usage | None = None
     """What the reply took."""
 
-    # Long results and arguments.
-    long_values_in: "LongValues | None" = None
+    # Long results.
+    long_values_in: LongValues | None = None
     """Where they are kept, if not in the journal of the conversation."""
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
-    kept_arguments: dict[str, str] = field(default_factory=dict)
-    """The variable of each call that had long arguments."""
-    expands: bool = False
-    """Whether references are expanded in any case: an earlier run may have put them into the calls it stored."""
 
     _execution: Execution | None = None
     _untold: Exception | None = None
@@ -83,33 +77,18 @@ class Run:
     @property
     def dialect(self) -> Dialect:
         """The dialect of this run."""
-        return self.options.dialect or self.deps.prompt_dialect
+        return self.options.dialect or PromptDialect(self.deps.output_controller)
 
     def tools(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools, and one that reads variables where there are any; no tools stay no tools."""
         return self.long_values.with_reader(registry) if self.reads_variables and len(registry) else registry
 
     @property
-    def long_values(self) -> "LongValues":
-        """Where long results and arguments of this run are kept; most runs have none."""
+    def long_values(self) -> LongValues:
+        """Where long results of this run are kept; most runs have none."""
         if self.long_values_in is None:
-            from stage3_tools.long_values import LongValues
-
             self.long_values_in = LongValues.of(self.transcript)
         return self.long_values_in
-
-    async def storable(self, message: Message) -> Message:
-        """A message with calls as it is stored: long arguments are kept as variables."""
-        most = self.options.variables_over
-        if most is None or not any(len(call.arguments) > most for call in message.tool_calls):
-            return message
-        if not self.transcript.session_id:  # who goes on with these messages elsewhere would not find them
-            return message
-        with suppress(StoreFailed, ValueError):  # then they are shown whole
-            message, ids = await self.long_values.with_references(message, most)
-            self.kept_arguments |= ids
-            self.reads_variables = self.reads_variables or bool(ids) or None
-        return message
 
     async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message that answers a call; a long result is kept as a variable, whose id is returned, too."""
@@ -216,26 +195,20 @@ class Run:
                 origin=origin,
                 approve=options.approve,
                 approve_result=options.approve_result,
-                always=consent.calls,
-                always_results=consent.results,
+                consent=consent,
                 cache=options.cache,
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                expand=self._expanded if self.expands or options.variables_over is not None else None,
+                expand=self._expanded if options.variables_over is not None else None,
                 stopped=lambda: self.is_stopped,
                 on_progress=self._progressed,
                 on_retry=self._retried,
             )
         return self._execution
 
-    async def _expanded(self, tool: Tool, arguments: str) -> tuple[str, tuple[Repair, ...]]:
-        try:
-            return await self.long_values.expanded(tool, arguments)
-        except ToolError:
-            if self.options.variables_over is not None:
-                raise
-            return arguments, ()  # nobody was told of variables, so it may mean what it says
+    async def _expanded(self, tool: Tool, arguments: Any) -> str:
+        return await self.long_values.expanded(tool, arguments)
 
     def _progressed(self, call: ToolCall, value: Any) -> None:
         if not self.over:

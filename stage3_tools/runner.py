@@ -21,7 +21,7 @@ from stage3_tools.loop_result import ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, check_kind, check_listener
 from stage3_tools.result import ToolResult
 from stage3_tools.runner_params import RunnerParams
-from stage3_tools.stepping import Item, Steps
+from stage3_tools.stepping import Steps
 
 
 @dataclass(eq=False, slots=True)
@@ -38,9 +38,10 @@ class _Iteration:
 class ToolRunner:
     """A run that is taken step by step: `async for response in runner`, or all at once: `await runner`.
 
-    Each item is the model's reply, whole (`ChatResponse`) or while it arrives (`MessageStream`, with
-    `RunnerParams(stream=True)`). The last one is the reply without calls, or whatever came last where the run ended
-    otherwise; `result` says how. A runner is iterated once; after an error it may be iterated again, and goes on.
+    Each item is a reply of the model (`ChatResponse`). The last one is the reply without calls, or the newest one if
+    the run ended otherwise; `result` states how it ended. A runner is iterated once; after an error it may be iterated
+    again, and continues. With `ToolLoopDeps(stream=gateway.stream)`, the event `reply_stream` has each reply while it
+    arrives.
 
     Args:
         deps: The pieces of the other stages.
@@ -54,7 +55,7 @@ class ToolRunner:
         result: What became of it all, when the run is over; else None.
 
     Raises:
-        ValueError: A number makes no sense, a function is async, or streaming is not possible with these deps.
+        ValueError: A number makes no sense, or a function is async.
     """
 
     def __init__(
@@ -79,11 +80,10 @@ class ToolRunner:
         for name, given in listeners.items():
             check_listener(name, given)
         self.result: ToolLoopResult | None = None
-        self._deps = deps
         self._max_iterations = max_iterations
         self._on_iteration = on_iteration
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
-        self._steps = Steps(deps, self._possible(params), max_iterations, self._watched, self._replied)
+        self._steps = Steps(deps, params, max_iterations, self._watched, self._replied)
         self._consumed = False
         self._iteration = _Iteration()
 
@@ -108,13 +108,12 @@ class ToolRunner:
 
         Raises:
             Exception: What the function raises; the parameters are then as they were.
-            ValueError: They name another session, leave out messages of one, or need what is not there.
+            ValueError: They name another session, or leave out messages of one.
             TypeError: They are no `RunnerParams`.
             RuntimeError: The run is over.
         """
         self._refuse_when_over()
-        change = params if callable(params) else partial(_with_its_messages, params)
-        self._steps.edits.change(lambda now: self._possible(change(now)))
+        self._steps.edits.change(params if callable(params) else partial(_with_its_messages, params))
 
     def push_messages(self, *messages: Message | Mapping[str, Any]) -> None:
         """Say something more: it follows the present reply and its results, and the run goes on if it was over.
@@ -141,14 +140,14 @@ class ToolRunner:
 
     # ---- iterating ---------------------------------------------------------------------------------------
 
-    def __aiter__(self) -> AsyncGenerator[Item, None]:
+    def __aiter__(self) -> AsyncGenerator[ChatResponse, None]:
         if not self._taken():
             raise RuntimeError("This runner was iterated already, and can be only once. Make another runner.")
         return self._iterate(self._iteration)
 
     def _taken(self) -> bool:
-        """Take the one iteration; there is another where the model failed, be it while its stream was read."""
-        if self._consumed and not self._steps.drop_failed():
+        """Take the one iteration; there is another one after a failure."""
+        if self._consumed:
             return False
         self._consumed = True
         if self._iteration.begun:
@@ -156,7 +155,7 @@ class ToolRunner:
         self._iteration.begun = True
         return True
 
-    async def _iterate(self, this: _Iteration) -> AsyncGenerator[Item, None]:
+    async def _iterate(self, this: _Iteration) -> AsyncGenerator[ChatResponse, None]:
         try:
             while not isinstance(item := await self._step(), Ending):
                 this.task = asyncio.current_task()
@@ -179,7 +178,7 @@ class ToolRunner:
         finally:
             this.over.set()
 
-    async def _step(self) -> Item | Ending:
+    async def _step(self) -> ChatResponse | Ending:
         if self._max_iterations == 0:
             return Ending("limit", None, "Nothing ran: max_iterations is 0, so the model was not asked.")
         return await self._steps.next()
@@ -250,11 +249,6 @@ class ToolRunner:
     def _refuse_when_over(self) -> None:
         if self.result is not None:
             raise RuntimeError("The run is over, so nobody would answer. Make another runner.")
-
-    def _possible(self, params: RunnerParams) -> RunnerParams:
-        if isinstance(params, RunnerParams) and params.stream and self._deps.stream is None:
-            raise ValueError("Streaming needs a way to do it: ToolLoopDeps(…, stream=gateway.stream).")
-        return params
 
 
 def _with_its_messages(given: RunnerParams, now: RunnerParams) -> RunnerParams:

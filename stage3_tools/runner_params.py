@@ -20,8 +20,6 @@ class RunnerParams(ToolLoopOptions):
         messages: The conversation, as `Message`s or mappings; with a session, what is added to it.
         session_id: A session of the engine; None keeps the conversation in memory.
         max_tool_rounds: As in `ToolLoopOptions`, but without a limit unless one is given.
-        stream: Whether each item is a `MessageStream`; needs `ToolLoopDeps(stream=gateway.stream)`. While somebody
-            reads one, `abort` and the limit of time are not looked at: `stream.abort()` stops it.
 
     Raises:
         ValueError: A number makes no sense, or something is no message.
@@ -30,7 +28,6 @@ class RunnerParams(ToolLoopOptions):
     max_tool_rounds: int | None = None
     messages: Sequence[Message | Mapping[str, Any]] = ()
     session_id: str | None = None
-    stream: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

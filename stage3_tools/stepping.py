@@ -8,16 +8,15 @@ itself, and nobody holds it in between. Used by `runner`.
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
+from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import Ending, stopped
 from stage3_tools.events import LoopEnded
 from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
-from stage3_tools.newest_reply import NewestReply
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.outcome import STOPPED
 from stage3_tools.resume import answer_open, last_question
@@ -26,8 +25,24 @@ from stage3_tools.runner_params import Edits, RunnerParams
 from stage3_tools.stopping import Stop, unless_stopped
 from stage3_tools.turn import OpenTurn
 
-Item = ChatResponse | MessageStream
-"""What a step leads to: a reply, whole or while it arrives."""
+
+@dataclass(eq=False, slots=True)
+class _NewestReply:
+    """The newest reply, and what was done about it.
+
+    Attributes:
+        turn: Its turn; None before the first reply, and after one that failed.
+        is_reported: Whether listeners were notified of it.
+        is_given: Whether it was returned by a step.
+        is_edited: Whether its turn is over, and edits have taken effect.
+        results: The messages with the results of its calls, if they were requested.
+    """
+
+    turn: OpenTurn | None = None
+    is_reported: bool = False
+    is_given: bool = False
+    is_edited: bool = False
+    results: tuple[Message, ...] | None = None
 
 
 class Steps:
@@ -60,16 +75,15 @@ class Steps:
         self.count = 0
         self.last: ChatResponse | None = None
         self._run = Run(deps, transcript, watched(params), max_turns=max_iterations, between=self._edit)
-        self._streams = params.stream
         self._watched, self._replied = watched, replied
         self._name = session_id or "The conversation of this runner"
         self._turns: AsyncIterator[OpenTurn | Ending] | None = None
-        self._newest = NewestReply.none()
+        self._newest = _NewestReply()
         self._ending: Ending | None = None
         self._begun = False
         self._has_started = False
 
-    async def next(self) -> Item | Ending:
+    async def next(self) -> ChatResponse | Ending:
         """Up to the next reply, or to the end.
 
         Raises:
@@ -81,7 +95,7 @@ class Steps:
             self._start()
             item = await self._unless_stopped()
             if not isinstance(item, Ending):
-                self._newest.given = True
+                self._newest.is_given = True
                 return item
             self._ending = item
         return self._ending
@@ -90,7 +104,7 @@ class Steps:
         if not self._has_started:
             self._has_started, self._run.started = True, time.perf_counter()
 
-    async def _unless_stopped(self) -> Item | Ending:
+    async def _unless_stopped(self) -> ChatResponse | Ending:
         abort, left = self._run.options.abort, self._run.seconds_left
         if self._run.is_aborted:
             return await self._stopped("aborted")
@@ -99,15 +113,13 @@ class Steps:
         try:
             item = await unless_stopped(self._step_alone(), abort, left)
         except BaseException:
-            if self._newest.edited or not self._newest.told:
-                self._drop()
-            elif self._newest.given:
+            if self._newest.is_edited or not self._newest.is_reported:
+                # The turn is over, or its reply never arrived.
+                self._turns, self._newest = None, _NewestReply()
+            elif self._newest.is_given:
                 self._turns = None  # its turn was not over: it goes on where it was
             raise
-        return self._ended(item) if isinstance(item, str) else item
-
-    def _ended(self, how: Stop) -> Ending:
-        return stopped(how, self._run.options)
+        return stopped(item, self._run.options) if isinstance(item, str) else item
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -118,23 +130,21 @@ class Steps:
                 self._run.seen = transcript.length
             yield
 
-    async def _step_alone(self) -> Item | Ending:
+    async def _step_alone(self) -> ChatResponse | Ending:
         async with self._alone():
             return await self._step()
 
-    async def _step(self) -> Item | Ending:
+    async def _step(self) -> ChatResponse | Ending:
         if not self._begun and (ending := await self._begin()):
             return ending
-        if self._newest.turn is not None:
-            self._tell(await self._newest.turn.understood())
-        if self._newest.turn is None or self._newest.given:
+        if self._newest.turn is None or self._newest.is_given:
             turn = await self._next_turn()
             if isinstance(turn, Ending):
                 return turn
-            self._take(turn)
-        else:  # whoever was told of it failed before it was given
+            self._newest = _NewestReply(turn)
+        else:  # a listener failed before the reply was returned
             turn = self._newest.turn
-        return await self._item(turn)
+        return await self._reply(turn)
 
     async def _begin(self) -> Ending | None:
         if ending := await self._answer_open():
@@ -159,74 +169,47 @@ class Steps:
                 await anext(self._turns)  # it was given already
         return await anext(self._turns)
 
-    def _take(self, turn: OpenTurn) -> None:
-        self._newest = NewestReply(turn)
-        self.count += 1
-
-    async def _item(self, turn: OpenTurn) -> Item:
-        if turn.stream is not None and self._streams:
-            self._newest.listen(turn.stream)  # somebody else may read it
-            return turn.stream
-        self._tell(await turn.understood())
+    async def _reply(self, turn: OpenTurn) -> ChatResponse:
+        self._report(await turn.understood())
         if not isinstance(await turn.reading(), Calls):
             await turn.finish()  # nothing is to be run, so whoever leaves now leaves the reply in the history
         return await turn.understood()
 
-    def _tell(self, response: ChatResponse) -> None:
-        if not self._newest.told:
-            self.last, self._newest.told = response, True
+    def _report(self, response: ChatResponse) -> None:
+        if not self._newest.is_reported:
+            self.last, self._newest.is_reported = response, True
+            self.count += 1
             self._replied(response)
 
-    def _drop(self) -> None:
-        """Forget the turn: it is over, or its reply never came whole."""
-        self.count -= not self._newest.told
-        self._turns, self._newest = None, NewestReply.none()
-
-    def drop_failed(self) -> bool:
-        """Forget a reply whose stream failed while somebody read it; returns whether there was one."""
-        failed = self._newest.failed
-        if failed:
-            self._drop()
-        return failed
-
     async def _stopped(self, how: Stop) -> Ending:
-        """The run was stopped between two steps: a whole reply is kept, its calls are not run, or go on waiting."""
+        """The run was stopped between two steps: the reply is kept, its calls are not run, or go on waiting."""
         waiting: tuple[ToolCall, ...] = ()
         if self._newest.turn is not None:
             async with self._alone():
-                if self._newest.whole:
-                    self._tell(await self._newest.turn.understood())
-                    waiting = (await self._newest.turn.finish(STOPPED)).waiting
-                elif self._newest.turn.stream is not None:
-                    await self._newest.turn.stream.aclose()
-        return replace(self._ended(how), waiting=waiting)
+                waiting = (await self._newest.turn.finish(STOPPED)).waiting
+        return replace(stopped(how, self._run.options), waiting=waiting)
 
     async def respond(self) -> tuple[Message, ...]:
         """Run the calls of the newest reply, unless that was done; returns the messages with their results."""
         turn = self._newest.turn  # the one that is meant, also where a step comes first
         self._start()
-        if self._newest.responded is None and not self._run.over:
+        if self._newest.results is None and not self._run.over:
             async with self._alone():
                 if turn is not self._newest.turn:
                     return await self._respond(turn)
-                if self._newest.responded is None:  # nobody else did it meanwhile
-                    self._newest.responded = await self._respond(turn)
-        return self._newest.responded or ()
+                if self._newest.results is None:  # no other task did it meanwhile
+                    self._newest.results = await self._respond(turn)
+        return self._newest.results or ()
 
     async def _respond(self, turn: OpenTurn | None) -> tuple[Message, ...]:
         await unless_stopped(self._answer(turn), self._run.options.abort, self._run.seconds_left)
         records = [] if self._begun else self._run.records
-        if turn is not None and (
-            turn is not self._newest.turn or self._newest.told
-        ):  # else its stream was cut off
+        if turn is not None:
             records = [*(await turn.finish(STOPPED)).records]
         return tuple(each.message for each in records if each.message is not None)
 
     async def _answer(self, turn: OpenTurn | None) -> None:
         if turn is not None:
-            response = await turn.understood()
-            if turn is self._newest.turn:
-                self._tell(response)
             await turn.finish()
         elif not self._begun:
             await self._answer_open()
@@ -265,7 +248,6 @@ class Steps:
         """Let the edits come into force; returns whether there is something new to answer."""
         run, pushed, asked = self._run, [*self.edits.pushed], self.edits.question
         run.change(self._watched(self.edits.latest))
-        self._streams = self.edits.latest.stream
         if self.edits.changed_messages and await run.transcript.open_calls():
             return False  # they wait for approval, and nothing may stand between them and their results
         rewritten = self._rewrite()
@@ -277,7 +259,7 @@ class Steps:
         if asked is None and (rewritten or not run.turns):
             asked = last_question(await run.transcript.history())
         run.question = asked or run.question
-        self._newest.edited = True
+        self._newest.is_edited = True
         return bool(pushed) and run.spent is None
 
     def _rewrite(self) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import threading
 
 import pytest
@@ -300,15 +299,27 @@ async def test_a_time_limit_holds_even_if_a_function_of_the_user_suppresses_the_
 
 
 @pytest.fixture
-def threads_wait():
-    """Lets no other thread run before the event loop waits."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(60)
-    yield
-    sys.setswitchinterval(before)
+def paused_threads():
+    """New threads wait before they do anything; call it to let them go on, and to wait for their end."""
+    go_on, threads = threading.Event(), []
+
+    def pause(frame, event, argument):
+        if not go_on.is_set():
+            threads.append(threading.current_thread())
+            go_on.wait(10)
+
+    def finish():
+        threading.setprofile(None)
+        go_on.set()
+        for thread in threads:
+            thread.join(10)
+
+    threading.setprofile(pause)
+    yield finish
+    finish()
 
 
-async def test_a_plain_tool_whose_thread_has_not_begun_is_never_called(threads_wait):
+async def test_a_plain_tool_whose_thread_has_not_begun_is_never_called(paused_threads):
     abort, called = Abort(), []
 
     async def stop(arguments):
@@ -325,6 +336,6 @@ async def test_a_plain_tool_whose_thread_has_not_begun_is_never_called(threads_w
     options = ToolLoopOptions(abort=abort, dialect=NativeDialect())
     result = await run_tool_loop(deps, session, "Go.", options)
     history = await engine.history(session)
-    await asyncio.sleep(0.05)
+    paused_threads()
     assert (called, history.check_history()) == ([], [])
     assert [each.result.status for each in result.history][:1] == ["interrupted"]

@@ -6,7 +6,6 @@ from stage0_gateway import Message, ToolCall
 from stage1_context import ApprovalPendingRecord, CallStartedRecord, ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools import (
-    Answers,
     Later,
     Run,
     Tool,
@@ -15,10 +14,10 @@ from stage3_tools import (
     ToolLoopOptions,
     ToolOutput,
     ToolRegistry,
-    answer_calls,
     execute_tool_call,
     tool,
 )
+from stage3_tools.answers import Answers, answer_calls
 
 CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
 

@@ -51,11 +51,9 @@ def chain():
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
 async def test_what_is_set_reaches_whoever_is_asked(chain, recorder, streamed):
     settings = {"temperature": 0.5, "max_tokens": 77, "model": "openai:other"}
-    options = {"chat_options": {"provider_options": {"seed": 7}, "model": "openai:third"}}
-    await chain(asks(("f", {})), recorder().tool, streamed=streamed, **settings, **options)
+    await chain(asks(("f", {})), recorder().tool, streamed=streamed, **settings)
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
-    assert request.provider_options.get("seed") == 7
 
 
 async def test_what_is_not_set_is_not_passed_on(recorder):
@@ -254,7 +252,7 @@ def test_options_that_make_no_sense_are_refused_at_once(given, why):
 
 
 def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_said():
-    options = ToolChainOptions(nobody).for_loop()
+    options = ToolChainOptions(nobody)
     assert isinstance(options.dialect, NativeDialect)
     assert (options.max_tool_rounds, options.variables_over, options.max_parallel_tools) == (10, 4000, 8)
 

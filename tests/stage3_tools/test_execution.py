@@ -8,5 +8,5 @@ def test_without_settings_nobody_is_asked_and_nothing_is_kept():
 
 
 def test_what_is_always_approved_belongs_to_one_execution():
-    Execution().always["f"] = Tool("f", "", None, lambda arguments: None)
-    assert Execution().always == {}
+    Execution().consent.calls["f"] = Tool("f", "", None, lambda arguments: None)
+    assert Execution().consent.calls == {}

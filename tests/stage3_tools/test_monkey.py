@@ -93,8 +93,7 @@ async def play_runner(world):
     if session:
         await world.engine.create_session("s")
     said = [Message.system("Be kind."), {"role": "user", "content": "Go."}]
-    streams = world.stream is not None and rng.random() < 0.7
-    params = RunnerParams(messages=said, session_id=session, stream=streams, **world.loop_options())
+    params = RunnerParams(messages=said, session_id=session, **world.loop_options())
     world.most, world.pushes, world.inside = rng.choice([0, 1, 4, 12, 30, None]), 3, False
     runner = ToolRunner(
         world.deps,

@@ -151,31 +151,12 @@ def test_the_description_holds_all_that_is_sent_of_the_tools():
     assert "天气" in described
 
 
-def test_the_tools_are_described_anew_only_when_the_registry_changes():
+def test_a_change_of_the_registry_shows_in_the_next_request():
     dialect, registry = NativeDialect(), ToolRegistry(tool("f"))
-    text, specs = dialect.describe(registry), dialect.render([], registry).tools
-    assert dialect.describe(registry) is text
-    assert dialect.render([], registry).tools is specs
     registry.register(tool("g"))
     assert [spec.name for spec in dialect.render([], registry).tools] == ["f", "g"]
     registry.unregister("f")
     assert json.loads(dialect.describe(registry)) == [["g", "", NO_PARAMETERS]]
-
-
-def test_registries_of_the_same_version_are_told_apart_and_outlive_a_call_without_tools():
-    dialect, one, two = NativeDialect(), ToolRegistry(tool("f")), ToolRegistry(tool("g"))
-    specs = dialect.render([], one).tools
-    assert [spec.name for spec in dialect.render([], two).tools] == ["g"]
-    dialect.render([], ToolRegistry())
-    assert dialect.render([], one).tools is specs
-
-
-def test_a_dialect_keeps_no_registry_alive(collect):
-    dialect, registry = NativeDialect(), ToolRegistry(tool("f"))
-    dialect.describe(registry)
-    del registry
-    collect()
-    assert not dialect._kept
 
 
 def test_calls_are_read_as_they_came_and_anything_else_is_the_reply():

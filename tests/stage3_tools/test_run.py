@@ -50,12 +50,10 @@ def test_a_cost_that_nobody_knows_is_none_and_not_zero():
     assert run.cost is None
 
 
-def test_the_dialect_is_the_one_of_the_options_or_one_that_is_kept():
+def test_the_dialect_is_the_one_of_the_options_or_the_prompt_dialect():
     own = PromptDialect()
-    run = a_run(dialect=own)
-    assert run.dialect is own
-    run = a_run()
-    assert run.dialect is run.dialect is run.deps.prompt_dialect
+    assert a_run(dialect=own).dialect is own
+    assert isinstance(a_run().dialect, PromptDialect)
 
 
 def test_whoever_watches_gets_the_event_itself():

@@ -12,10 +12,8 @@ from stage0_gateway import (
     ChatResponse,
     Gateway,
     Message,
-    MessageStream,
     ScriptedModel,
     ServerFailed,
-    StreamInterrupted,
     ToolCall,
 )
 from stage1_context import ContextEngine, KeepSystemAndRecent, MessageHistory
@@ -66,7 +64,7 @@ class Talk:
     def params(self, *said, messages=(GO,), **rest):
         dialect = PromptDialect(multiple=True) if self.dialect == "prompt" else NativeDialect()
         session_id = "s" if self.mode == "session" else None
-        given = {"dialect": dialect, "session_id": session_id, "stream": self.streams, **rest}
+        given = {"dialect": dialect, "session_id": session_id, **rest}
         return RunnerParams(messages=said or messages, **given)
 
     async def runner(self, *replies, params=None, window=None, on_iteration=None, **rest):
@@ -105,10 +103,6 @@ class Talk:
 
 WAYS = [f"{dialect} {mode}" for dialect in ("native", "prompt") for mode in ("messages", "session")]
 STREAMS = ["native messages stream", "prompt session stream"]
-
-
-async def whole(item):
-    return await item.final_message() if isinstance(item, MessageStream) else item
 
 
 def held(arguments):
@@ -150,14 +144,12 @@ CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
 async def test_each_reply_is_an_item_and_the_last_one_too(talk):
     runner, seen = await talk.runner(talk.calls(1, 2), talk.calls(3), talk.says()), []
     async for item in runner:
-        assert isinstance(item, MessageStream if talk.streams else ChatResponse)
-        if talk.streams:
-            item = await item.final_message()
-        elif item.tool_calls:
+        assert isinstance(item, ChatResponse)
+        if item.tool_calls:
             assert [call.id for call in item.tool_calls] == [["call_1", "call_2"], ["call_3"]][len(seen)]
-        seen.append(len(item.tool_calls) if talk.dialect == "native" or not talk.streams else None)
+        seen.append(len(item.tool_calls))
         assert runner.iteration_count == len(seen)
-    assert seen == ([2, 1, 0] if seen[0] is not None else [None] * 3)
+    assert seen == [2, 1, 0]
     assert talk.ran == {1: 1, 2: 1, 3: 1}
     results = [("tool", "r1"), ("tool", "r2"), ("assistant", ""), ("tool", "r3")]
     assert await talk.history() == [*CALLED[:2], *results, ("assistant", "done")]
@@ -341,15 +333,6 @@ async def test_the_dialect_may_change_between_two_turns(simple):
     )
 
 
-async def test_streaming_may_begin_and_end_on_the_way(streamed):
-    runner, kinds = await streamed.runner(streamed.calls(1), streamed.calls(2), streamed.says()), []
-    async for item in runner:
-        kinds.append(type(item))
-        runner.set_params(lambda now: replace(now, stream=not now.stream))
-    assert kinds == [MessageStream, ChatResponse, MessageStream]
-    assert (streamed.ran, runner.result.reply) == ({1: 1, 2: 1}, "done")
-
-
 async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
 
@@ -371,7 +354,6 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
         (lambda now: {"temperature": 1}, TypeError, "set_params takes RunnerParams"),
         (lambda now: None, TypeError, "set_params takes RunnerParams"),
         (lambda now: replace(now, session_id="other"), ValueError, "stays with its session"),
-        (lambda now: replace(now, stream=True), ValueError, "Streaming needs"),
         (lambda now: replace(now, max_tool_rounds=-1), ValueError, "max_tool_rounds is -1"),
     ],
 )
@@ -387,11 +369,6 @@ async def test_impossible_parameters_are_refused(way, change, error, words):
     assert runner.params == before
     await runner
     await talk.gateway.aclose()
-
-
-async def test_streaming_needs_a_way_to_stream(simple):
-    with pytest.raises(ValueError, match="Streaming needs a way to do it"):
-        await simple.runner(stream=True)
 
 
 async def test_the_messages_of_a_session_are_only_added_to():
@@ -519,9 +496,8 @@ async def test_who_is_cancelled_in_the_middle_asks_again_and_gets_what_was_done(
 
     talk.tools.append(Tool("g", "", None, wait))
     runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
-    async for item in runner:
+    async for _ in runner:
         if runner.iteration_count == 1:
-            await whole(item)
             asking = asyncio.create_task(runner.generate_tool_response())
             await begun.wait()
             asking.cancel()
@@ -549,21 +525,6 @@ async def test_who_is_cancelled_before_the_first_step_gets_what_was_done(simple)
     assert [each.is_error for each in await runner.generate_tool_response()] == [True]
     await runner
     assert len(await simple.history()) == 4
-
-
-async def test_an_unread_stream_is_read_for_whoever_wants_its_results(streamed):
-    heard = []
-    runner = await streamed.runner(
-        streamed.calls(1, said="I look."),
-        streamed.says(),
-        on_iteration=lambda number, response: heard.append((number, response.content)),
-        on_tool_call=lambda call: heard.append(call.id),
-    )
-    async for _ in runner:
-        if runner.iteration_count == 1:
-            assert [each.text for each in await runner.generate_tool_response()] == ["r1"]
-            assert heard == [(1, "I look."), "call_1"]
-    assert heard == [(1, "I look."), "call_1", (2, "done")]
 
 
 # ---- callbacks --------------------------------------------------------------------------------------------
@@ -649,8 +610,7 @@ async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_
     failures, items = 0, 0
     for _ in range(3):
         try:
-            async for item in runner:
-                await whole(item)
+            async for _ in runner:
                 items += 1
         except ServerFailed:
             failures += 1
@@ -659,15 +619,6 @@ async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_
     assert await talk.history() == [*CALLED, ("assistant", "done")]
     with pytest.raises(RuntimeError, match="iterated already"):
         aiter(runner)
-
-
-async def test_an_unread_stream_that_fails_is_told_by_the_next_step(streamed):
-    runner = await streamed.runner(streamed.calls(1), 500, streamed.says())
-    with pytest.raises(ServerFailed):
-        await runner
-    assert (await runner).content == "done"
-    assert (streamed.ran, runner.iteration_count) == ({1: 1}, 2)
-    assert await streamed.history() == [*CALLED, ("assistant", "done")]
 
 
 async def test_edits_after_a_failure_hold_for_the_next_try(talk):
@@ -727,8 +678,7 @@ async def test_done_raises_what_ended_the_iteration_even_if_another_one_has_begu
 @pytest.mark.parametrize("wait", ["done", "run_until_done"])
 async def test_waiting_for_an_iteration_that_was_left_is_an_error(talk, wait):
     runner = await talk.runner(talk.calls(1))
-    async for item in runner:
-        await whole(item)
+    async for _ in runner:
         break
     with pytest.raises(RuntimeError, match="whoever left it"):
         await getattr(runner, wait)()
@@ -770,8 +720,7 @@ async def test_an_iteration_that_was_cancelled_may_go_on(talk):
 
 async def test_whoever_leaves_leaves_a_sound_history_at_once(talk):
     runner = await talk.runner(talk.calls(1), talk.calls(2))
-    async for item in runner:
-        await whole(item)
+    async for _ in runner:
         if runner.iteration_count == 2:
             break
     now = runner.params.messages if talk.mode == "messages" else ()
@@ -807,35 +756,26 @@ async def test_a_last_reply_is_kept_also_where_the_consumer_leaves_with_it(simpl
 # ---- streams ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("much", ["all", "a part", "nothing"])
-async def test_a_consumer_reads_of_a_stream_what_it_likes(streamed, much):
-    runner = await streamed.runner(streamed.calls(1), streamed.says("done and dusted"))
-    read = []
-    async for stream in runner:
-        if much == "nothing":
-            continue
-        async for event in stream.events("text"):
-            read.append(event.delta)
-            if much == "a part":
-                break
-    assert "".join(read) == {"all": "done and dusted", "a part": "done and", "nothing": ""}[much]
+async def test_a_stream_can_be_heard_through_its_event_before_the_reply_is_an_item(streamed):
+    heard = []
+
+    def hear(event):
+        if event.name == "reply_stream":
+            event.stream.on("text", lambda piece: heard.append(piece.delta))
+
+    runner = await streamed.runner(streamed.calls(1), streamed.says("done and dusted"), on_event=hear)
+    async for reply in runner:
+        assert "".join(heard) == reply.content
     assert await streamed.history() == [*CALLED, ("assistant", "done and dusted")]
 
 
-async def test_a_stream_that_the_consumer_aborted_ends_the_iteration_which_may_go_on(streamed):
-    runner = await streamed.runner(streamed.says("too long"), streamed.says())
-
-    async def iterate():
-        async for stream in runner:
-            await anext(stream)
-            stream.abort("enough")
-
-    with pytest.raises(StreamInterrupted):
-        await iterate()
-    assert await streamed.history() == [WENT]
-    runner.push_messages(Message.user("shorter"))
+async def test_a_stream_that_fails_ends_the_iteration_which_may_go_on(streamed):
+    runner = await streamed.runner(streamed.calls(1), 500, streamed.says())
+    with pytest.raises(ServerFailed):
+        await runner
     assert (await runner).content == "done"
-    assert await streamed.history() == [WENT, ("user", "shorter"), ("assistant", "done")]
+    assert (streamed.ran, runner.iteration_count) == ({1: 1}, 2)
+    assert await streamed.history() == [*CALLED, ("assistant", "done")]
 
 
 # ---- stopped ----------------------------------------------------------------------------------------------
@@ -870,24 +810,11 @@ async def test_an_abort_reaches_a_tool_whoever_runs_it(talk, early):
 async def test_an_abort_between_two_steps_keeps_a_whole_reply_and_runs_nothing(talk):
     abort = asyncio.Event()
     runner = await talk.runner(talk.calls(1), abort=abort)
-    async for item in runner:
-        await whole(item)
+    async for _ in runner:
         abort.set()
     assert (runner.result.status, talk.ran) == ("aborted", {})
     refused = "Error (interrupted): The run was stopped before this call was run."
     assert await talk.history() == [*CALLED[:2], ("tool", refused)]
-
-
-async def test_an_abort_hangs_up_a_stream_that_was_not_read(streamed):
-    abort, streams = asyncio.Event(), []
-    async for stream in await streamed.runner(streamed.calls(1), abort=abort):
-        streams.append(stream)
-        await anext(stream)
-        abort.set()
-    assert await streamed.history() == [WENT]
-    assert [event.name async for event in streams[0]] == []  # it has ended
-    assert await streamed.last.generate_tool_response() is None
-    assert streamed.ran == {}
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -1014,8 +941,7 @@ async def test_two_runners_at_once_on_one_session_take_turns(way, early):
     second = ToolRunner(talk.deps, talk.params(Message.user("And I?")))
 
     async def iterate(runner):
-        async for item in runner:
-            await whole(item)
+        async for _ in runner:
             if early:
                 await runner.generate_tool_response()
 

@@ -116,9 +116,7 @@ class World:
         dialect = PromptDialect(multiple=True) if self.way.dialect == "prompt" else NativeDialect()
         self.runner = ToolRunner(
             self.deps,
-            RunnerParams(
-                messages=[Message.user("Go.")], session_id=session, dialect=dialect, stream=self.way.streams
-            ),
+            RunnerParams(messages=[Message.user("Go.")], session_id=session, dialect=dialect),
             max_iterations=self.way.most,
             on_iteration=lambda number, response: self.hear("iteration"),
             on_tool_call=lambda call: self.hear("call"),

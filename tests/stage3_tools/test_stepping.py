@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from stage0_gateway import Gateway, Message, MessageStream, ScriptedModel, ServerFailed, ToolCall
+from stage0_gateway import Gateway, Message, ScriptedModel, ServerFailed, ToolCall
 from stage1_context import ContextEngine, MessageHistory, SessionNotFound
 from stage2_output import OutputController
 from stage3_tools import NativeDialect, RunLimits, RunnerParams, Tool, ToolLoopDeps, ToolRegistry
@@ -21,7 +21,7 @@ def calls(*ids):
 class Walk:
     """Steps through a script, with one tool, and what was seen of it."""
 
-    def __init__(self, *replies, stream=False, messages=(GO,), most=None, fail=(), **params):
+    def __init__(self, *replies, messages=(GO,), most=None, fail=(), **params):
         self.ran, self.told, self.events, self.fail = [], [], [], dict(fail)
         self.model = ScriptedModel(replies)
         self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
@@ -31,11 +31,8 @@ class Walk:
             ContextEngine(),
             OutputController(),
             ToolRegistry(tool),
-            self.gateway.stream if stream else None,
         )
-        params = RunnerParams(
-            messages=messages, dialect=NativeDialect(), stream=stream, on_event=self.hear, **params
-        )
+        params = RunnerParams(messages=messages, dialect=NativeDialect(), on_event=self.hear, **params)
         self.steps = Steps(deps, params, most, lambda now: now, self.replied)
 
     async def run(self, arguments, context):
@@ -98,15 +95,6 @@ async def test_nobody_holds_the_conversation_between_two_steps(walk):
     await waiting
 
 
-async def test_a_stream_is_a_step_before_anything_was_sent(walk):
-    w = walk("done", stream=True)
-    stream = await w.steps.next()
-    assert isinstance(stream, MessageStream)
-    assert (w.model.requests, w.told, w.history) == ([], [], ["Go."])
-    assert await w.steps.next() == Ending("completed", "done")
-    assert (w.told, w.history, w.steps.last.content) == (["done"], ["Go.", "done"], "done")
-
-
 @pytest.mark.parametrize(
     "name", ["turn_start", "replied", "decision", "tool_call", "tool_result", "turn_end"]
 )
@@ -135,18 +123,6 @@ async def test_a_model_that_fails_is_asked_again_by_the_next_step(walk):
             seen.append(w.steps.count)
     assert seen == [0, "ChatResponse", 1, "ChatResponse", "Ending"]
     assert (w.ran, w.steps.count, w.history) == (["a"], 2, ["Go.", 1, "r", "done"])
-
-
-async def test_a_stream_that_failed_while_it_was_read_is_forgotten_on_demand(walk):
-    w = walk(500, "done", stream=True)
-    assert not w.steps.drop_failed()
-    stream = await w.steps.next()
-    with pytest.raises(ServerFailed):
-        await stream.final_message()
-    assert (w.steps.count, w.steps.drop_failed(), w.steps.count, w.steps.drop_failed()) == (1, True, 0, False)
-    await (await w.steps.next()).final_message()
-    assert (w.steps.count, w.steps.drop_failed()) == (1, False)
-    assert await w.steps.next() == Ending("completed", "done")
 
 
 async def test_edits_are_in_force_before_the_first_request_and_after_each_turn(walk):
@@ -183,13 +159,15 @@ async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk)
 
 
 async def test_when_all_is_over_nothing_more_is_run(walk):
-    w = walk(calls("a"), stream=True, abort=asyncio.Event())
-    await anext(await w.steps.next())
+    w = walk(calls("a"), abort=asyncio.Event())
+    await w.steps.next()
     w.steps._run.options.abort.set()
     ending = await w.steps.next()
     w.steps.end(ending)
     w.steps.end(ending)
-    assert (ending.status, await w.steps.respond(), w.ran, w.history) == ("aborted", (), [], ["Go."])
+    refused = "Error (interrupted): The run was stopped before this call was run."
+    assert (ending.status, await w.steps.respond(), w.ran) == ("aborted", (), [])
+    assert w.history == ["Go.", 1, refused]
     assert w.events.count("loop_end") == 1
 
 

@@ -2,10 +2,12 @@ import asyncio
 import contextlib
 import contextvars
 import gc
+import inspect
 import os
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -45,11 +47,6 @@ async def test_what_is_raised_comes_back_and_the_thread_lives_on(raised, arrives
     with pytest.raises(arrives, match="x"):
         await run_in_thread(fail_with, raised)
     assert await run_in_thread(lambda: "next") == "next"
-
-
-async def test_one_thread_does_for_calls_one_after_the_other():
-    used = {await run_in_thread(threading.get_ident) for _ in range(20)}
-    assert len(used) < 5  # and not exactly one: a thread of another test may just have become free
 
 
 async def test_a_context_variable_that_a_call_sets_is_not_seen_by_the_caller_or_the_next_call():
@@ -169,14 +166,69 @@ def test_a_loop_that_is_gone_is_not_kept():
 
 
 async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_never_called():
-    called, before = [], sys.getswitchinterval()
-    sys.setswitchinterval(60)  # no other thread runs before the event loop waits
+    called, threads, paused, go_on = [], [], threading.Event(), threading.Event()
+
+    def pause(frame, event, argument):
+        if not go_on.is_set():
+            threads.append(threading.current_thread())
+            paused.set()
+            go_on.wait(10)
+
+    threading.setprofile(pause)  # a new thread calls it before it does anything
     try:
-        waiting = asyncio.create_task(run_in_thread(called.append, 1))
+        waiting = asyncio.create_task(run_in_thread(called.append, 1, begin=lambda: called.append("begin")))
         await asyncio.sleep(0)
+        paused.wait(10)
         waiting.cancel()
         await asyncio.wait({waiting})
     finally:
-        sys.setswitchinterval(before)
-    assert await run_in_thread(called.copy) == []
-    assert waiting.cancelled()
+        threading.setprofile(None)
+        go_on.set()
+    threads[0].join(10)
+    assert (called, waiting.cancelled()) == ([], True)
+
+
+async def test_a_cancelled_caller_knows_whether_the_function_has_begun():
+    beginning, begun = threading.Event(), []
+
+    def begin():
+        beginning.set()
+        time.sleep(0.05)  # the caller is cancelled meanwhile
+        begun.append(1)
+
+    waiting = asyncio.create_task(run_in_thread(int, begin=begin))
+    await asyncio.sleep(0)
+    beginning.wait(10)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert begun == [1]
+
+
+async def test_an_error_before_the_function_begins_is_raised_and_the_function_is_not_called():
+    called = []
+    with pytest.raises(ValueError, match="no"):
+        await run_in_thread(called.append, 1, begin=lambda: fail_with(ValueError("no")))
+    assert called == []
+
+
+async def test_the_coroutine_of_an_abandoned_call_is_closed():
+    release, made = threading.Event(), []
+
+    async def work():
+        pass
+
+    def give_coroutine():
+        release.wait(10)
+        made.append(work())
+        return made[0]
+
+    waiting = asyncio.create_task(run_in_thread(give_coroutine))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    release.set()
+    for _ in range(5_000):
+        if made and inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED:
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail("it is not closed")

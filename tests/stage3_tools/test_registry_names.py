@@ -17,16 +17,6 @@ def ten_thousand():
     return tools
 
 
-class CountingListings(ToolRegistry):
-    """A registry that notes how often all of its tools are gone through."""
-
-    listings = 0
-
-    def _all(self):
-        self.listings += 1
-        return super()._all()
-
-
 def test_tools_are_listed_in_the_order_they_were_registered():
     b, a = named("b"), named("a")
     registry = ToolRegistry(b)
@@ -47,22 +37,13 @@ def test_the_list_is_a_copy():
     assert [each.name for each in registry.list()] == ["a"]
 
 
-def test_ten_thousand_tools_are_not_listed_while_they_are_registered_and_looked_up(ten_thousand):
-    registry = CountingListings(*ten_thousand[:5000])
+def test_ten_thousand_tools_are_registered_and_looked_up(ten_thousand):
+    registry = ToolRegistry(*ten_thousand[:5000])
     for each in ten_thousand[5000:]:
         assert each.name not in registry
         registry.register(each)
         assert registry.get(each.name) is each
-    assert (len(registry), registry.version, registry.listings) == (10_000, 10_000, 0)
-
-
-def test_names_and_list_are_kept_until_the_next_change(ten_thousand):
-    registry = CountingListings(*ten_thousand)
-    assert registry.names is registry.names
-    assert (len(registry.list()), registry.listings) == (10_000, 1)
-    registry.unregister("server0.tool0")
-    assert (len(registry.names), registry.names[0], len(registry.list())) == (9999, "server1.tool1", 9999)
-    assert registry.listings == 2
+    assert len(registry) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -117,13 +98,3 @@ def test_texts_about_ten_thousand_tools_stay_short(ten_thousand):
         registry.get("zzz")
     assert len(caught.value.message) < 1000
     assert len(repr(registry)) < 1000
-
-
-def test_groups_are_named_by_what_stands_before_the_first_separator():
-    tools = [named(name) for name in ("files.read", "add", "web.get", "files.sub.write", "time")]
-    read, add, get, write, time = tools
-    registry = ToolRegistry(*tools)
-    assert registry.groups() == {"files": (read, write), "": (add, time), "web": (get,)}
-    assert [*registry.groups()] == ["files", "", "web"]
-    assert registry.groups("__") == {"": (*tools,)}
-    assert ToolRegistry().groups() == {}
