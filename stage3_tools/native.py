@@ -6,7 +6,6 @@ formats of stage 0 do all of that, and map names that a provider would refuse; h
 loop has to know. What only the provider understands, such as signatures of thoughts, stays on the messages.
 """
 
-import json
 from collections.abc import Sequence
 
 from stage0_gateway import ChatResponse, Message
@@ -27,8 +26,7 @@ class NativeDialect:
 
     def describe(self, registry: ToolRegistry) -> str:
         """The tools as JSON, about as long as what the provider is sent."""
-        shown = [(each.name, each.description, each.parameters) for each in registry.specs()]
-        return json.dumps(shown, ensure_ascii=False) if shown else ""
+        return "\n".join([tool.as_json for tool in registry.list()])
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False

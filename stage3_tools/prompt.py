@@ -64,11 +64,9 @@ def build_tool_system_prompt(registry: ToolRegistry, *, multiple: bool = False) 
     """
     if not len(registry):
         return _WITHOUT_TOOLS
-    lines = []
-    for tool in registry.list():
-        shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters or {}}
-        lines.append(json.dumps(shown, ensure_ascii=False))
-    return (_WITH_SEVERAL if multiple else _WITH_TOOLS) + "\n".join(lines)
+    return (_WITH_SEVERAL if multiple else _WITH_TOOLS) + "\n".join(
+        [tool.as_json for tool in registry.list()]
+    )
 
 
 class PromptDialect:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from stage3_tools.registry_view import RegistryView
 
 _MOST_LISTED = 50
-_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 Registrable = Tool | Callable[..., Any]
 """What can be registered: a tool, or a plain or async function, of which `@tool` makes one."""
@@ -59,7 +58,7 @@ class ToolRegistry:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as a provider is told of them: for `gateway.chat(…, tools=registry.specs())`."""
-        return tuple(map(_spec, self.list()))
+        return tuple([tool.spec for tool in self.list()])
 
     @overload
     def register(self, tool: Registrable, /) -> Tool: ...
@@ -192,11 +191,6 @@ def _as_tool(given: Registrable) -> Tool:
             "Tool(...); a list is given as register(*tools)."
         )
     return tool(given)
-
-
-def _spec(tool: Tool) -> ToolSpec:
-    """Describe a tool to a provider: with the schema of an object, and for some also with empty properties."""
-    return ToolSpec(tool.name, tool.description, {**_NO_PARAMETERS, **(tool.parameters or {})})
 
 
 def listed(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from stage0_gateway import ToolSpec
 from stage2_output import CompiledSchema, InvalidSchema
 from stage3_tools.callables import has_context, is_async, is_generator, misplaces_context, takes
 from stage3_tools.context import ToolContext
@@ -25,6 +26,8 @@ DEFAULT_TIMEOUT = 30.0
 
 YIELDS = "it yields. A tool returns one value: return a list, and report on the way with context.progress(…)."
 """Why a generator is no tool."""
+
+_NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,20 @@ class Tool:
         if not isinstance(parameters, Mapping) or "object" not in _types(parameters):
             raise RegistrationError(f"{self.name}: parameters must be a JSON Schema of an object, or None.")
         return compiled
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """The description for a provider: parameters are the schema of an object, for some with empty properties.
+
+        It is the same object in each request, so the gateway encodes it once.
+        """
+        return ToolSpec(self.name, self.description, {**_NO_PARAMETERS, **(self.parameters or {})})
+
+    @cached_property
+    def as_json(self) -> str:
+        """The name, description and parameters as JSON text, which a prompt shows to the model."""
+        shown = {"name": self.name, "description": self.description, "parameters": self.parameters or {}}
+        return json.dumps(shown, ensure_ascii=False)
 
     async def run(
         self, arguments: Any, context: ToolContext | None = None, *, begin: Callable[[], None] | None = None
