@@ -27,9 +27,7 @@ from stage1_context.journal import (
     RepairRecord,
     SummaryRecord,
     VariableRecord,
-    record_from_dict,
     record_from_json,
-    record_to_dict,
     record_to_json,
 )
 
@@ -77,7 +75,6 @@ json_values = st.recursive(
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
 def test_a_record_survives_json(record):
-    assert record_from_dict(record_to_dict(record)) == record
     assert record_from_json(record_to_json(record)) == record
 
 
@@ -91,7 +88,7 @@ def test_every_record_becomes_one_line_that_a_file_takes(record):
 
 def test_every_kind_is_among_the_records_that_were_tried():
     with pytest.raises(ValueError, match="this version knows") as caught:
-        record_from_dict({})
+        record_from_json("{}")
     known = str(caught.value).rpartition("knows ")[2].rstrip(".").split(", ")
     assert {record.kind for record in RECORDS.values()} | {"message"} == set(known)
 
@@ -105,7 +102,7 @@ def test_any_value_text_and_number_survives(value, text, number):
 
 
 def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_default():
-    assert [record_to_dict(each) for each in (RECORDS["system message"], RECORDS["clearing"])] == [
+    assert [json.loads(record_to_json(each)) for each in (RECORDS["system message"], RECORDS["clearing"])] == [
         {"kind": "system", "role": "system", "content": "Be brief."},
         {"kind": "clearing", "until": 5, "longer_than": 1000},
     ]
@@ -161,8 +158,6 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
     ],
 )
 def test_what_is_no_record_is_refused_with_what_is_wrong(plain, why):
-    with pytest.raises(ValueError, match=why):
-        record_from_dict(plain)
     with pytest.raises(ValueError, match=why):
         record_from_json(json.dumps(plain))
 
