@@ -102,7 +102,9 @@ def test_any_value_text_and_number_survives(value, text, number):
 
 
 def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_default():
-    assert [json.loads(record_to_json(each)) for each in (RECORDS["system message"], RECORDS["clearing"])] == [
+    assert [
+        json.loads(record_to_json(each)) for each in (RECORDS["system message"], RECORDS["clearing"])
+    ] == [
         {"kind": "system", "role": "system", "content": "Be brief."},
         {"kind": "clearing", "until": 5, "longer_than": 1000},
     ]
