@@ -34,22 +34,19 @@ class View:
         self._inserted: dict[int, list[Message]] = {}
         self._hidden: set[int] = set()
 
-    def take(self, record: Record) -> bool:
-        """Look as this record says; returns whether messages that were shown before now look different."""
+    def take(self, record: Record) -> None:
+        """Take a landmark into account."""
         match record:
             case SummaryRecord(text, until):
                 self.summary, self.until = text, max(0, until) if text else 0
             case ClearingRecord():
                 self._clearings.append(record)
-                return True
             case RepairRecord(inserted, hidden):
                 self._hidden.update(hidden)
                 for index in hidden:
                     self._inserted.pop(index, None)
                 for index, message in inserted:
                     self._inserted.setdefault(index, []).append(message)
-                return True
-        return False
 
     def repaired(self, index: int, message: Message) -> Sequence[Message]:
         """What the record at this index says, after repairs: itself, something else, more, or nothing."""

@@ -316,25 +316,6 @@ async def test_each_message_is_counted_once():
     assert tail.rest[-1].tokens == 4 + len("message 309")
 
 
-async def test_messages_that_look_as_before_are_not_counted_again_after_a_clearing_or_a_repair():
-    counter = Letters()
-    exchange = [calls("a", "b"), result("a", "long " * 30), result("b", "short")]
-    store = MemoryStore({"s": [*map(said, range(100)), *exchange]})
-    tail = Tail(store, "s", counter)
-    await tail.read_on()
-    before = len(tail.rest)
-    late = (101, Message.user("inserted"))
-    for record in (ClearingRecord(103, 100), RepairRecord((late,), (102,)), ClearingRecord(103, 50)):
-        await store.append("s", record)
-        await tail.read_on()
-        assert len(tail.rest) == before
-        assert sum(each.tokens for each in tail.rest)
-    note = "[A result of 150 characters was removed to save room.]"
-    assert counter.seen[note] == counter.seen["inserted"] == 1
-    assert max(counter.seen.values()) == 2  # the two calls, which look alike
-    assert [each.message.text for each in tail.rest[-2:]] == [note, "inserted"]
-
-
 # ---- the ids of calls ------------------------------------------------------------------------------------
 
 
@@ -526,7 +507,7 @@ LATER = [
 @pytest.mark.parametrize(
     "error", [asyncio.CancelledError(), StoreFailed("gone")], ids=["cancelled", "failed"]
 )
-@pytest.mark.parametrize("at", range(1, 31))
+@pytest.mark.parametrize("at", range(1, 30))
 async def test_after_a_reading_that_was_cancelled_or_failed_the_next_one_is_right(at, error, folded):
     counter = Letters()
     records = list(BEGINNING)
@@ -560,7 +541,7 @@ async def test_the_last_of_these_failures_comes_after_everything_else():
         await tail.read_on()
         await tail.read_back()
         await store.append("s", *later)
-    assert 10**6 - store.left <= 30
+    assert 10**6 - store.left <= 29
 
 
 @pytest.mark.parametrize("phase", range(4))
@@ -585,17 +566,3 @@ async def test_what_people_say_behind_calls_or_between_them_and_their_results_hi
     tail = Tail(store, "s", Letters())
     await tail.read_on()
     assert [each.message.role for each in tail.newest_exchange()] == ["assistant", "user", "user"]
-
-
-async def test_after_a_repair_only_what_it_concerns_is_read_again():
-    store = Watched({"s": [*map(said, range(1000)), calls("a"), said(1)]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    while not tail.whole:
-        await tail.read_back()
-    await store.append("s", RepairRecord(((1000, result("a").message),)))
-    store.handed_out.clear()
-    await tail.read_on()
-    assert sum(map(len, store.handed_out)) <= 4
-    assert [each.message.role for each in tail.rest[-3:]] == ["assistant", "tool", "user"]
-    assert len(tail.rest) == 1003
