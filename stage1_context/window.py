@@ -198,7 +198,8 @@ def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> i
     """Return where the newest whole exchanges begin that fit."""
     start = len(rest)
     for begin in chain(exchange_starts(rest), [0]):  # at 0, because results without a call may be left
-        tokens_left -= sum(each.tokens for each in rest[begin:start])
+        for each in rest[begin:start]:
+            tokens_left -= each.tokens
         if tokens_left < 0 or len(rest) - begin > places_left:
             break
         start = begin
