@@ -12,7 +12,7 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.claims import Claims, Reply
+from stage1_context.claims import Claims
 from stage1_context.concurrency import Locks, uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
@@ -117,15 +117,14 @@ class Transcript:
         records = [*map(MessageRecord, messages)]
         if seen is None:
             return await uninterrupted(self.store, lambda: self._write(*records), repeat=False)
-        reply = Reply(self.store, self.session_id, self._write, seen, records)
-        return await uninterrupted(self.store, reply.add)
+        return await self.claims(seen).reply(*records)
 
     async def note(self, *records: ProgressRecord) -> int:
         """Add progress of calls: begun, ended, waiting for approval. It is not shown as a message."""
         return await uninterrupted(self.store, lambda: self._write(*records))  # a second note changes nothing
 
     def claims(self, seen: int) -> Claims:
-        """What a run writes about calls that no run had begun when the journal had so many records."""
+        """What a run writes that has read so many records of the journal."""
         return Claims(self.store, self.session_id, self._write, seen)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
