@@ -12,8 +12,7 @@ so the next one is refused if the first was written; then the journal is read. U
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
 
 from stage1_context.concurrency import uninterrupted
 from stage1_context.errors import SessionConflict
@@ -30,11 +29,11 @@ ClaimRecord = CallStartedRecord | CallFinishedRecord | MessageRecord
 """The beginning of a call, its outcome, or its result."""
 
 
-class Append(Protocol):
-    """Add records to a journal, if it has as many as expected; else SessionConflict."""
+Append = Callable[..., Awaitable[int]]
+"""`append(*records, expected=n)` adds records to a journal of n records, else raises SessionConflict.
 
-    async def __call__(self, *records: Record, expected: int | None = None) -> int:
-        """Returns how many there are then."""
+It returns how many records there are then.
+"""
 
 
 def calls_of(record: Record) -> set[str]:
