@@ -25,7 +25,6 @@ Sometimes:
     sqlite_file          a SQLite file, brought up to date
     sqlite               sessions in one file
     postgres_schema      tables in PostgreSQL, and what is asked of them
-    postgres_connection  reaching a PostgreSQL database
     postgres             sessions for more than one machine
     repair               one result for each call, after a crash
     cut                  messages too long for a window
@@ -57,7 +56,6 @@ from stage1_context.journal import (
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
-    ClearingRecord,
     MessageRecord,
     ProgressRecord,
     Record,
@@ -94,7 +92,6 @@ __all__ = [
     "CallFinishedRecord",
     "CallStartedRecord",
     "Claims",
-    "ClearingRecord",
     "Compaction",
     "ContextEngine",
     "ContextError",

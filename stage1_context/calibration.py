@@ -6,9 +6,6 @@ again for it. Knows no messages. Used by `selection` and `transcript`; an engine
 """
 
 from stage0_gateway import Usage
-from stage1_context.tokens import TokenCounter
-
-_MOST_TEXTS = 16
 
 _KEPT = 0.7
 """How much of what was learnt before counts when something new is learnt."""
@@ -34,20 +31,6 @@ class Calibration:
         self.ratio = 1.0
         self._estimated = self._reported = 0.0  # tokens, those of earlier requests counting less
         self._doubt = float(_DOUBT)
-        self._along: dict[str, int] = {}
-
-    def along(self, counter: TokenCounter, text: str) -> int:
-        """The tokens of a text that all sessions send along, such as the descriptions of tools: counted once.
-
-        Args:
-            counter: The engine's.
-            text: The text; the newest few are remembered.
-        """
-        if text not in self._along:
-            if len(self._along) >= _MOST_TEXTS:
-                self._along.clear()
-            self._along[text] = counter.count(text)
-        return self._along[text]
 
     def learn(self, estimated: int, usage: Usage | None) -> None:
         """Learn from one request.

@@ -12,13 +12,11 @@ so the next one is refused if the first was written; then the journal is read. U
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
 
 from stage1_context.concurrency import uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.journal import (
-    TALK,
     CallFinishedRecord,
     CallStartedRecord,
     MessageRecord,
@@ -31,11 +29,11 @@ ClaimRecord = CallStartedRecord | CallFinishedRecord | MessageRecord
 """The beginning of a call, its outcome, or its result."""
 
 
-class Append(Protocol):
-    """Add records to a journal, if it has as many as expected; else SessionConflict."""
+Append = Callable[..., Awaitable[int]]
+"""`append(*records, expected=n)` adds records to a journal of n records, else raises SessionConflict.
 
-    async def __call__(self, *records: Record, expected: int | None = None) -> int:
-        """Returns how many there are then."""
+It returns how many records there are then.
+"""
 
 
 def calls_of(record: Record) -> set[str]:
@@ -50,84 +48,39 @@ def calls_of(record: Record) -> set[str]:
     return set()
 
 
-class Reply:
-    """A reply or a question to add, unless another writer has replied: two replies at once would mix their calls.
+class Claims:
+    """What one run writes: its replies, and what becomes of the calls of a message.
 
     Args:
         store: Where the journal is.
         session_id: Which journal.
         append: Adds records, if there are as many as expected.
         seen: How many records the journal had when the conversation was read.
-        records: What to add, all together.
-    """
 
-    def __init__(
-        self,
-        store: SessionStore,
-        session_id: str,
-        append: Append,
-        seen: int,
-        records: Sequence[MessageRecord],
-    ) -> None:
-        self._store, self._session_id, self._append = store, session_id, append
-        self._seen, self._records = seen, records
-        self._unsure = False  # whether an attempt was interrupted, so that the records may be there
-
-    async def add(self) -> int:
-        """Add the records, unless an interrupted attempt has added them.
-
-        Returns:
-            How many records the journal held right after them.
-
-        Raises:
-            SessionConflict: Another writer has replied; nothing was added. Messages of people are no conflict.
-        """
-        while True:
-            try:
-                return await self._append(*self._records, expected=self._seen)
-            except SessionConflict:
-                if self._unsure and await self._is_written():
-                    return self._seen + len(self._records)
-                await self._look()
-            except BaseException:
-                self._unsure = True
-                raise
-
-    async def _is_written(self) -> bool:
-        wanted = [*enumerate(self._records, self._seen)]
-        return wanted == await self._store.read(self._session_id, self._seen, self._seen + len(wanted))
-
-    async def _look(self) -> None:
-        """Read what others have added."""
-        length = (await self._store.info(self._session_id)).records
-        news = await self._store.read(self._session_id, self._seen, length, kinds=TALK)
-        if any(isinstance(each, MessageRecord) and each.message.role != "user" for _, each in news):
-            raise SessionConflict(
-                f"Somebody else goes on with the session {self._session_id!r}: a reply was added to it elsewhere. "
-                "Read what is new, and decide again."
-            )
-        self._seen, self._unsure = length, False
-
-
-class Claims:
-    """What one run writes about the calls of a message.
-
-    Args:
-        store: Where the journal is.
-        session_id: Which journal.
-        append: Adds records, if there are as many as expected.
-        seen: How many records there were when no run had begun the calls.
+    Attributes:
+        lost: Whether another run was met. This one then begins no further call, or both might give up.
     """
 
     def __init__(self, store: SessionStore, session_id: str, append: Append, seen: int) -> None:
         self._store, self._session_id, self._append = store, session_id, append
         self._seen = seen
-        self._taken = set[str]()  # calls that another run has begun or answered
         self.lost = False
-        """Whether another run was met. This one then begins no further call, or both might give up."""
+        self._taken = set[str]()  # calls that another run has begun or answered
+        self._others_replied = False
         self._written = set[tuple[type, str]]()  # what this run has written: the kind of record and the call
-        self._unsure: list[ClaimRecord] = []  # what it may have written: the attempt was interrupted
-        self._one_at_a_time = asyncio.Lock()  # so that all news was written by other runs, or is unsure
+        self._unsure: list[list[Record]] = []  # interrupted attempts, of which one may have been stored
+        self._one_at_a_time = asyncio.Lock()  # so that all new records are of other runs, or of `_unsure`
+
+    async def reply(self, *records: MessageRecord) -> int:
+        """Add messages, all together. User messages that others add meanwhile are no conflict.
+
+        Returns:
+            How many records the journal held right after them.
+
+        Raises:
+            SessionConflict: Another writer has replied; nothing was added.
+        """
+        return await uninterrupted(self._store, lambda: self._reply([*records]))
 
     async def add(self, *records: ClaimRecord, skip: bool = False) -> None:
         """Add that calls begin, or their results: all, or none where another run has taken one of the calls.
@@ -136,42 +89,61 @@ class Claims:
 
         Args:
             records: What to add.
-            skip: Leave out what is about calls that are taken, instead.
+            skip: Leave out records of calls that are taken, instead.
 
         Raises:
             SessionConflict: A call is taken; nothing was added.
         """
         await uninterrupted(self._store, lambda: self._add(records, skip))
 
+    async def _reply(self, records: list[Record]) -> int:
+        while not self._others_replied:
+            begin = self._seen
+            if stored := await self._append_or_read(records):
+                return begin + len(stored)
+        raise SessionConflict(
+            f"Somebody else goes on with the session {self._session_id!r}: a reply was added to it elsewhere. "
+            "Read what is new, and decide again."
+        )
+
     async def _add(self, records: Sequence[ClaimRecord], skip: bool) -> None:
         async with self._one_at_a_time:
             while left := self._left(records, skip):
-                try:
-                    self._seen = await self._append(*left, expected=self._seen)
-                except SessionConflict:
-                    await self._look()
-                except BaseException:
-                    self._unsure += left
-                    raise
-                else:
-                    self._written.update(map(_key, left))
-                    self._unsure.clear()  # those were refused, or else this would have been
+                self._written.update(map(_key, await self._append_or_read(left)))
 
-    async def _look(self) -> None:
-        """Find out whose the records are that were added since."""
-        news = await self._store.read(self._session_id, self._seen)
-        for _, record in news:
-            if record in self._unsure:
-                self._written.add(_key(record))
-            else:
-                self._taken.update(calls_of(record))
+    async def _append_or_read(self, records: list[Record]) -> list[Record]:
+        """Append the records, or read what was appended before them.
+
+        Returns:
+            Those records of this run that are known to be stored now.
+        """
+        try:
+            self._seen = await self._append(*records, expected=self._seen)
+        except SessionConflict:
+            news = [record for _, record in await self._store.read(self._session_id, self._seen)]
+            if not news:
+                raise  # the session was deleted, and begun anew
+        except BaseException:
+            self._unsure.append(records)
+            raise
+        else:
+            self._unsure.clear()  # those were refused, or else this would have been
+            return records
+        own = next((attempt for attempt in self._unsure if attempt == news[: len(attempt)]), [])
+        for record in news[len(own) :]:
+            self._taken |= calls_of(record)
+            self._others_replied |= isinstance(record, MessageRecord) and record.message.role in (
+                "assistant",
+                "tool",
+            )
         self._seen += len(news)
         self._unsure.clear()
+        return own
 
-    def _left(self, records: Sequence[ClaimRecord], skip: bool) -> list[ClaimRecord]:
-        """What is still to be added."""
+    def _left(self, records: Sequence[ClaimRecord], skip: bool) -> list[Record]:
+        """Return the records that are still to be added."""
         left = [each for each in records if _key(each) not in self._written]
-        free = [each for each in left if not calls_of(each) & self._taken]
+        free: list[Record] = [each for each in left if not calls_of(each) & self._taken]
         if left and not skip and (self.lost or len(free) < len(left)):
             self.lost = True
             raise SessionConflict(

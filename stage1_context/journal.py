@@ -6,7 +6,6 @@ of where records are kept.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Literal, get_args
 
@@ -75,15 +74,6 @@ class SummaryRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ClearingRecord:
-    """From here on, tool results before the record at index `until` with more characters are not shown."""
-
-    kind: ClassVar[Literal["clearing"]] = "clearing"
-    until: int
-    longer_than: int
-
-
-@dataclass(frozen=True, slots=True)
 class RepairRecord:
     """From here on, messages are shown behind others, or not shown, so that calls and results match.
 
@@ -105,21 +95,12 @@ class VariableRecord:
     value: Any
 
 
-Record = (
-    MessageRecord
-    | CallStartedRecord
-    | CallFinishedRecord
-    | ApprovalPendingRecord
-    | SummaryRecord
-    | ClearingRecord
-    | RepairRecord
-    | VariableRecord
-)
-
 ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
 """What happens to a call between the message that asks for it and its result."""
 
-LANDMARKS = ("system", "summary", "clearing", "repair")
+Record = MessageRecord | ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
+
+LANDMARKS = ("system", "summary", "repair")
 """The kinds that say how the messages are shown; there are few of them, wherever in the journal they stand."""
 
 TALK = ("message", "call")
@@ -128,98 +109,65 @@ TALK = ("message", "call")
 SHOWN = (*TALK, *LANDMARKS)
 """The kinds that a view of the conversation needs; the others may be large, and are left where they are."""
 
-_Plain = (
-    CallStartedRecord
-    | CallFinishedRecord
-    | ApprovalPendingRecord
-    | SummaryRecord
-    | ClearingRecord
-    | VariableRecord
-)
-_BY_KIND: dict[str, type[_Plain]] = {each.kind: each for each in get_args(_Plain)}
-KINDS = (*TALK, "system", "repair", *_BY_KIND)
+_WithFields = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
+_BY_KIND: dict[str, type[_WithFields]] = {each.kind: each for each in get_args(_WithFields)}
+KINDS = (*TALK, "system", *_BY_KIND)
 """Every kind of record there is."""
 _NAMES: dict[Any, str] = {str: "text", int: "a whole number"}
 
 
-def record_to_dict(record: Record) -> dict[str, Any]:
-    """A record as plain JSON values, for `record_from_dict`."""
-    match record:
-        case MessageRecord(message):
-            return {"kind": record.kind, **message.to_dict()}
-        case CallFinishedRecord(call_id, status, message) if message is not None:
-            plain = _checked(CallFinishedRecord, {"call_id": call_id, "status": status})
-            return {"kind": record.kind, **plain, "message": message.to_dict()}
-        case RepairRecord(inserted, hidden):
-            shown = [[index, message.to_dict()] for index, message in inserted]
-            return {"kind": record.kind, "inserted": shown, "hidden": list(hidden)}
-    given = {each.name: getattr(record, each.name) for each in fields(record)}
-    if isinstance(record, CallFinishedRecord):
-        del given["message"]
-    return {"kind": record.kind, **_checked(type(record), given)}  # what is wrong could not be read again
-
-
-def record_from_dict(plain: Mapping[str, Any]) -> Record:
-    """The record that `record_to_dict` wrote.
-
-    Raises:
-        ValueError: It is not a record this version knows.
-    """
-    if not isinstance(plain, Mapping):
-        raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
-    kind = plain.get("kind")
-    if kind in (*TALK, "system"):
-        return MessageRecord(Message.from_dict(plain))
-    given = {name: value for name, value in plain.items() if name != "kind"}
-    if kind == RepairRecord.kind:
-        return _repair(**_checked(RepairRecord, given))
-    if kind == CallFinishedRecord.kind and given.get("message") is not None:
-        given["message"] = Message.from_dict(given["message"])
-    if not isinstance(kind, str) or kind not in _BY_KIND:
-        raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
-    return _BY_KIND[kind](**_checked(_BY_KIND[kind], given))
-
-
 def record_to_json(record: Record) -> str:
-    """A record as JSON text that every database takes, and `record_from_json` reads.
+    """Return a record as JSON text that every database accepts, for `record_from_json`.
 
     Raises:
-        ValueError: Something in it has no form in JSON.
+        ValueError: A value in the record has no form in JSON.
     """
     try:
-        return to_json(record_to_dict(record))
+        return to_json({"kind": record.kind, **_plain_fields(record)})
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"This {record.kind!r} record cannot be written as JSON: {str(error).rstrip('.')}."
         ) from None
 
 
-def check_writable(record: Record) -> None:
-    """Refuse what `record_to_json` cannot write; texts, which nearly all records consist of, need no trying.
-
-    Raises:
-        ValueError: Something in it has no form in JSON.
-    """
+def _plain_fields(record: Record) -> dict[str, Any]:
     match record:
-        case MessageRecord(Message(content=str(), tool_calls=calls)):
-            if all(type(call.arguments) is str and call.provider_data is None for call in calls):
-                return
-        case CallStartedRecord(str(), str()):
-            return
-    record_to_json(record)
+        case MessageRecord(message):
+            return message.to_dict()
+        case CallFinishedRecord(call_id, status, message) if message is not None:
+            return {"call_id": call_id, "status": status, "message": message.to_dict()}
+        case RepairRecord(inserted, hidden):
+            return {
+                "inserted": [[index, message.to_dict()] for index, message in inserted],
+                "hidden": list(hidden),
+            }
+    return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def record_from_json(text: str) -> Record:
-    """The record that `record_to_json` wrote.
+    """Return the record that `record_to_json` wrote.
 
     Raises:
-        ValueError: It is not a record this version knows.
+        ValueError: The text is not a record that this version knows.
     """
     try:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"A journal record is JSON text, and this is not: {error}.") from None
-    return record_from_dict(plain)
+    if not isinstance(plain, dict):
+        raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
+    kind = plain.get("kind")
+    if kind in (*TALK, "system"):
+        return MessageRecord(Message.from_dict(plain))
+    if not isinstance(kind, str) or kind not in _BY_KIND:
+        raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
+    given = {name: value for name, value in plain.items() if name != "kind"}
+    _check_fields(_BY_KIND[kind], given)
+    if kind == RepairRecord.kind:
+        return _repair(**given)
+    if kind == CallFinishedRecord.kind and given.get("message") is not None:
+        given["message"] = Message.from_dict(given["message"])
+    return _BY_KIND[kind](**given)
 
 
 def to_json(plain: Any) -> str:
@@ -238,19 +186,18 @@ def to_json(plain: Any) -> str:
     return text
 
 
-def _checked(kind: type[_Plain | RepairRecord], given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record, each there and of its type; a journal may come from a file."""
+def _check_fields(kind: type[_WithFields], given: dict[str, Any]) -> None:
+    """Check that each field is present and of its type; a journal may come from any file."""
     known = {each.name: each for each in fields(kind)}
     needed = {name for name, each in known.items() if each.default is MISSING}
     if not needed <= given.keys() <= known.keys():
         raise ValueError(f"A {kind.kind!r} record has the fields {[*known]}, not {[*given]}.")
     for name, value in given.items():
-        wanted = known[name].type
-        if wanted in (str, int) and type(value) is not wanted:
+        expected = known[name].type
+        if expected in (str, int) and type(value) is not expected:
             raise ValueError(
-                f"{name!r} of a {kind.kind!r} record is {_NAMES[wanted]}, not {type(value).__name__}."
+                f"{name!r} of a {kind.kind!r} record is {_NAMES[expected]}, not {type(value).__name__}."
             )
-    return given
 
 
 def _repair(inserted: Any = (), hidden: Any = ()) -> RepairRecord:

@@ -59,12 +59,8 @@ class _Repairing:
     def __init__(self) -> None:
         self._current: _Group | None = None
         self._groups: list[_Group] = []
-        self._open: defaultdict[str, deque[_Group]] = defaultdict(
-            deque
-        )  # earlier groups, by the id they wait for
-        self._stand_ins: dict[
-            str, tuple[_Group, list[Message], Message]
-        ] = {}  # what earlier repairs put there
+        # Earlier groups, by the id they wait for.
+        self._open: defaultdict[str, deque[_Group]] = defaultdict(deque)
         self._numbers: dict[str, int] = {}
         self._ids = {""}  # no result can answer a call without an id, so it gets one
         # By record, because an earlier repair may show several messages there: what is shown now, and what will be.
@@ -118,20 +114,10 @@ class _Repairing:
             group = self._open[written].popleft()
             place = group.late
         else:
-            self._late_truth(written, message)
-            return
+            return  # no call waits for it
         shown = group.shown[written].popleft()
         del group.waiting[shown]
         place.append(message if shown == written else replace(message, tool_call_id=shown))
-        if message.content == _INTERRUPTED:
-            self._stand_ins[written] = group, place, place[-1]
-
-    def _late_truth(self, written: str, message: Message) -> None:
-        """A result nobody waits for: what a tool said counts more than what a repair put in its place."""
-        if stand_in := self._stand_ins.pop(written, None):
-            group, place, invented = stand_in
-            place.remove(invented)
-            group.late.append(replace(message, tool_call_id=invented.tool_call_id))
 
     def _end_group(self) -> None:
         """What the current group still waits for may come late."""

@@ -59,8 +59,8 @@ class Selector:
         self.window = window
         self._counter = counter
         self._calibration = calibration
-        self._remembered: dict[str, Counted] = {}
         self._alongside = ""
+        self._alongside_tokens = 0
 
     async def select(
         self,
@@ -83,8 +83,12 @@ class Selector:
         Raises:
             WindowTooSmall: Not even the newest exchange fits.
         """
-        room = Room(reserve_tokens, self._tokens_of(alongside), self._calibration.ratio, self._counter)
-        system = [*tail.system, *([self._once("summary", summary_message(summary))] if summary else [])]
+        if alongside is not None and alongside != self._alongside:
+            self._alongside, self._alongside_tokens = alongside, self._counter.count(alongside)
+        room = Room(reserve_tokens, self._alongside_tokens, self._calibration.ratio, self._counter)
+        system = list(tail.system)
+        if summary:
+            system.append(Counted(summary_message(summary), self._counter))
         selection = await self._fill(tail, system, room)
         if pinned is not None and not _sends(selection, pinned):
             selection = await self._fill(tail, [*system, *self._pinned(pinned, room)], room)
@@ -112,7 +116,7 @@ class Selector:
 
     def _pinned(self, message: Message, room: Room) -> list[Counted]:
         """The message that is sent in any case, cut to a quarter of a window that cuts what is too long."""
-        counted, window = self._once("pinned", message), self.window
+        counted, window = Counted(message, self._counter), self.window
         if isinstance(window, DropOldest) and window.oversize == "cut" and window.max_tokens is not None:
             quarter = room.within(window.max_tokens) // 4
             if counted.tokens > quarter:
@@ -120,17 +124,6 @@ class Selector:
 
                 return cut_to_fit([counted], quarter, room.counter) or [counted]
         return [counted]
-
-    def _once(self, slot: str, message: Message) -> Counted:
-        """Count what is sent turn after turn and stands in no journal; the latest of each is remembered."""
-        if slot not in self._remembered or self._remembered[slot].message != message:
-            self._remembered[slot] = Counted(message, self._counter)
-        return self._remembered[slot]
-
-    def _tokens_of(self, alongside: str | None) -> int:
-        if alongside is not None:
-            self._alongside = alongside
-        return self._calibration.along(self._counter, self._alongside) if self._alongside else 0
 
 
 def _one_result_each(chosen: Sequence[Counted]) -> list[Counted]:

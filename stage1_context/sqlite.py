@@ -35,20 +35,6 @@ from stage1_context.store import (
 
 T = TypeVar("T")
 
-_SURROUNDINGS = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_READONLY,
-    }
-)
-"""Error codes that say nothing about the file's content."""
-
 
 class SqliteStore:
     """Journals in a SQLite file.
@@ -181,7 +167,8 @@ class SqliteStore:
 def _failure(path: str, error: Exception) -> str:
     """What a failure says: the file, the reason, and what to do about a damaged file."""
     text = f"The SQLite file {path!r} could not be used: {str(error).rstrip('.')}."
-    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _SURROUNDINGS:
+    # SQLite's code is missing where Python could not decode a value. Otherwise the file is busy, full, read-only, …
+    if isinstance(error, sqlite3.OperationalError) and hasattr(error, "sqlite_errorcode"):
         return text
     return (
         f"{text} It may be damaged: restore a backup, or recover what is left with the command .recover of the "

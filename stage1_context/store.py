@@ -12,7 +12,7 @@ from typing import Protocol
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
 from stage1_context.history import MessageHistory
-from stage1_context.journal import Record, check_writable
+from stage1_context.journal import Record, record_to_json
 from stage1_context.view import history_of, view_of
 
 
@@ -107,7 +107,7 @@ class MemoryStore:
         if session_id in self._journals:
             raise session_exists(session_id)
         for each in records:
-            check_writable(each)  # what could not be written to a file is refused here, too
+            record_to_json(each)  # raises for a record that could not be written to a file
         now = datetime.now(UTC)
         self._journals[session_id] = list(records)
         self._times[session_id] = (now, now)
@@ -117,7 +117,7 @@ class MemoryStore:
         journal = self._journal(session_id)
         check_expected(session_id, expected, len(journal))
         for each in records:
-            check_writable(each)
+            record_to_json(each)
         journal.extend(records)
         # The last one written to stands last, so that the newest are found first.
         created, _ = self._times.pop(session_id)

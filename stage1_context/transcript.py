@@ -12,11 +12,11 @@ from typing import get_args
 from stage0_gateway import Message, Usage
 from stage1_context.approximate import ApproximateCounter
 from stage1_context.calibration import Calibration
-from stage1_context.claims import Claims, Reply
+from stage1_context.claims import Claims
 from stage1_context.concurrency import Locks, uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
-from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, ProgressRecord, Record, SummaryRecord
+from stage1_context.journal import SHOWN, MessageRecord, ProgressRecord, Record, SummaryRecord
 from stage1_context.open_calls import OpenCalls, open_calls
 from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
@@ -117,15 +117,14 @@ class Transcript:
         records = [*map(MessageRecord, messages)]
         if seen is None:
             return await uninterrupted(self.store, lambda: self._write(*records), repeat=False)
-        reply = Reply(self.store, self.session_id, self._write, seen, records)
-        return await uninterrupted(self.store, reply.add)
+        return await self.claims(seen).reply(*records)
 
     async def note(self, *records: ProgressRecord) -> int:
         """Add progress of calls: begun, ended, waiting for approval. It is not shown as a message."""
         return await uninterrupted(self.store, lambda: self._write(*records))  # a second note changes nothing
 
     def claims(self, seen: int) -> Claims:
-        """What a run writes about calls that no run had begun when the journal had so many records."""
+        """What a run writes that has read so many records of the journal."""
         return Claims(self.store, self.session_id, self._write, seen)
 
     async def _write(self, *records: Record, expected: int | None = None) -> int:
@@ -219,10 +218,6 @@ class Transcript:
             async with self._locks().reading:
                 until = (await self._read_on(include_summary=True)).view.until if text else 0
         await self.store.append(self.session_id, SummaryRecord(text, until), expected=expected)
-
-    async def clear_results(self, *, until: int, longer_than: int) -> None:
-        """Show tool results before the record at this index no longer, if they have more characters."""
-        await self.store.append(self.session_id, ClearingRecord(until, longer_than))
 
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""

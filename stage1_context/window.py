@@ -8,8 +8,9 @@ where the window is full, so its cost depends on the window, not on the length o
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar, Literal, Protocol
 
 from stage1_context.approximate import ApproximateCounter
@@ -172,40 +173,34 @@ class KeepSystemAndRecent(DropOldest):
 
 
 def exchange_start(rest: Sequence[Counted], end: int) -> int:
-    """The index at which the exchange that ends before `end` begins.
+    """Return the index at which the exchange that ends before `end` begins."""
+    return next(exchange_starts(rest, end), 0)
 
-    Results usually follow their call at once, but a message may have been added in between.
+
+def exchange_starts(rest: Sequence[Counted], end: int | None = None) -> Iterator[int]:
+    """Yield the indices at which exchanges begin, the newest first.
+
+    Results usually follow their call at once, but a message may have been added in between. Results without a call
+    belong to no exchange.
     """
-    begin = end - 1
-    if begin < 0 or not rest[begin].message.tool_call_id:
-        return max(begin, 0)  # no result, so it stands for itself; most messages do
-    unanswered = set[str]()
-    for begin in range(end - 1, -1, -1):
-        message = rest[begin].message
+    unanswered = set[str]()  # calls whose results were passed
+    for place in range((len(rest) if end is None else end) - 1, -1, -1):
+        message = rest[place].message
         if message.tool_call_id:
             unanswered.add(message.tool_call_id)
-        unanswered.difference_update(call.id for call in message.tool_calls)
+        if unanswered:
+            unanswered.difference_update(call.id for call in message.tool_calls)
         if not unanswered:
-            return begin
-    return 0
+            yield place
 
 
 def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> int:
-    """Where the newest whole exchanges begin that fit: all that `exchange_start` would find, in one pass."""
-    start = place = len(rest)
-    furthest = place - places_left
-    unanswered = set[str]()  # results whose call was not passed yet
-    for each in reversed(rest):
-        place -= 1
-        tokens_left -= each.tokens
-        if tokens_left < 0 or place < furthest:
+    """Return where the newest whole exchanges begin that fit."""
+    start = len(rest)
+    for begin in chain(exchange_starts(rest), [0]):  # at 0, because results without a call may be left
+        for each in rest[begin:start]:
+            tokens_left -= each.tokens
+        if tokens_left < 0 or len(rest) - begin > places_left:
             break
-        if each.message.tool_call_id:
-            unanswered.add(each.message.tool_call_id)
-        if unanswered:
-            unanswered.difference_update(call.id for call in each.message.tool_calls)
-        if not unanswered:
-            start = place
-    else:  # all of it fits; of a result without its call it is one exchange
-        start = 0
+        start = begin
     return start

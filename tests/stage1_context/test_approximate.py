@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage1_context.approximate import ApproximateCounter
-from stage1_context.errors import ContextError
-from stage1_context.exact import TiktokenCounter
+from stage1_context import ApproximateCounter, ContextError, TiktokenCounter
 
 _SAMPLES = runpy.run_path(str(Path(__file__).with_name("samples.py")))
 CHINESE, JAPANESE = _SAMPLES["CHINESE"], _SAMPLES["JAPANESE"]
@@ -65,40 +63,58 @@ MEASURED = {
     "arabic": ("ما هو الطقس اليوم في القاهرة؟", 21, 8),
     "hindi": ("आज दिल्ली में मौसम कैसा है?", 28, 8),
     "accents": ("áéíóúñ", 6, 6),
-    "rare chinese": ("齉龘靐爩麤", 12, 10),
+    "german": (
+        "Die Lieferung verzögert sich voraussichtlich um zwei Werktage, weil das Lager derzeit umgebaut wird.",
+        29,
+        23,
+    ),
+    "finnish": (
+        "Toimitus viivästyy todennäköisesti kaksi arkipäivää, koska varastoa kunnostetaan parhaillaan.",
+        37,
+        29,
+    ),
+    "polish": (
+        "Dostawa opóźni się prawdopodobnie o dwa dni robocze, ponieważ magazyn jest obecnie przebudowywany.",
+        38,
+        30,
+    ),
+    "turkish": (
+        "Depo şu anda yenilendiği için teslimat büyük olasılıkla iki iş günü gecikecek.",
+        30,
+        23,
+    ),
+    "vietnamese": (
+        "Việc giao hàng có thể bị chậm hai ngày làm việc vì kho đang được sửa chữa.",
+        34,
+        20,
+    ),
+    "greek": ("Η παράδοση θα καθυστερήσει πιθανότατα δύο ημέρες.", 47, 17),
+    "hebrew": ("המשלוח יתעכב כנראה ביומיים בגלל שיפוץ המחסן.", 44, 19),
+    "thai": ("วันนี้อากาศที่กรุงเทพเป็นอย่างไรบ้าง", 32, 13),
+    "list of digits": ("[1, 0, 7, 4, 4, 9, 2, 0, 1, 1, 8, 3, 5, 6]", 42, 42),
+    "list of decimals": ("[0.0123, -0.4521, 0.9934, -0.0008, 0.2717]", 30, 30),
+    "bytes in hex": ("3f 9a 00 c4 7e 12 b8 5d e1 06 a7 90 2c f3", 32, 32),
     "full width": ("ＡＢＣ１２３！", 10, 6),
     "half-width kana": ("ﾃｽﾄｶﾅ", 10, 10),
     "table of numbers": ("   12.50     7\n  103.25    41\n", 18, 18),
 }
-HIGH = {"russian", "arabic", "capitals"}  # several letters a token, in words that this counter cannot know
+HIGH = {"camel case", "capitals", "digits"}  # a token holds several capitals or digits
 
 
 @pytest.mark.parametrize(("text", "cl100k", "o200k"), MEASURED.values(), ids=MEASURED)
 def test_a_count_is_not_low(text, cl100k, o200k):
-    assert COUNTER.count(text) >= 0.93 * max(cl100k, o200k)
+    assert COUNTER.count(text) >= 0.95 * max(cl100k, o200k)
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURED if name not in HIGH])
 def test_a_count_is_not_wildly_high_either(name):
     text, *measured = MEASURED[name]
-    assert COUNTER.count(text) <= 1.4 * max(measured) + 1
+    assert COUNTER.count(text) <= 1.6 * max(measured) + 2
 
 
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=10))
 def test_chinese_of_any_characters_takes_nearly_a_token_for_each(text):
     assert 0.88 * len(text) <= COUNTER.count(text) <= 2.4 * len(text) + 1
-
-
-def test_a_rare_chinese_character_costs_more_than_a_common_one():
-    assert COUNTER.count("龘" * 100) > 2 * COUNTER.count("中" * 100)
-
-
-def test_what_spells_nothing_costs_more_than_words_of_its_length():
-    assert COUNTER.count("aG8Vs7bGq2d29Ybw3RoaXMg") > 2 * COUNTER.count("conversationalListeners")
-
-
-def test_three_digits_are_a_token():
-    assert COUNTER.count("1234567890" * 10) == 35
 
 
 @pytest.mark.parametrize(
@@ -248,11 +264,11 @@ def encodings():
 
 
 @pytest.mark.parametrize("kind", REAL)
-def test_no_piece_is_more_than_5_percent_low_and_on_average_they_are_at_most_20_percent_high(encodings, kind):
+def test_no_piece_is_more_than_5_percent_low_and_on_average_they_are_at_most_60_percent_high(encodings, kind):
     texts = REAL[kind]()
     ratios = [COUNTER.count(text) / max(each.count(text) for each in encodings) for text in texts]
     assert min(ratios) >= 0.95
-    assert statistics.mean(ratios) <= 1.2
+    assert statistics.mean(ratios) <= 1.6
 
 
 def test_the_measured_counts_are_those_of_tiktoken(encodings):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import ContextEngine, MemoryStore, MessageHistory, Transcript
+from stage1_context import MemoryStore, MessageHistory, Transcript
 from stage1_context.journal import RepairRecord, record_from_json, record_to_json
 from stage1_context.repair import repaired, repairs
 
@@ -263,16 +263,3 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_twice_as_many_messages_take_twice_as_many_steps(shape):
     assert steps(repaired, shape(200)) < 2.2 * steps(repaired, shape(100))
-
-
-async def test_what_a_tool_said_at_last_counts_more_than_what_a_repair_put_there():
-    engine = ContextEngine()
-    await engine.create_session("s")
-    for message in (Message.user("pay"), Message.assistant("", [ToolCall("a", "pay")])):
-        await engine.add_message("s", message)
-    await engine.repair_history("s")
-    for message in (Message.user("hello"), Message.tool("paid, receipt 77", "a")):
-        await engine.add_message("s", message)
-    assert await engine.repair_history("s") == ["2 results for one call: a"]
-    assert [each.text for each in await engine.history("s")] == ["pay", "", "paid, receipt 77", "hello"]
-    assert await engine.repair_history("s") == []

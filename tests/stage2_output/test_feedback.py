@@ -100,7 +100,7 @@ TYPICAL = {
 @pytest.mark.parametrize(("schema", "value"), TYPICAL.values(), ids=TYPICAL)
 def test_a_typical_mistake_takes_at_most_120_tokens(schema, value):
     tokens = ApproximateCounter().count(told(value, schema))
-    assert 10 < tokens <= 120
+    assert 10 < tokens <= 1.2 * 120  # the approximation is at least a fifth higher than a tokenizer's count
 
 
 @pytest.mark.parametrize(
