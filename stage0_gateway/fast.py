@@ -101,11 +101,6 @@ class _Protocol(ResponseHandler):
         super().resume_writing()
         self.start_timeout()
 
-    def start_timeout(self) -> None:
-        """Limit the wait for a reply, unless a server has replied before it read the whole request."""
-        if not self._replied:
-            super().start_timeout()
-
     def connection_lost(self, exc: BaseException | None) -> None:
         """Report a reset to the reader of a body without a length; aiohttp treats it as the end of the body."""
         if exc is not None and self._payload is not None and not self._payload.is_eof():
