@@ -167,6 +167,4 @@ def gateway_error(error: Exception, host: str, timeouts: Timeouts) -> GatewayErr
             return ConnectionFailed(
                 f"Could not connect to {host} ({reason}). Check the base URL, and that it is up."
             )
-        case httpx.DecodingError():
-            return MalformedResponse(f"{host} sent a body that cannot be decoded ({reason}).", status=200)
     return ConnectionFailed(f"The connection to {host} broke ({reason}).")

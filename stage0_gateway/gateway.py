@@ -87,18 +87,13 @@ class Gateway:
             raise ConfigurationError(f"max_reply_bytes is {max_reply_bytes}; it must be at least 1.")
         self._is_network = transport is None
         self._targets = [self._resolve(each) for each in (model, *fallback_models)]
-        connection = partial(
-            Connection,
-            timeouts=_timeouts(timeout),
-            max_concurrency=max_concurrency,
-            max_reply_bytes=max_reply_bytes,
-        )
-        self._connection = connection(transport)
+        limits = _timeouts(timeout), max_concurrency, max_reply_bytes
+        self._connection = Connection(transport, *limits)
         self._embedded: Connection | None = None
         if self._is_network and any(target.provider == "offline" for target in self._targets):
             from stage0_gateway.offline import OfflineModel
 
-            self._embedded = connection(OfflineModel())
+            self._embedded = Connection(OfflineModel(), *limits)
         self._max_retries = max_retries
         self._on_event = on_event or (lambda event: None)
         self._prices = prices

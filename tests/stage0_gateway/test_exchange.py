@@ -5,6 +5,7 @@ import pytest
 
 from stage0_gateway import ConfigurationError, ConnectionFailed, MalformedResponse, RequestTimeout, Timeouts
 from stage0_gateway.connection import Connection
+from stage0_gateway.exchange import Exchange
 
 
 class Body(httpx.AsyncByteStream):
@@ -67,7 +68,6 @@ async def test_a_chunk_of_no_bytes_is_not_the_end(timeouts):
             RequestTimeout,
             r"host\.test stopped responding before the reply was complete",
         ),
-        (httpx.DecodingError("bad"), MalformedResponse, r"host\.test sent a body that cannot be decoded"),
         (httpx.StreamClosed(), ConnectionFailed, r"The connection to host\.test broke"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
@@ -87,6 +87,16 @@ async def test_the_time_for_the_whole_ends_while_the_body_is_awaited(way):
     opened = await exchange(Body([None]), Timeouts(total=0.01))
     with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
         await getattr(opened, way)()
+
+
+@pytest.mark.parametrize("way", [chunks, Exchange.read])
+async def test_a_body_larger_than_its_limit_is_malformed_over_any_transport(way):
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Body([b"abc", b"d"])))
+    short = await Connection(transport, Timeouts(), max_reply_bytes=4).post("http://host.test/v1", {}, b"{}")
+    await way(short)
+    long = await Connection(transport, Timeouts(), max_reply_bytes=3).post("http://host.test/v1", {}, b"{}")
+    with pytest.raises(MalformedResponse, match=r"host\.test sent a reply of more than 3 bytes"):
+        await way(long)
 
 
 async def test_closing_twice_hangs_up_once_and_frees_one_slot():
