@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import cast
 
 import httpx
@@ -62,6 +63,13 @@ class Limits:
     deadline: float | None
     max_reply_bytes: int
 
+    @property
+    def timer_needed_from(self) -> float:
+        """When a wait for more of the reply may last beyond the deadline. Until then the transport's limit ends it."""
+        if self.deadline is None:
+            return inf
+        return -inf if self.timeouts.read is None else self.deadline - self.timeouts.read
+
 
 class Exchange:
     """A server's reply to one request: status, headers (names in lower case) and a body that is read once.
@@ -89,6 +97,7 @@ class Exchange:
                 "not requested."
             )
         self._body = aiter(cast("httpx.AsyncByteStream", response.stream))
+        self._now, self._timer_needed_from = asyncio.get_running_loop().time, limits.timer_needed_from
         self._size = 0
         self._open = True
 
@@ -101,13 +110,20 @@ class Exchange:
         if self._unreadable:
             raise MalformedResponse(self._unreadable, status=self.status)
         try:
+            if (
+                self._now() < self._timer_needed_from
+            ):  # a timer for each chunk takes a fifth of a stream's time
+                return await self._next_chunk()
             async with asyncio.timeout_at(self._limits.deadline):
-                async for chunk in self._body:
-                    if chunk:  # an empty chunk is not the end
-                        self._count(chunk)
-                        return chunk
+                return await self._next_chunk()
         except LIBRARY_ERRORS as error:
             raise gateway_error(error, self._host, self._limits.timeouts) from error
+
+    async def _next_chunk(self) -> bytes:
+        async for chunk in self._body:
+            if chunk:  # an empty chunk is not the end
+                self._count(chunk)
+                return chunk
         return b""
 
     async def read(self) -> bytes:
