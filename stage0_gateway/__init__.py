@@ -34,8 +34,9 @@ Reading order:
     wire/gemini             the format
     redact                  secrets out of texts
     models                  "provider:name" to a URL and a wire format
-    exchange                one answer of a server, read in time
-    connection              which connection takes a request
+    exchange                one reply of a server, read within its limits
+    pool                    httpx connections, one per concurrent request
+    connection              a request over a pool or another transport
     outgoing                a request as it is sent
     sending                 one request sent, its reply read in one piece
     incoming                a streamed reply on its way in
@@ -47,10 +48,7 @@ Reading order:
 
 Sometimes:
     settings                Gateway.from_env: what the environment says
-    line                    one open line to a server: bytes out, bytes in
-    talk                    HTTP/1.1 over such a line
-    direct                  connections over such lines; loaded with the first
-    fast                    connections of another library, where it is installed
+    fast                    aiohttp connections, where httpx-aiohttp is installed
     cost                    token counts to dollars
     credentials             what in a request is secret
     recording_format        recorded exchanges as lines of a file

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 import httpx
 
 from stage0_gateway import models
-from stage0_gateway.connection import Connection
+from stage0_gateway.connection import MAX_REPLY_BYTES, Connection
 from stage0_gateway.errors import ConfigurationError, GatewayError
 from stage0_gateway.events import (
     FallbackEvent,
@@ -53,6 +53,7 @@ class Gateway:
         max_retries: How often a request that may succeed later is sent again.
         fallback_models: Models to ask, in this order, when the first one's server says no for good.
         max_concurrency: The most requests under way at once; further ones wait. None is no limit.
+        max_reply_bytes: The maximum size of a reply; a larger one is a `MalformedResponse`.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
         prices: Where `ChatResponse.cost` comes from: a `PriceTable` or `GenaiPrices`. None: costs stay unknown.
 
@@ -71,6 +72,7 @@ class Gateway:
         max_retries: int = 2,
         fallback_models: Iterable[str] = (),
         max_concurrency: int | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
         on_event: Callable[[GatewayEvent], None] | None = None,
         prices: Prices | None = None,
     ) -> None:
@@ -81,14 +83,17 @@ class Gateway:
             raise ConfigurationError(f"max_retries is {max_retries}; 0 is the least and tries once.")
         if max_concurrency is not None and max_concurrency < 1:
             raise ConfigurationError(f"max_concurrency is {max_concurrency}; 1 is the least, None no limit.")
+        if max_reply_bytes < 1:
+            raise ConfigurationError(f"max_reply_bytes is {max_reply_bytes}; it must be at least 1.")
         self._is_network = transport is None
         self._targets = [self._resolve(each) for each in (model, *fallback_models)]
-        self._connection = Connection(transport, _timeouts(timeout), max_concurrency)
+        limits = _timeouts(timeout), max_concurrency, max_reply_bytes
+        self._connection = Connection(transport, *limits)
         self._embedded: Connection | None = None
         if self._is_network and any(target.provider == "offline" for target in self._targets):
             from stage0_gateway.offline import OfflineModel
 
-            self._embedded = Connection(OfflineModel(), _timeouts(timeout), max_concurrency)
+            self._embedded = Connection(OfflineModel(), *limits)
         self._max_retries = max_retries
         self._on_event = on_event or (lambda event: None)
         self._prices = prices

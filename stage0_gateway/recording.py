@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 
-from stage0_gateway.connection import Pool
 from stage0_gateway.credentials import credentials
 from stage0_gateway.errors import ConfigurationError
+from stage0_gateway.pool import Pool
 from stage0_gateway.recording_format import (
     ABANDONED,
     write_error,

@@ -23,7 +23,6 @@ from stage0_gateway.redact import redact, redact_chunks
 ABANDONED = "abandoned"
 _CONNECTION_HEADERS = {
     "connection",
-    "content-encoding",
     "content-length",
     "keep-alive",
     "transfer-encoding",

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import httpx
 
-from stage0_gateway.connection import Pool
+from stage0_gateway.pool import Pool
 
 Way = Callable[[], Awaitable[object]]
 """One way to do what is measured, once."""

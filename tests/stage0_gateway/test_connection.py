@@ -1,13 +1,14 @@
 import asyncio
 import json
-import socket
+import ssl
 from traceback import format_exception
 
 import httpx
 import pytest
 
 from stage0_gateway import ConfigurationError, ConnectionFailed, Gateway, RequestTimeout, Timeouts
-from stage0_gateway.connection import Connection, Pool
+from stage0_gateway.connection import Connection
+from stage0_gateway.pool import Pool
 
 ASK = [{"role": "user", "content": "hi"}]
 
@@ -27,8 +28,13 @@ def failing(error):
             ConnectionFailed,
             "Could not connect to host.test (refused). Check the base URL",
         ),
-        (httpx.ConnectTimeout("x"), RequestTimeout, "host.test did not take the connection in time"),
-        (httpx.ReadTimeout("x"), RequestTimeout, "host.test stopped sending before the answer was complete"),
+        (httpx.ConnectTimeout("x"), RequestTimeout, "host.test did not accept the connection in time"),
+        (
+            httpx.ReadTimeout("x"),
+            RequestTimeout,
+            "host.test stopped responding before the reply was complete",
+        ),
+        (ssl.SSLError("bad record"), ConnectionFailed, "The connection to host.test broke"),
         (
             httpx.RemoteProtocolError("hung up"),
             ConnectionFailed,
@@ -39,7 +45,7 @@ def failing(error):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-async def test_each_failure_of_the_line_is_an_error_of_ours_that_names_the_host(error, kind, said):
+async def test_each_failure_of_a_transport_is_a_gateway_error_that_names_the_host(error, kind, said):
     with pytest.raises(kind) as caught:
         await Connection(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
     assert str(caught.value).startswith(said)
@@ -52,17 +58,8 @@ async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
         await never.wait()
 
     connection = Connection(httpx.MockTransport(hang), Timeouts(total=0.01))
-    with pytest.raises(RequestTimeout, match=r"No complete answer within 0\.01 s"):
+    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
         await connection.post("http://host.test/v1", {}, b"{}")
-
-
-async def test_a_refused_connection_is_one_clear_sentence():
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    gateway = Gateway("openai:m", base_url=f"http://127.0.0.1:{port}/v1", max_retries=0)
-    with pytest.raises(ConnectionFailed, match=r"Could not connect to 127\.0\.0\.1"):
-        await gateway.chat(ASK)
 
 
 @pytest.fixture
@@ -71,22 +68,13 @@ def server(serve):
     return serve(lambda path: (200, json.dumps({"choices": [{"message": {"content": path}}]}).encode()))
 
 
-async def test_a_proxy_from_the_environment_is_used(server, monkeypatch):
+@pytest.mark.parametrize("fast", [False, True], ids=["httpx", "[fast] installed"])
+async def test_a_proxy_from_the_environment_is_used(server, monkeypatch, fast):
+    monkeypatch.setattr("stage0_gateway.connection.find_spec", lambda name: fast)
     monkeypatch.setenv("http_proxy", server)
     async with Gateway("openai:m", base_url="http://nowhere.test/v1") as gateway:
         reply = await gateway.chat(ASK)
     assert reply.content == "http://nowhere.test/v1/chat/completions"  # a proxy is sent the whole address
-
-
-def test_one_gateway_serves_two_event_loops_one_after_the_other(server):
-    gateway = Gateway("openai:m", base_url=f"{server}/v1")
-
-    async def ask():
-        reply = await gateway.chat(ASK)
-        await gateway.aclose()
-        return reply.content
-
-    assert [asyncio.run(ask()), asyncio.run(ask())] == ["/v1/chat/completions"] * 2
 
 
 async def test_cancelling_the_task_cancels_the_request():
@@ -114,10 +102,19 @@ async def test_cancelling_the_task_cancels_the_request():
     ("name", "value"),
     [("http_proxy", "foo:bar:baz"), ("SSL_CERT_FILE", "/no/such/file"), ("http_proxy", "socks5://x")],
 )
-async def test_settings_of_the_environment_that_cannot_work_are_told_in_a_sentence(monkeypatch, name, value):
+async def test_invalid_settings_of_the_environment_are_named(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+
+
+@pytest.mark.parametrize("excluded", ["127.0.0.1", "*"])
+async def test_a_host_in_no_proxy_is_reached_directly(server, monkeypatch, excluded):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", excluded)
+    async with Gateway("openai:m", base_url=f"{server}/v1") as gateway:
+        reply = await gateway.chat(ASK)
+    assert reply.content == "/v1/chat/completions"
 
 
 async def test_a_host_name_that_cannot_be_written_is_a_configuration_error():
@@ -125,7 +122,7 @@ async def test_a_host_name_that_cannot_be_written_is_a_configuration_error():
         await Gateway("openai:m", base_url="http://xn--a/v1").chat(ASK)
 
 
-async def test_a_password_of_a_proxy_is_not_told(monkeypatch):
+async def test_the_password_of_a_proxy_is_not_shown(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://me:sk-secret:x@host:no-port")
     with pytest.raises(ConfigurationError) as caught:
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
@@ -134,14 +131,13 @@ async def test_a_password_of_a_proxy_is_not_told(monkeypatch):
 
 async def test_the_http_librarys_own_logs_show_no_query(server, caplog):
     caplog.set_level("DEBUG")
-    for transport in (Pool(), httpx.AsyncHTTPTransport()):
-        async with Gateway("openai:m", base_url=f"{server}/v1?key=sk-secret", transport=transport) as gateway:
-            await gateway.chat(ASK)
+    async with Gateway("openai:m", base_url=f"{server}/v1?key=sk-secret", transport=Pool()) as gateway:
+        await gateway.chat(ASK)
     assert "httpcore" in {record.name.split(".")[0] for record in caplog.records}
     assert "sk-secret" not in caplog.text
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0])
-def test_a_timeout_that_cannot_be_kept_is_refused(timeout):
-    with pytest.raises(ConfigurationError, match="cannot be kept"):
+def test_a_timeout_of_no_seconds_is_refused(timeout):
+    with pytest.raises(ConfigurationError, match="must be more than 0 s"):
         Gateway("offline:teacher", timeout=timeout)

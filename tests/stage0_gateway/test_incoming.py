@@ -1,7 +1,6 @@
 import asyncio
 import json
 import tracemalloc
-import zlib
 
 import httpx
 import pytest
@@ -134,12 +133,12 @@ async def test_a_line_that_breaks_before_the_first_event_interrupts_it_too():
 
 
 async def test_a_server_that_falls_silent_is_a_timeout():
-    with pytest.raises(RequestTimeout, match="stopped sending"):
+    with pytest.raises(RequestTimeout, match="stopped responding"):
         await content(text("ye"), httpx.ReadTimeout(""))
 
 
 async def test_the_time_for_the_whole_exchange_ends_a_stream():
-    with pytest.raises(RequestTimeout, match=r"No complete answer within 0\.01 s"):
+    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
         await content(text("ye"), None, timeout=Timeouts(total=0.01))
 
 
@@ -217,18 +216,6 @@ async def test_an_error_in_mid_stream_follows_the_text_before_it():
     with pytest.raises(ServerFailed, match="broken"):
         await stream.final_message()
     assert stream.current_message.text == "ye"
-
-
-async def test_a_packed_stream_is_unpacked_and_a_broken_one_is_malformed():
-    packer = zlib.compressobj(wbits=31)
-    begun = packer.compress(text("yes")) + packer.flush(zlib.Z_SYNC_FLUSH)
-    packed = begun + packer.compress(STOP + DONE) + packer.flush()
-    chunks = [packed[at : at + 1] for at in range(len(packed))]
-    gzip = {"content-encoding": "gzip"}
-    assert await content(*chunks, headers=gzip) == "yes"
-    for broken in (b"no gzip",), (begun, b"\xff" * 20):
-        with pytest.raises(MalformedResponse, match="cannot be unpacked"):
-            await content(*broken, headers=gzip)
 
 
 async def test_tools_come_back_under_their_own_names():

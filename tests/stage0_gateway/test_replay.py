@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import ConfigurationError, Gateway, Message, ScriptedModel
+from stage0_gateway import ConfigurationError, Gateway, MalformedResponse, Message, ScriptedModel
 from stage0_gateway.recording import Recorder
 from stage0_gateway.replay import Replayer, ReplayMiss
 
@@ -292,3 +292,16 @@ async def test_a_file_that_is_no_recording_is_refused_with_the_line(path, line):
 def test_a_file_that_is_missing_is_told_with_what_to_do(tmp_path):
     with pytest.raises(ConfigurationError, match=r"cannot be read \(No such file.*Record it first"):
         Replayer(tmp_path / "none.jsonl")
+
+
+async def test_a_compressed_reply_is_refused_alike_while_recording_and_in_a_replay(path):
+    def compressed(request):
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=Stream([b"\x1f\x8b"]))
+
+    errors = []
+    for transport in (lambda: Recorder(path, httpx.MockTransport(compressed)), lambda: Replayer(path)):
+        async with Gateway("openai:m", api_key="sk-1", transport=transport()) as gateway:
+            with pytest.raises(MalformedResponse, match="content encoding 'gzip'") as caught:
+                await gateway.chat([Message.user("hi")])
+            errors.append(str(caught.value))
+    assert errors[0] == errors[1]

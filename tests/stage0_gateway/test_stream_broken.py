@@ -77,16 +77,13 @@ STREAMS = {
     "Gemini": ("gemini:m", GEMINI),
 }
 EACH = pytest.mark.parametrize(("model", "events"), STREAMS.values(), ids=STREAMS)
-NETWORK = pytest.mark.parametrize(
-    "transport", [lambda: None, lambda: httpx.AsyncHTTPTransport(verify=False)], ids=["default", "httpx"]
-)
 
 
 def as_chunk(body):
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
-async def reply_over_tcp(model, transport, body, *, ending, framing="chunked", timeouts=None):
+async def reply_over_tcp(model, network, body, *, ending, framing="chunked", timeouts=None):
     """The reply, or the error, when a server sends this much of a stream and then ends the connection so."""
 
     closed = asyncio.Event()
@@ -114,7 +111,7 @@ async def reply_over_tcp(model, transport, body, *, ending, framing="chunked", t
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    options = {"transport": transport(), "max_retries": 0, "timeout": timeouts}
+    options = {"transport": network(), "max_retries": 0, "timeout": timeouts}
     async with server:
         try:
             async with Gateway(model, api_key="sk-1", base_url=url, **options) as gateway:
@@ -126,14 +123,13 @@ async def reply_over_tcp(model, transport, body, *, ending, framing="chunked", t
 
 
 @EACH
-@NETWORK
 @pytest.mark.parametrize("ending", ["reset", "no last chunk"])
 async def test_a_connection_that_breaks_before_the_end_marker_interrupts_the_reply(
-    model, events, transport, ending
+    model, events, network, ending
 ):
-    complete = await reply_over_tcp(model, transport, events, ending="proper end")
+    complete = await reply_over_tcp(model, network, events, ending="proper end")
     for sent in range(len(events) - 2, len(events) + 1):
-        reply = await reply_over_tcp(model, transport, events[:sent], ending=ending)
+        reply = await reply_over_tcp(model, network, events[:sent], ending=ending)
         if sent == len(events) and model != "gemini:m":  # whose format has no end marker
             assert reply == complete
         else:
@@ -141,27 +137,24 @@ async def test_a_connection_that_breaks_before_the_end_marker_interrupts_the_rep
 
 
 @EACH
-@NETWORK
-async def test_a_reset_of_a_body_that_only_the_connection_ends_interrupts_the_reply(model, events, transport):
-    reply = await reply_over_tcp(model, transport, events[:-1], ending="reset", framing="close")
+async def test_a_reset_of_a_body_that_only_the_connection_ends_interrupts_the_reply(model, events, network):
+    reply = await reply_over_tcp(model, network, events[:-1], ending="reset", framing="close")
     assert type(reply) is StreamInterrupted
 
 
 @EACH
-@NETWORK
 @pytest.mark.parametrize("framing", ["chunked", "close"])
-async def test_a_body_that_ends_properly_needs_no_end_marker(model, events, transport, framing):
-    expected = await reply_over_tcp(model, transport, events, ending="proper end")
+async def test_a_body_that_ends_properly_needs_no_end_marker(model, events, network, framing):
+    expected = await reply_over_tcp(model, network, events, ending="proper end")
     if model != "gemini:m":
         events = events[:-1]
-    reply = await reply_over_tcp(model, transport, events, ending="proper end", framing=framing)
+    reply = await reply_over_tcp(model, network, events, ending="proper end", framing=framing)
     assert reply == expected
 
 
-@NETWORK
-async def test_a_server_that_stops_sending_before_the_end_marker_is_a_timeout(transport):
+async def test_a_server_that_stops_sending_before_the_end_marker_is_a_timeout(network):
     timeouts = Timeouts(read=0.02)
-    reply = await reply_over_tcp("openai:m", transport, OPENAI_TEXT[:2], ending="silence", timeouts=timeouts)
+    reply = await reply_over_tcp("openai:m", network, OPENAI_TEXT[:2], ending="silence", timeouts=timeouts)
     assert type(reply) is RequestTimeout
 
 

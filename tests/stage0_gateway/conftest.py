@@ -1,0 +1,16 @@
+"""What several tests of the gateway need."""
+
+import pytest
+
+from stage0_gateway.pool import Pool
+
+
+@pytest.fixture(params=["httpx", "aiohttp"])
+def network(request):
+    """The class of each transport to the network."""
+    if request.param == "httpx":
+        return Pool
+    pytest.importorskip("httpx_aiohttp", reason="the extra [fast] (httpx-aiohttp) is not installed")
+    from stage0_gateway.fast import FastTransport
+
+    return FastTransport

@@ -1,0 +1,634 @@
+"""The two transports to the network, `Pool` and `FastTransport`, behave alike; servers on loopback, plain and TLS."""
+
+import asyncio
+import json
+import socket
+import ssl
+import struct
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from itertools import count
+
+import pytest
+
+from stage0_gateway import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    Gateway,
+    GatewayError,
+    MalformedResponse,
+    Message,
+    RequestTimeout,
+    ServerFailed,
+    Timeouts,
+)
+from stage0_gateway.connection import Connection
+from stage0_gateway.pool import Pool
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+LARGE = bytes(30_000_000)
+QUICK = Timeouts(5.0, 0.05, 5.0)
+
+
+def ok(body=b"hi"):
+    return HEAD + b"content-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+class Server:
+    """Sends one of its replies for each request, and the last of them repeatedly.
+
+    Args:
+        replies: Bytes to write.
+        then: What follows the last reply of a connection: None is another request; else "closes", "resets", "hangs".
+        reads: Whether requests are read.
+
+    Attributes:
+        accepted: How many connections were opened.
+        heads: The heads of the requests.
+        connections: The connections that are open.
+        closed: Set whenever a connection is closed.
+    """
+
+    def __init__(self, *replies, then=None, reads=True):
+        self.replies, self.then, self.reads = list(replies), then, reads
+        self.accepted, self.heads, self.connections = 0, [], set()
+        self.closed, self.over = asyncio.Event(), asyncio.Event()
+
+    async def serve(self, reader, writer):
+        self.accepted += 1
+        self.connections.add(task := asyncio.current_task())
+        try:
+            while True:
+                await self.reply(reader, writer)
+                if self.then is not None:
+                    break
+            if self.then == "hangs":
+                await self.over.wait()
+            if self.then == "resets":
+                await asyncio.sleep(0.005)  # a reset that arrives with the data may overtake it
+                reset = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                writer.transport.abort()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            self.connections.discard(task)
+            self.closed.set()
+
+    async def reply(self, reader, writer):
+        if self.reads:
+            await self.request(reader)
+        writer.write(self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+        await writer.drain()
+
+    async def request(self, reader):
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
+        return await reader.readexactly(int(length))
+
+
+@asynccontextmanager
+async def running(server, tls=None):
+    """The URL of a server."""
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls, backlog=200)
+    try:
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1?key=sk-secret"
+    finally:
+        listening.close()
+        server.over.set()
+        await asyncio.gather(*server.connections)
+
+
+@asynccontextmanager
+async def connected(transport, timeouts=None, **options):
+    connection = Connection(transport, timeouts or Timeouts(5.0, 5.0, 5.0), **options)
+    try:
+        yield connection
+    finally:
+        await connection.aclose()
+
+
+async def posted(connection, url, body=b"{}"):
+    """The body of the reply."""
+    exchange = await connection.post(url, {}, body)
+    try:
+        return await exchange.read()
+    finally:
+        await exchange.aclose()
+
+
+async def outcome(transport, url, timeouts=None, body=b"{}"):
+    """The body of the reply, or the error; which never shows the query of the URL."""
+    async with connected(transport, timeouts) as connection:
+        try:
+            return await posted(connection, url, body)
+        except GatewayError as error:
+            shown = [error, error.__cause__, error.__context__]
+            assert "sk-secret" not in "".join(f"{each} {each!r}" for each in shown)
+            return type(error), str(error)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """Files with a self-signed certificate and its key: for 127.0.0.1, and for another host."""
+    x509 = pytest.importorskip("cryptography.x509", reason="cryptography is not installed")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    def make(name):
+        key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "llm-stages test")])
+        made = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        made = made.add_extension(x509.SubjectAlternativeName([name]), critical=False)
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        file = tmp_path_factory.mktemp("tls") / "certificate.pem"
+        file.write_bytes(private + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        return file
+
+    return {
+        "here": make(x509.IPAddress(ip_address("127.0.0.1"))),
+        "elsewhere": make(x509.DNSName("elsewhere.test")),
+    }
+
+
+@pytest.fixture
+def server_tls(certificates, monkeypatch):
+    """`server_tls()` is what a server needs for TLS; SSL_CERT_FILE makes the client trust its certificate."""
+
+    def make(name="here", *, trusted=True):
+        if trusted:
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificates[name]))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates[name])
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        return context
+
+    return make
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def encryption(request):
+    """`encryption()` is None, or what `server_tls()` is."""
+    return (lambda: None) if request.param == "plain" else request.getfixturevalue("server_tls")
+
+
+# ---- replies ---------------------------------------------------------------------------------------------
+
+
+REPLIES = {
+    "with a length": (ok(), None),
+    "in chunks": (CHUNKED + b"1\r\nh\r\n1\r\ni\r\n0\r\n\r\n", None),
+    "ended by the connection": (HEAD + b"\r\nhi", "closes"),
+    "in HTTP/1.0": (b"HTTP/1.0 200 OK\r\n\r\nhi", "closes"),
+    "after an informational one": (b"HTTP/1.1 100 Continue\r\n\r\n" + ok(), None),
+    "with long headers": (HEAD + b"a: " + b"x" * 30_000 + b"\r\ncontent-length: 2\r\n\r\nhi", None),
+}
+
+
+@pytest.mark.parametrize(("reply", "then"), REPLIES.values(), ids=REPLIES)
+async def test_a_reply_is_read(network, encryption, reply, then):
+    async with running(Server(reply, then=then), encryption()) as url:
+        assert await outcome(network(), url) == b"hi"
+
+
+async def test_a_reply_without_a_body_is_read(network):
+    async with running(Server(b"HTTP/1.1 204 No Content\r\n\r\n")) as url:
+        assert await outcome(network(), url) == b""
+
+
+async def test_a_reply_that_follows_an_informational_one_later_is_read(network):
+    class Processing(Server):
+        async def reply(self, reader, writer):
+            await self.request(reader)
+            writer.write(b"HTTP/1.1 102 Processing\r\n\r\n")
+            await asyncio.sleep(0.01)
+            writer.write(ok())
+
+    async with running(Processing()) as url:
+        assert await outcome(network(), url) == b"hi"
+
+
+async def test_large_bodies_arrive_as_they_were_sent_in_both_directions(network, encryption):
+    body = b"".join(number.to_bytes(4, "big") for number in range(1_000_000))
+
+    class Echo(Server):
+        async def reply(self, reader, writer):
+            writer.write(ok(await self.request(reader)))
+
+    async with running(Echo(), encryption()) as url:
+        assert await outcome(network(), url, body=body) == body
+
+
+async def test_a_request_names_the_host_and_asks_for_no_encoding(network):
+    server = Server(ok())
+    async with running(server) as url:
+        await outcome(network(), url.replace("/v1", "/v1/a%20b"))
+        host = url.removeprefix("http://").partition("/")[0]
+    first, *headers = server.heads[0].decode().lower().splitlines()
+    assert first == "post /v1/a%20b?key=sk-secret http/1.1"
+    assert sorted(filter(None, headers)) == [
+        "accept-encoding: identity",
+        "accept: */*",
+        "content-length: 2",
+        "content-type: application/json",
+        f"host: {host}",
+        "user-agent: llm-stages",
+    ]
+
+
+# ---- failures --------------------------------------------------------------------------------------------
+
+BROKE = ConnectionFailed, "The connection to 127.0.0.1 broke"
+STOPPED = RequestTimeout, "127.0.0.1 stopped responding before the reply was complete"
+NOT_CONNECTED = RequestTimeout, "127.0.0.1 did not accept the connection in time"
+REFUSED = ConnectionFailed, "Could not connect to 127.0.0.1"
+PART = HEAD + b"content-length: 9\r\n\r\nhi"
+FAILURES = {
+    "nothing": (b"", "closes", BROKE),
+    "half of a head": (HEAD, "closes", BROKE),
+    "no HTTP": (b"garbage\r\n\r\n", "closes", BROKE),
+    "an invalid length": (HEAD + b"content-length: x\r\n\r\n", "closes", BROKE),
+    "headers that are too long": (HEAD + b"a: " + b"x" * 200_000, "closes", BROKE),
+    "half of a body with a length": (PART, "closes", BROKE),
+    "half of a chunk": (CHUNKED + b"5\r\nhi", "closes", BROKE),
+    "chunks without an end": (CHUNKED + b"2\r\nhi\r\n", "closes", BROKE),
+    "no chunk": (CHUNKED + b"zz\r\nhi", "closes", BROKE),
+    "a reset before the reply": (b"", "resets", BROKE),
+    "a reset in a body with a length": (PART, "resets", BROKE),
+    "a reset in chunks": (CHUNKED + b"2\r\nhi\r\n", "resets", BROKE),
+    "a reset in a body without a length": (HEAD + b"\r\nhi", "resets", BROKE),
+    "no reply in time": (b"", "hangs", STOPPED),
+    "no rest of the body in time": (PART, "hangs", STOPPED),
+}
+
+
+def is_error(found, expected):
+    return found[0] is expected[0] and found[1].startswith(expected[1])
+
+
+@pytest.mark.parametrize(("reply", "then", "expected"), FAILURES.values(), ids=FAILURES)
+async def test_a_failure_of_the_server_is_an_error_that_names_it(network, encryption, reply, then, expected):
+    timeouts = QUICK if then == "hangs" else None
+    async with running(Server(reply, then=then), encryption()) as url:
+        found = await outcome(network(), url, timeouts)
+    assert is_error(found, expected), found
+    assert "Connection lost" not in found[1] or then == "resets"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+async def test_a_refused_connection_is_an_error_that_names_the_host(network, host):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://{host}:{unused.getsockname()[1]}/v1"
+    found = await outcome(network(), url)
+    assert is_error(found, (ConnectionFailed, f"Could not connect to {host.strip('[]')}")), found
+
+
+async def test_an_unknown_host_is_an_error_that_names_it(network, monkeypatch):
+    async def unknown(*host, **options):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    found = await outcome(network(), "http://nowhere.test/v1")
+    assert is_error(found, (ConnectionFailed, "Could not connect to nowhere.test")), found
+
+
+async def test_a_server_that_does_not_accept_a_connection_is_a_timeout(network, monkeypatch):
+    async def never(*address):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", never)
+    found = await outcome(network(), "http://127.0.0.1:9/v1", Timeouts(0.05, 5.0, 5.0))
+    assert is_error(found, NOT_CONNECTED), found
+
+
+async def test_a_server_that_does_not_finish_the_tls_handshake_is_a_timeout(network):
+    async with running(Server(b"", then="hangs", reads=False)) as url:
+        found = await outcome(network(), url.replace("http:", "https:"), Timeouts(0.05, 5.0, 5.0))
+    assert is_error(found, NOT_CONNECTED), found
+
+
+@pytest.mark.parametrize("then", ["closes", "resets"])
+async def test_a_server_without_tls_is_a_failed_connection(network, then):
+    async with running(Server(b"hello\r\n" if then == "closes" else b"", then=then, reads=False)) as url:
+        found = await outcome(network(), url.replace("http:", "https:"))
+    assert is_error(found, REFUSED), found
+
+
+@pytest.mark.parametrize(
+    ("name", "trusted", "reason"),
+    [("here", False, "self-signed certificate"), ("elsewhere", True, "IP address mismatch")],
+)
+async def test_an_untrusted_certificate_and_that_of_another_host_are_refused(
+    network, server_tls, name, trusted, reason
+):
+    async with running(Server(ok()), server_tls(name, trusted=trusted)) as url:
+        found = await outcome(network(), url)
+    assert is_error(found, REFUSED), found
+    assert reason in found[1]
+
+
+async def test_damaged_tls_in_a_body_is_a_failed_connection(network, certificates, server_tls):
+    class Damaged(Server):
+        """Speaks TLS over a plain connection, so that it can send bytes beside it."""
+
+        async def reply(self, reader, writer):
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = context.wrap_bio(incoming, outgoing, server_side=True)
+            while True:
+                try:
+                    tls.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    writer.write(outgoing.read())
+                    incoming.write(await reader.read(65536))
+            tls.write(PART)
+            writer.write(outgoing.read() + b"\x17\x03\x03\x00\x20" + bytes(32))
+
+    context = server_tls()
+    async with running(Damaged(then="hangs")) as url:
+        found = await outcome(network(), url.replace("http:", "https:"))
+    assert is_error(found, BROKE), found
+
+
+async def test_a_server_that_reads_no_body_is_a_timeout_and_the_rest_is_not_sent(network):
+    class Stalling(Server):
+        async def reply(self, reader, writer):
+            await self.over.wait()
+            while piece := await reader.read(1_000_000):
+                self.replies.append(piece)
+
+    server = Stalling(then="closes")
+    async with running(server) as url:
+        found = await outcome(network(), url, QUICK, LARGE)
+    assert is_error(found, STOPPED), found
+    assert sum(map(len, server.replies)) < len(LARGE)
+
+
+async def test_a_reply_before_a_large_body_was_read_is_used(network):
+    class Refusing(Server):
+        async def reply(self, reader, writer):
+            writer.write(b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 3\r\n\r\nno!")
+            writer.write_eof()
+            while await reader.read(1_000_000):  # a server that closed at once would discard its own reply
+                pass
+
+    async with running(Refusing(then="closes")) as url, connected(network()) as connection:
+        exchange = await connection.post(url, {}, LARGE)
+        assert (exchange.status, await exchange.read()) == (413, b"no!")
+        await exchange.aclose()
+
+
+# ---- size and encoding -----------------------------------------------------------------------------------
+
+ASK = [Message.user("hi")]
+BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
+
+
+def reply_of(text):
+    return json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode()
+
+
+async def asked(ask, url, transport, **options):
+    options = {"transport": transport, "max_retries": 0, "base_url": url, **options}
+    async with Gateway("openai:m", api_key="sk-1", **options) as gateway:
+        reply = gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message()
+        return (await reply).content
+
+
+@BOTH
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"], ids=["reply", "error"])
+async def test_a_reply_larger_than_the_limit_is_malformed_and_ends_the_connection(network, ask, status):
+    server = Server(b"HTTP/1.1 " + status + b"\r\n\r\n" + b" " * 300_000, then="hangs")
+    async with running(server) as url:
+        with pytest.raises(MalformedResponse, match=r"more than 200,000 bytes.*max_reply_bytes") as caught:
+            await asked(ask, url, network(), max_reply_bytes=200_000)
+        server.over.set()
+        await server.closed.wait()
+    assert not caught.value.retryable
+
+
+@BOTH
+async def test_a_reply_of_exactly_the_limit_is_read(network, ask):
+    body = reply_of("yes")
+    async with running(Server(ok(body))) as url:
+        assert await asked(ask, url, network(), max_reply_bytes=len(body)) == "yes"
+        with pytest.raises(MalformedResponse, match=f"more than {len(body) - 1} bytes"):
+            await asked(ask, url, network(), max_reply_bytes=len(body) - 1)
+
+
+@BOTH
+@pytest.mark.parametrize("encoding", ["gzip", "br", "gzip, deflate"])
+async def test_a_reply_in_an_encoding_that_was_not_requested_is_malformed(network, ask, encoding):
+    reply = HEAD + b"content-encoding: %b\r\ncontent-length: 2\r\n\r\n\x1f\x8b" % encoding.encode()
+    async with running(Server(reply)) as url:
+        with pytest.raises(
+            MalformedResponse, match=f"content encoding '{encoding}', which was not requested"
+        ):
+            await asked(ask, url, network())
+
+
+@BOTH
+async def test_the_status_of_an_error_counts_even_if_its_body_is_encoded(network, ask):
+    head = b"HTTP/1.1 %b\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b"
+    for status, kind in ((b"401 No", AuthenticationFailed), (b"503 No", ServerFailed)):
+        async with running(Server(head % status)) as url:
+            with pytest.raises(kind, match="content encoding 'gzip', which was not requested"):
+                await asked(ask, url, network())
+
+
+async def test_the_encoding_identity_is_none(network):
+    reply = HEAD + b"content-encoding: Identity\r\ncontent-length: 2\r\n\r\nhi"
+    async with running(Server(reply)) as url:
+        assert await outcome(network(), url) == b"hi"
+
+
+# ---- connections that are used again ---------------------------------------------------------------------
+
+
+async def test_a_connection_is_used_again(network, encryption):
+    server = Server(ok())
+    async with running(server, encryption()) as url, connected(network()) as connection:
+        assert [await posted(connection, url) for _ in range(3)] == [b"hi"] * 3
+    assert server.accepted == 1
+
+
+async def test_a_connection_that_the_server_closed_is_replaced(network, encryption):
+    server = Server(ok(), then="closes")
+    async with running(server, encryption()) as url, connected(network()) as connection:
+        for _ in range(3):
+            assert await posted(connection, url) == b"hi"
+            await server.closed.wait()
+            server.closed.clear()
+            await asyncio.sleep(0.01)  # until the end has arrived
+    assert server.accepted == 3
+
+
+async def test_a_connection_that_was_idle_too_long_is_replaced(network, monkeypatch):
+    monkeypatch.setattr("stage0_gateway.pool.KEEP_ALIVE", 0.0)
+    monkeypatch.setattr("stage0_gateway.fast.KEEP_ALIVE", 0.0)
+    server = Server(ok())
+    async with running(server) as url, connected(network()) as connection:
+        assert [await posted(connection, url) for _ in range(2)] == [b"hi"] * 2
+    assert server.accepted == 2
+
+
+async def test_connections_that_were_idle_too_long_are_closed_by_the_next_request(monkeypatch):
+    server = Server(ok())
+    async with running(server) as url, connected(Pool()) as connection:
+        await asyncio.gather(*(posted(connection, url) for _ in range(2)))
+        assert len(server.connections) == 2
+        monkeypatch.setattr("stage0_gateway.pool.KEEP_ALIVE", 0.0)
+        await posted(connection, url)
+        await server.closed.wait()
+        assert len(server.connections) == 1
+
+
+async def test_a_reply_that_is_closed_before_its_end_closes_the_connection(network):
+    server = Server(PART, ok())
+    async with running(server) as url, connected(network()) as connection:
+        exchange = await connection.post(url, {}, b"{}")
+        await exchange.aclose()
+        await server.closed.wait()
+        assert await posted(connection, url) == b"hi"
+    assert server.accepted == 2
+
+
+async def test_cookies_are_not_returned(network):
+    server = Server(HEAD + b"set-cookie: session=1\r\ncontent-length: 2\r\n\r\nhi")
+    async with running(server) as url, connected(network()) as connection:
+        url = url.replace("127.0.0.1", "localhost")  # aiohttp takes no cookies from an IP address
+        await posted(connection, url)
+        await posted(connection, url)
+    assert b"cookie" not in server.heads[1].lower()
+
+
+async def test_more_than_a_hundred_requests_run_at_once(network):
+    everyone = asyncio.Event()
+
+    class Waiting(Server):
+        async def request(self, reader):
+            await super().request(reader)
+            if len(self.heads) == 110:
+                everyone.set()
+            await everyone.wait()
+
+    server = Waiting(ok())
+    async with running(server) as url, connected(network()) as connection:
+        for _ in range(2):
+            assert await asyncio.gather(*(posted(connection, url) for _ in range(110))) == [b"hi"] * 110
+    assert server.accepted == 110
+
+
+def test_a_gateway_can_be_used_in_a_second_event_loop(network, serve, monkeypatch):
+    monkeypatch.setattr("stage0_gateway.connection.find_spec", lambda name: network is not Pool)
+    gateway = Gateway("openai:m", base_url=serve(lambda path: (200, reply_of(path))))
+
+    async def ask():
+        async with gateway:
+            assert type(gateway._connection._open()[0]) is network
+            return (await gateway.chat(ASK)).content
+
+    assert [asyncio.run(ask()), asyncio.run(ask())] == ["/chat/completions"] * 2
+
+
+# A record of TLS holds 16 KiB: what follows such a reply in the same packet is a record of its own.
+ANSWER = ok(b"x" * (16384 - len(ok(b"x" * 10_000)) + 10_000))
+INJECTED = ok(b"injected")
+
+
+class WithSurplus(Server):
+    """After the first reply, sends more than was asked for."""
+
+    def __init__(self, surplus, *, answered=None):
+        super().__init__(ANSWER)
+        self.surplus, self.answered, self.sent = surplus, answered, asyncio.Event()
+
+    async def reply(self, reader, writer):
+        await self.request(reader)
+        if len(self.heads) > 1:
+            writer.write(ANSWER)
+        elif self.answered is None:
+            writer.write(ANSWER + self.surplus)
+        else:
+            writer.write(ANSWER)
+            await self.answered.wait()
+            writer.write(self.surplus)
+            await writer.drain()
+            self.sent.set()
+
+
+SURPLUS = pytest.mark.parametrize(
+    "surplus", [INJECTED, INJECTED[:20], b"\r\n", b"HTTP/1.1 408 No\r\ncontent-length: 0\r\n\r\n"]
+)
+
+
+@SURPLUS
+async def test_surplus_in_the_same_packet_is_no_reply_to_the_next_request(network, encryption, surplus):
+    server = WithSurplus(surplus)
+    async with running(server, encryption()) as url, connected(network()) as connection:
+        for _ in range(3):
+            assert await posted(connection, url) == ANSWER.partition(b"\r\n\r\n")[2]
+
+
+@SURPLUS
+async def test_surplus_on_an_idle_connection_is_no_reply_to_the_next_request(network, encryption, surplus):
+    server = WithSurplus(surplus, answered=asyncio.Event())
+    async with running(server, encryption()) as url, connected(network()) as connection:
+        for _ in range(3):
+            assert await posted(connection, url) == ANSWER.partition(b"\r\n\r\n")[2]
+            server.answered.set()
+            await server.sent.wait()
+            await asyncio.sleep(0.01)  # until it has arrived
+    assert server.accepted == 2
+
+
+async def test_a_connection_whose_surplus_cannot_be_seen_is_not_used_again(monkeypatch):
+    monkeypatch.delattr("httpcore.AsyncConnectionPool.connections")
+    server = Server(ok())
+    async with running(server) as url, connected(Pool()) as connection:
+        assert [await posted(connection, url) for _ in range(2)] == [b"hi"] * 2
+    assert server.accepted == 2
+
+
+# ---- cancellation ----------------------------------------------------------------------------------------
+
+
+async def test_wherever_a_request_is_cancelled_its_connection_is_closed(network, encryption, collect):
+    server = Server(ok())
+    async with running(server, encryption()) as url, connected(network()) as connection:
+        for steps in count():
+            asking = asyncio.create_task(posted(connection, url, bytes(500_000)))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if asking.done():
+                break
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+        assert await asking == b"hi"
+    collect()  # reports sockets that were left open
+    assert steps > 10
+
+
+@pytest.mark.parametrize("reply", [b"", PART], ids=["before the reply", "in the body"])
+async def test_a_cancelled_wait_closes_the_connection(network, reply):
+    server = Server(reply)
+    async with running(server) as url, connected(network()) as connection:
+        asking = asyncio.create_task(posted(connection, url))
+        await asyncio.sleep(0.02)  # until it waits
+        assert len(server.heads) == 1
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await server.closed.wait()
