@@ -1,27 +1,23 @@
-"""Compile a JSON Schema once, and ask about many values.
+"""Compile a JSON Schema once, and check many values with it.
 
-`checks.py` decides quickly whether a value is valid. The `jsonschema` library finds out what is wrong with it,
-and `issues.py` puts its findings into words. Schemas are read as written, `$ref`s to other places are never
-fetched, and a schema that is none is refused when it is compiled, not when it is used. Used by the
-controller, and by stage 3 for the arguments of tools.
+The `jsonschema` library decides whether a value is valid and finds what is wrong with it; `issues.py` puts that
+into words. Schemas are read as written, references are never fetched, and an invalid schema is refused when it is
+compiled, not when it is used. Used by the controller, and by stage 3 for the arguments of tools.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from stage2_output.confirm import Confirm, confirmation
 from stage2_output.errors import InvalidSchema
-from stage2_output.issues import Issue, issues_of
+from stage2_output.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, Issue, issues_of
+from stage2_output.patterns import compiled, time_limit
+from stage2_output.subschemas import Schema, prepared, subschemas
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-Schema = Mapping[str, Any] | bool
-
-# Under these keywords stand values, not schemas: a "$ref" in them is data.
-_VALUES = ("const", "enum", "default", "examples")
-# Under these the keys are names, whatever they are called.
-_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
 class CompiledSchema:
@@ -36,32 +32,41 @@ class CompiledSchema:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._validator, self._references = _validator(schema)
-        self._check = _quick_check(schema)
-
-    def fits(self, value: Any) -> bool:
-        """Whether a value is valid."""
-        valid = self._check(value)
-        if valid is not None:
-            return valid
-        from stage2_output.bounds import CannotBeChecked, bounds
-
         try:
-            with bounds(value, self._references):
-                return self._validator.is_valid(value)
-        except CannotBeChecked:
+            self._validator, self._confirm = _compile(schema)
+        except InvalidSchema:
+            raise
+        except RecursionError as error:
+            raise InvalidSchema("The JSON Schema is nested too deeply.") from error
+        except Exception as error:  # a schema may hold anything
+            raise InvalidSchema(f"The JSON Schema cannot be read: {type(error).__name__}.") from error
+
+    def fits(self, value: Any, pointer: str = "") -> bool:
+        """Whether a value is valid; one that cannot be checked is not.
+
+        Args:
+            value: Any value.
+            pointer: JSON pointer to the part of the schema that the value should fit; "" is the whole schema.
+        """
+        if not pointer and self._confirm(value):
+            return True
+        validator = self._validator
+        if pointer:
+            validator = validator.evolve(schema={"$ref": "#" + quote(pointer)})
+        try:
+            with _limits():
+                return validator.is_valid(value)
+        except _CannotBeChecked:
             return False
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Everything that is wrong with a value, in the order of places; empty if it is valid."""
-        if self._check(value):
+        if self._confirm(value):
             return ()
-        from stage2_output.bounds import CannotBeChecked, bounds  # as the library, at the first schema
-
         try:
-            with bounds(value, self._references):
+            with _limits():
                 return issues_of(self._validator.iter_errors(value))
-        except CannotBeChecked as error:
+        except _CannotBeChecked as error:
             return (error.issue,)
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
@@ -70,18 +75,43 @@ class CompiledSchema:
         return (None if issues else value), issues
 
 
-def _quick_check(schema: Schema) -> Callable[[Any], bool | None]:
-    from stage2_output.checks import compile_check  # as the library, at the first schema
+class _CannotBeChecked(Exception):
+    """The value and the schema are more than the library can check."""
 
-    return compile_check(schema) or (lambda value: None)
+    def __init__(self, issue: Issue) -> None:
+        super().__init__(issue.message)
+        self.issue = issue
 
 
-def _validator(schema: Schema) -> tuple["Validator", int]:
-    """The library's validator, and how many references it may follow."""
+@contextmanager
+def _limits() -> Iterator[None]:
+    """Limit the work for one value; no exception of the library passes.
+
+    Raises:
+        _CannotBeChecked: A limit is reached, or the library fails.
+    """
+    from stage2_output.keywords import references_followed_once  # imports the library
+
+    try:
+        with time_limit(), references_followed_once():
+            yield
+    except TimeoutError:
+        raise _CannotBeChecked(NOT_IN_TIME) from None
+    except RecursionError:
+        raise _CannotBeChecked(TOO_DEEP) from None
+    except (ArithmeticError, ValueError):  # int(nan), or thousands of digits in a message
+        raise _CannotBeChecked(TOO_LARGE) from None
+    except Exception:
+        raise _CannotBeChecked(NOT_CHECKED) from None
+
+
+def _compile(schema: Schema) -> tuple["Validator", Confirm]:
+    """The validator of a schema, and what may confirm its verdict sooner."""
     import jsonschema  # at first use: it costs as much as everything else here together
     from jsonschema_specifications import REGISTRY
+    from referencing.jsonschema import specification_with
 
-    from stage2_output.bounds import bounded
+    from stage2_output.keywords import extended
 
     if not isinstance(schema, Mapping | bool):
         raise InvalidSchema(f"A JSON Schema is a mapping, not {type(schema).__name__}.")
@@ -89,80 +119,30 @@ def _validator(schema: Schema) -> tuple["Validator", int]:
         raise InvalidSchema("The JSON Schema's $schema is not text; it names a draft, or is left out.")
     kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(schema)
-        references = _look_up_references(schema)
-        _read_patterns(schema)
-        # Named, because the library's own default fetches unknown references from the network.
-        validator: Validator = bounded(kind)(_without_draft(schema), registry=REGISTRY)
-        return validator, references
+        kind.check_schema(schema, format_checker=None)  # patterns are compiled below, by another library
     except jsonschema.SchemaError as error:
         raise InvalidSchema(
             f"The JSON Schema is wrong at {error.json_path}: {error.message[:200]}"
         ) from error
-    except RecursionError as error:
-        raise InvalidSchema("The JSON Schema is nested too deeply.") from error
+    root = prepared(schema)
+    specification = specification_with(kind.META_SCHEMA["$schema"])
+    resolver = REGISTRY.resolver_with_root(specification.create_resource(root))
+    for part in subschemas(root, resolver):
+        _compile_patterns(part)
+    # The registry is named, because the library's default fetches unknown references from the network.
+    validator: Validator = extended(kind)(root, registry=REGISTRY)
+    return validator, confirmation(schema, subschemas(root, resolver, expand=True))
 
 
-def _without_draft(schema: Schema) -> Schema:
-    """A schema as handed to the library, which takes a validator of its own where it meets a `$schema`."""
-    if isinstance(schema, bool):
-        return schema
-    return {name: each for name, each in schema.items() if name != "$schema"}
-
-
-def _look_up_references(schema: Schema) -> int:
-    """Refuse references that lead nowhere; how many there are."""
-    from referencing.exceptions import Unresolvable
-
-    count = 0
-    for part, resolver in _parts(schema):
-        count += "$recursiveRef" in part
-        for reference in (part.get("$ref"), part.get("$dynamicRef")):
-            try:
-                if isinstance(reference, str):
-                    resolver.lookup(reference)
-                    count += 1
-            except Unresolvable as error:
-                text = f"The JSON Schema refers to {reference!r}, which it does not hold."
-                raise InvalidSchema(text) from error
-    return count
-
-
-def _parts(schema: Schema) -> Iterator[tuple[Mapping[str, Any], Any]]:
-    """Every schema in a schema, with the resolver that knows what its references are relative to."""
-    from jsonschema_specifications import REGISTRY
-    from referencing import Resource
-    from referencing.jsonschema import DRAFT202012
-
-    def resource(part: Any) -> Any:
-        return Resource.from_contents(part, DRAFT202012)
-
-    root = REGISTRY.resolver_with_root(resource(schema))
-    todo: list[tuple[Any, Any, bool]] = [(schema, root, False)]  # part, resolver, whether its keys are names
-    while todo:
-        part, resolver, names = todo.pop()
-        if isinstance(part, list):
-            todo += [(value, resolver, False) for value in part]
-        if not isinstance(part, Mapping):
-            continue
-        if not names and isinstance(part.get("$id"), str) and part is not schema:
-            resolver = resolver.in_subresource(resource(part))
-        if not names:
-            yield part, resolver
-        for key, value in part.items():
-            if names or key not in _VALUES:
-                todo.append((value, resolver, not names and key in _NAMES))
-
-
-def _read_patterns(schema: Schema) -> None:
-    """Refuse patterns of properties that are none; older drafts allow them, and the library finds out too late."""
-    for part, _ in _parts(schema):
-        patterns = [*(part.get("patternProperties") or ())]
-        if "additionalProperties" in part:
-            patterns.append("|".join(patterns))  # as the library does to find the names that match none
-        for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                text = f"The JSON Schema has a pattern that cannot be read: {pattern!r}, {error}."
-                raise InvalidSchema(text) from error
+def _compile_patterns(part: Mapping[str, Any]) -> None:
+    """Refuse invalid patterns."""
+    of_names = part.get("patternProperties")
+    patterns = [*of_names] if isinstance(of_names, Mapping) else []
+    for pattern in [*patterns, part.get("pattern")]:
+        if not isinstance(pattern, str):
+            continue  # under a keyword that JSON Schema does not know
+        try:
+            compiled(pattern)
+        except Exception as error:
+            text = f"The JSON Schema has a pattern that cannot be read: {pattern!r}, {error}."
+            raise InvalidSchema(text) from error
