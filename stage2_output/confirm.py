@@ -5,6 +5,7 @@ that are not JSON. It is asked only where both agree, and only its "valid" count
 `jsonschema`. Used by `schema.py`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from itertools import islice
@@ -16,7 +17,7 @@ Confirm = Callable[[Any], bool]
 """Returns True if a value is known to be valid; False says nothing."""
 
 _DRAFTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema")
-# Keywords of which both differ, or of which the time is not limited.
+# Keywords about which both differ, or which may take long.
 _LEFT_OUT = {
     "$anchor",
     "$dynamicAnchor",
@@ -26,11 +27,25 @@ _LEFT_OUT = {
     "contentMediaType",
     "format",
     "multipleOf",
-    "pattern",
     "patternProperties",
     "unevaluatedItems",
     "unevaluatedProperties",
 }
+# A pattern in which every construct matches no more texts in `jsonschema-rs` than in the `regex` library.
+_PLAIN_PATTERN = re.compile(
+    r"""\^?                                                   # anchors, between which stand any number of
+    (?: (?: [a-zA-Z0-9 @_:/=%!<>",;'-] | \\[d.+*?()|/-]           # characters,
+          | \[ \^? (?: [a-zA-Z0-9 @_:/.+] | [a-z]-[a-z] )+ -? \]   # classes of characters,
+          | \( (?:\?:)? | \) | \|                               # groups and alternatives,
+        )
+        (?: [*+?] (?![*+?]) | \{\d+(?:,\d*)?\} (?![*+?{]) )?     # and repeats
+    )*
+    \$?""",
+    re.VERBOSE,
+)
+# Where these stand beside a pattern, a text that does not match may be what makes a value valid.
+_NEGATE = {"not", "if", "oneOf", "maxContains"}
+
 _MOST_SUBSCHEMAS = 5_000  # with those behind references, so that no recursive schema is among them
 _MOST_LEVELS = 100  # far below the depth at which the library would overflow the stack
 _LARGEST = 2**53  # up to which a float holds every integer
@@ -74,8 +89,15 @@ def _agree_about(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> boo
     if isinstance(schema, bool) or schema.get("$schema", _DRAFTS[0]).rstrip("#") not in _DRAFTS:
         return False
     several = [*islice(subschemas, _MOST_SUBSCHEMAS)]
-    known = all(_LEFT_OUT.isdisjoint(each) for each in several)
-    return known and len(several) < _MOST_SUBSCHEMAS and _is_plain_json(schema)
+    keywords = {keyword for each in several for keyword in each}
+    patterns = [each["pattern"] for each in several if "pattern" in each]
+    return (
+        len(several) < _MOST_SUBSCHEMAS
+        and _LEFT_OUT.isdisjoint(keywords)
+        and (not patterns or _NEGATE.isdisjoint(keywords))
+        and all(isinstance(each, str) and _PLAIN_PATTERN.fullmatch(each) for each in patterns)
+        and _is_plain_json(schema)
+    )
 
 
 def _is_plain_json(value: Any) -> bool:

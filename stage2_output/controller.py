@@ -15,6 +15,7 @@ from stage2_output.clues import stands_as_answer
 from stage2_output.errors import ExtractionError, InvalidSchema
 from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
 from stage2_output.issues import Issue
+from stage2_output.patterns import time_limit
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
 
@@ -63,7 +64,8 @@ class OutputController:
         found, broken = find_json(text)
         if not found:
             return _unusable(text, "json", why_nothing_found(text, broken))
-        result = _best(text, found, judge, coerce)
+        with time_limit():
+            result = _best(text, found, judge, coerce)
         assert result.extraction is not None
         pieces: list[Broken | Extraction] = [*broken, *found]
         worst = next((each for each in pieces if _hides_an_answer(each, result, text)), None)
@@ -153,7 +155,7 @@ def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> P
     """The last of the least doubtful candidates that fits; otherwise what is wrong with the last object."""
     for each in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
         # Finding out what is wrong takes far longer than that something is: with thousands of candidates, seconds.
-        may_fit = each.complete and judge.fits(_put_right(each.value, judge, coerce)[0])
+        may_fit = each.complete and _put_right(each.value, judge, coerce)[2]
         if may_fit and (result := _judged(text, each, judge, coerce)).success:
             return result
     blamed = max(
@@ -165,17 +167,21 @@ def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> P
 def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> ParseResult:
     if not found.complete:
         return _incomplete(text, found)
-    value, changes = _put_right(found.value, judge, coerce)
+    value, changes, _ = _put_right(found.value, judge, coerce)
     data, issues = judge.load(value, coerce=coerce)
     return ParseResult(not issues, None if issues else data, issues, text, found, changes)
 
 
-def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...]]:
+def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...], bool]:
+    """A value, coerced if asked for and necessary; what was changed; whether it fits the schema."""
+    if judge.fits(value):
+        return value, (), True
     if not coerce:
-        return value, ()
+        return value, (), False
     from stage2_output.coercion import coerce as put_right
 
-    return put_right(value, judge.schema)
+    changed, changes = put_right(value, judge.schema)
+    return changed, changes, bool(changes) and judge.fits(changed)
 
 
 def _hides_an_answer(piece: Broken | Extraction, result: ParseResult, text: str) -> bool:

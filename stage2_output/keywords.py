@@ -6,12 +6,11 @@ alternatives lead to the same schema again, the library would take twice as long
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache, partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from jsonschema import ValidationError
 from jsonschema.validators import extend
@@ -21,18 +20,19 @@ from stage2_output.equality import frozen
 from stage2_output.issues import MOST_FOUND
 from stage2_output.patterns import matches, matches_any
 
+T = TypeVar("T")
+
 _Errors = Iterable[ValidationError]
 
 _FOLLOWED: ContextVar[dict[Hashable, list[ValidationError]]] = ContextVar("_FOLLOWED")
 """The errors behind each reference that was followed for a part of the value that is being checked."""
 
 
-@contextmanager
-def references_followed_once() -> Iterator[None]:
-    """Keep what is found behind references until the value is checked."""
+def follow_each_reference_once(check: Callable[[Any], T], value: Any) -> T:
+    """Check a value, and keep what is found behind references until that is done."""
     token = _FOLLOWED.set({})
     try:
-        yield
+        return check(value)
     finally:
         _FOLLOWED.reset(token)
 
@@ -56,6 +56,11 @@ def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: An
     if key not in followed:
         followed[key] = [*islice(rule(validator, reference, value, schema), MOST_FOUND + 1)]
     return map(ValidationError.create_from, followed[key])  # copies: the library adds their place to them
+
+
+def _items(rule: Any, validator: Any, items: Any, value: Any, schema: Any) -> _Errors:
+    """The first errors of items: within alternatives the library would collect all of them."""
+    return islice(rule(validator, items, value, schema), MOST_FOUND + 1)
 
 
 def _unique_items(validator: Any, wanted: bool, value: Any, schema: Any) -> _Errors:
@@ -147,5 +152,6 @@ _AROUND = {
     "$dynamicRef": _reference,
     "$recursiveRef": _reference,
     "additionalProperties": _additional_properties,
+    "items": _items,
 }
 """Rules that call the library's."""

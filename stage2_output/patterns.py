@@ -12,14 +12,17 @@ from time import thread_time
 from typing import Any
 
 MOST_SECONDS = 0.1
-"""Processor time that all patterns together may take for one value."""
+"""Processor time that the patterns of a schema may take, for one value or all values of one text."""
 
 _SECONDS_LEFT: ContextVar[float] = ContextVar("_SECONDS_LEFT")
 
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Start the time that `matches` may take in total."""
+    """Limit the time that `matches` takes in total; within another limit, that one counts."""
+    if _SECONDS_LEFT.get(None) is not None:
+        yield
+        return
     token = _SECONDS_LEFT.set(MOST_SECONDS)
     try:
         yield

@@ -5,19 +5,21 @@ into words. Schemas are read as written, references are never fetched, and an in
 compiled, not when it is used. Used by the controller, and by stage 3 for the arguments of tools.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from stage2_output.confirm import Confirm, confirmation
+from stage2_output.confirm import confirmation
 from stage2_output.errors import InvalidSchema
 from stage2_output.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, Issue, issues_of
 from stage2_output.patterns import compiled, time_limit
-from stage2_output.subschemas import Schema, prepared, subschemas
+from stage2_output.subschemas import Schema, patterns_of, prepared, subschemas
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
+
+T = TypeVar("T")
 
 
 class CompiledSchema:
@@ -33,13 +35,31 @@ class CompiledSchema:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         try:
-            self._validator, self._confirm = _compile(schema)
+            self._compile(schema)
         except InvalidSchema:
             raise
         except RecursionError as error:
             raise InvalidSchema("The JSON Schema is nested too deeply.") from error
         except Exception as error:  # a schema may hold anything
             raise InvalidSchema(f"The JSON Schema cannot be read: {type(error).__name__}.") from error
+
+    def _compile(self, schema: Schema) -> None:
+        from jsonschema_specifications import REGISTRY  # with the library, at the first schema
+        from referencing.jsonschema import specification_with
+
+        from stage2_output.keywords import extended
+
+        draft = _draft(schema)
+        root = prepared(schema)
+        specification = specification_with(draft.META_SCHEMA["$schema"])
+        resolver = REGISTRY.resolver_with_root(specification.create_resource(root))
+        patterns = [pattern for part in subschemas(root, resolver) for pattern in patterns_of(part)]
+        for pattern in patterns:
+            _check_pattern(pattern)
+        self._has_patterns = bool(patterns)
+        # The registry is named, because the library's default fetches unknown references from the network.
+        self._validator: Validator = extended(draft)(root, registry=REGISTRY)
+        self._confirm = confirmation(schema, subschemas(root, resolver, expand=True))
 
     def fits(self, value: Any, pointer: str = "") -> bool:
         """Whether a value is valid; one that cannot be checked is not.
@@ -48,101 +68,60 @@ class CompiledSchema:
             value: Any value.
             pointer: JSON pointer to the part of the schema that the value should fit; "" is the whole schema.
         """
-        if not pointer and self._confirm(value):
-            return True
-        validator = self._validator
-        if pointer:
-            validator = validator.evolve(schema={"$ref": "#" + quote(pointer)})
-        try:
-            with _limits():
-                return validator.is_valid(value)
-        except _CannotBeChecked:
-            return False
+        if not pointer:
+            return self._confirm(value) or self._checked(self._validator.is_valid, value) is True
+        part = self._validator.evolve(schema={"$ref": "#" + quote(pointer)})
+        return self._checked(part.is_valid, value) is True
 
     def issues(self, value: Any) -> tuple[Issue, ...]:
         """Everything that is wrong with a value, in the order of places; empty if it is valid."""
         if self._confirm(value):
             return ()
-        try:
-            with _limits():
-                return issues_of(self._validator.iter_errors(value))
-        except _CannotBeChecked as error:
-            return (error.issue,)
+        found = self._checked(lambda value: issues_of(self._validator.iter_errors(value)), value)
+        return (found,) if isinstance(found, Issue) else found
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
         """The value, or None and everything that is wrong with it; a JSON Schema changes nothing."""
         issues = self.issues(value)
         return (None if issues else value), issues
 
+    def _checked(self, check: Callable[[Any], T], value: Any) -> T | Issue:
+        """The result of a check; an issue if the library fails, takes too long, or cannot go as deep."""
+        from stage2_output.keywords import follow_each_reference_once  # imports the library
 
-class _CannotBeChecked(Exception):
-    """The value and the schema are more than the library can check."""
-
-    def __init__(self, issue: Issue) -> None:
-        super().__init__(issue.message)
-        self.issue = issue
-
-
-@contextmanager
-def _limits() -> Iterator[None]:
-    """Limit the work for one value; no exception of the library passes.
-
-    Raises:
-        _CannotBeChecked: A limit is reached, or the library fails.
-    """
-    from stage2_output.keywords import references_followed_once  # imports the library
-
-    try:
-        with time_limit(), references_followed_once():
-            yield
-    except TimeoutError:
-        raise _CannotBeChecked(NOT_IN_TIME) from None
-    except RecursionError:
-        raise _CannotBeChecked(TOO_DEEP) from None
-    except (ArithmeticError, ValueError):  # int(nan), or thousands of digits in a message
-        raise _CannotBeChecked(TOO_LARGE) from None
-    except Exception:
-        raise _CannotBeChecked(NOT_CHECKED) from None
+        try:
+            with time_limit() if self._has_patterns else nullcontext():
+                return follow_each_reference_once(check, value)
+        except TimeoutError:
+            return NOT_IN_TIME
+        except RecursionError:
+            return TOO_DEEP
+        except (ArithmeticError, ValueError):  # int(nan), or thousands of digits in a message
+            return TOO_LARGE
+        except Exception:
+            return NOT_CHECKED
 
 
-def _compile(schema: Schema) -> tuple["Validator", Confirm]:
-    """The validator of a schema, and what may confirm its verdict sooner."""
-    import jsonschema  # at first use: it costs as much as everything else here together
-    from jsonschema_specifications import REGISTRY
-    from referencing.jsonschema import specification_with
-
-    from stage2_output.keywords import extended
+def _draft(schema: Schema) -> Any:
+    """The library's validator class for the draft of a schema, which follows the rules of that draft."""
+    import jsonschema
 
     if not isinstance(schema, Mapping | bool):
         raise InvalidSchema(f"A JSON Schema is a mapping, not {type(schema).__name__}.")
     if isinstance(schema, Mapping) and not isinstance(schema.get("$schema", ""), str):
         raise InvalidSchema("The JSON Schema's $schema is not text; it names a draft, or is left out.")
-    kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    draft: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(schema, format_checker=None)  # patterns are compiled below, by another library
+        draft.check_schema(schema, format_checker=None)  # which would check patterns by Python's `re`
     except jsonschema.SchemaError as error:
-        raise InvalidSchema(
-            f"The JSON Schema is wrong at {error.json_path}: {error.message[:200]}"
-        ) from error
-    root = prepared(schema)
-    specification = specification_with(kind.META_SCHEMA["$schema"])
-    resolver = REGISTRY.resolver_with_root(specification.create_resource(root))
-    for part in subschemas(root, resolver):
-        _compile_patterns(part)
-    # The registry is named, because the library's default fetches unknown references from the network.
-    validator: Validator = extended(kind)(root, registry=REGISTRY)
-    return validator, confirmation(schema, subschemas(root, resolver, expand=True))
+        text = f"The JSON Schema is wrong at {error.json_path}: {error.message[:200]}"
+        raise InvalidSchema(text) from error
+    return draft
 
 
-def _compile_patterns(part: Mapping[str, Any]) -> None:
-    """Refuse invalid patterns."""
-    of_names = part.get("patternProperties")
-    patterns = [*of_names] if isinstance(of_names, Mapping) else []
-    for pattern in [*patterns, part.get("pattern")]:
-        if not isinstance(pattern, str):
-            continue  # under a keyword that JSON Schema does not know
-        try:
-            compiled(pattern)
-        except Exception as error:
-            text = f"The JSON Schema has a pattern that cannot be read: {pattern!r}, {error}."
-            raise InvalidSchema(text) from error
+def _check_pattern(pattern: str) -> None:
+    try:
+        compiled(pattern)
+    except Exception as error:
+        text = f"The JSON Schema has a pattern that cannot be read: {pattern!r}, {error}."
+        raise InvalidSchema(text) from error

@@ -69,6 +69,13 @@ def subschemas(schema: Any, resolver: Any, *, expand: bool = False) -> Iterator[
         todo += [(each, resolver, key in _HOLD_NAMES) for key, each in part.items() if key not in _HOLD_VALUES]
 
 
+def patterns_of(part: Mapping[str, Any]) -> list[str]:
+    """The patterns of one schema, without those in its inner schemas."""
+    of_names = part.get("patternProperties")
+    patterns = [part.get("pattern"), *(of_names if isinstance(of_names, Mapping) else ())]
+    return [each for each in patterns if isinstance(each, str)]
+
+
 def _inside(resolver: Any, part: Mapping[str, Any]) -> Any:
     """The resolver for what a part with its own `$id` holds."""
     from referencing.jsonschema import DRAFT202012
