@@ -33,12 +33,16 @@ _LEFT_OUT = {
 }
 # A pattern in which every construct matches no more texts in `jsonschema-rs` than in the `regex` library.
 _PLAIN_PATTERN = re.compile(
-    r"""\^?                                                   # anchors, between which stand any number of
-    (?: (?: [a-zA-Z0-9 @_:/=%!<>",;'-] | \\[d.+*?()|/-]           # characters,
-          | \[ \^? (?: [a-zA-Z0-9 @_:/.+] | [a-z]-[a-z] )+ -? \]   # classes of characters,
-          | \( (?:\?:)? | \) | \|                               # groups and alternatives,
+    r"""\^?
+    (?:
+        (?: [a-zA-Z0-9 @_:/=%!<>",;'-]                        # a character,
+          | \\[d.+*?()|/-]                                    # an escaped one,
+          | \[ \^? (?: [a-zA-Z0-9 @_:/.+] | [a-z]-[a-z] )+ -? \]   # a class of characters,
+          | \)                                               # or the end of a group;
         )
-        (?: [*+?] (?![*+?]) | \{\d+(?:,\d*)?\} (?![*+?{]) )?     # and repeats
+        (?: [*+?] (?![*+?{]) | \{\d+(?:,\d*)?\} (?![*+?{]) )?   # perhaps repeated
+      | \( (?:\?:)?                                           # the beginning of a group
+      | \|
     )*
     \$?""",
     re.VERBOSE,
@@ -71,14 +75,16 @@ def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Con
     try:
         is_valid = jsonschema_rs.validator_for(schema, offline=True).is_valid
     except BaseException as error:
-        _raise_unless_refused(error)
+        if not is_failure(error):
+            raise
         return never
 
     def confirm(value: Any) -> bool:
         try:
             return _is_plain_json(value) and is_valid(value)
         except BaseException as error:
-            _raise_unless_refused(error)
+            if not is_failure(error):
+                raise
             return False
 
     return confirm
@@ -122,7 +128,6 @@ def _is_plain_json(value: Any) -> bool:
     return False
 
 
-def _raise_unless_refused(error: BaseException) -> None:
-    """Raise what is not the library's: its panics are no `Exception`."""
-    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-        raise error
+def is_failure(error: BaseException) -> bool:
+    """Whether a library failed; panics of libraries in Rust are not of the type `Exception`."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

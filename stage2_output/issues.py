@@ -21,6 +21,8 @@ MOST_FOUND = 100
 MORE = "more"
 """The rule of the issue that says that there are more than `MOST_FOUND`."""
 
+_MOST_BRANCHES = 1000  # alternatives within alternatives may be exponentially many
+
 _LONGEST_MEANT = 200  # it is copied as it stands, and comes from a schema, not from a model
 
 # Rules behind which a name follows in the path to a schema, which must not be taken for a rule.
@@ -177,7 +179,7 @@ class _Words:
             yield Issue(path, message, rule, expected)
 
     def _alternatives(self, path: str, error: ValidationError) -> Iterator[Issue]:
-        branches = [*branches_of(error)]
+        branches = [*islice(branches_of(error), _MOST_BRANCHES)]
         rule, expected = str(error.validator), error.validator_value
         if names := _only_missing(possible(branches)):
             several = " or ".join(" and ".join(map(quoted, each)) for each in names[:MOST_NAMES])

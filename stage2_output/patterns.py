@@ -41,9 +41,10 @@ def matches(pattern: str, text: object) -> bool:
     seconds, start = _SECONDS_LEFT.get(), thread_time()
     if seconds <= 0:
         raise TimeoutError
-    found = compiled(pattern).search(text, timeout=seconds)
-    _SECONDS_LEFT.set(seconds - (thread_time() - start))
-    return found is not None
+    try:
+        return compiled(pattern).search(text, timeout=seconds) is not None
+    finally:
+        _SECONDS_LEFT.set(seconds - (thread_time() - start))
 
 
 def matches_any(patterns: Iterable[str], text: object) -> bool:

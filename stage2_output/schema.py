@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from stage2_output.confirm import confirmation
+from stage2_output.confirm import confirmation, is_failure
 from stage2_output.errors import InvalidSchema
 from stage2_output.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, Issue, issues_of
 from stage2_output.patterns import compiled, time_limit
@@ -40,7 +40,9 @@ class CompiledSchema:
             raise
         except RecursionError as error:
             raise InvalidSchema("The JSON Schema is nested too deeply.") from error
-        except Exception as error:  # a schema may hold anything
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             raise InvalidSchema(f"The JSON Schema cannot be read: {type(error).__name__}.") from error
 
     def _compile(self, schema: Schema) -> None:
@@ -98,7 +100,9 @@ class CompiledSchema:
             return TOO_DEEP
         except (ArithmeticError, ValueError):  # int(nan), or thousands of digits in a message
             return TOO_LARGE
-        except Exception:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             return NOT_CHECKED
 
 

@@ -33,7 +33,9 @@ def prepared(schema: Any) -> Any:
     copy = {}
     for keyword, value in schema.items():
         if keyword in _HOLD_NAMES and isinstance(value, Mapping):
-            copy[keyword] = {name: _NOTHING if each is False else prepared(each) for name, each in value.items()}
+            copy[keyword] = {
+                name: _NOTHING if each is False else prepared(each) for name, each in value.items()
+            }
         elif keyword != "$schema":
             copy[keyword] = value if keyword in _HOLD_VALUES else prepared(value)
     return copy
@@ -50,7 +52,9 @@ def subschemas(schema: Any, resolver: Any, *, expand: bool = False) -> Iterator[
     Raises:
         InvalidSchema: A reference leads to nothing, or to something that is no schema.
     """
-    todo: list[tuple[Any, Any, bool]] = [(schema, resolver, False)]  # part, resolver, whether its keys are names
+    todo: list[tuple[Any, Any, bool]] = [
+        (schema, resolver, False)
+    ]  # part, resolver, whether its keys are names
     while todo:
         part, resolver, is_named = todo.pop()
         if isinstance(part, list):
@@ -66,7 +70,9 @@ def subschemas(schema: Any, resolver: Any, *, expand: bool = False) -> Iterator[
         targets = [_target(resolver, part[name]) for name in REFERENCES if isinstance(part.get(name), str)]
         if expand:
             todo += [(target.contents, target.resolver, False) for target in targets]
-        todo += [(each, resolver, key in _HOLD_NAMES) for key, each in part.items() if key not in _HOLD_VALUES]
+        todo += [
+            (each, resolver, key in _HOLD_NAMES) for key, each in part.items() if key not in _HOLD_VALUES
+        ]
 
 
 def patterns_of(part: Mapping[str, Any]) -> list[str]:

@@ -89,7 +89,12 @@ def test_the_same_part_at_several_places_is_reported_at_each():
     defined = expressions(names=("",))["$defs"]
     compiled = CompiledSchema({"$defs": defined, "type": "array", "items": E})
     wrong = {"a": "x", "b": 1}
-    assert [issue.path for issue in compiled.issues([wrong, 1, wrong, "y", "y"])] == ["/0/a", "/2/a", "/3", "/4"]
+    assert [issue.path for issue in compiled.issues([wrong, 1, wrong, "y", "y"])] == [
+        "/0/a",
+        "/2/a",
+        "/3",
+        "/4",
+    ]
 
 
 def test_a_long_text_deep_inside_is_not_written_into_a_thousand_messages():

@@ -57,7 +57,9 @@ def test_stand_ins_are_equal_just_where_the_values_are(one, two):
 
 
 def test_every_pair_of_scalars_is_told_apart():
-    assert [pair for pair in product(SCALARS, repeat=2) if len({*map(frozen, pair)}) == 1 + equal(*pair)] == []
+    assert [
+        pair for pair in product(SCALARS, repeat=2) if len({*map(frozen, pair)}) == 1 + equal(*pair)
+    ] == []
 
 
 @given(st.lists(NESTED, max_size=5))
