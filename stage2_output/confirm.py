@@ -68,12 +68,12 @@ def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Con
         schema: A valid JSON Schema.
         subschemas: The schemas in it, with those that references lead to.
     """
-    if find_spec("jsonschema_rs") is None or not _agree_about(schema, subschemas):
+    if isinstance(schema, bool) or find_spec("jsonschema_rs") is None or not _agree(schema, subschemas):
         return never
     import jsonschema_rs
 
     try:
-        is_valid = jsonschema_rs.validator_for(schema, offline=True).is_valid
+        is_valid = jsonschema_rs.validator_for(dict(schema), offline=True).is_valid
     except BaseException as error:
         if not is_failure(error):
             raise
@@ -90,9 +90,9 @@ def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Con
     return confirm
 
 
-def _agree_about(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> bool:
+def _agree(schema: Mapping[str, Any], subschemas: Iterable[Mapping[str, Any]]) -> bool:
     """Whether both libraries agree about every value that is plain JSON."""
-    if isinstance(schema, bool) or schema.get("$schema", _DRAFTS[0]).rstrip("#") not in _DRAFTS:
+    if schema.get("$schema", _DRAFTS[0]).rstrip("#") not in _DRAFTS:
         return False
     several = [*islice(subschemas, _MOST_SUBSCHEMAS)]
     keywords = {keyword for each in several for keyword in each}

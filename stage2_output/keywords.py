@@ -41,7 +41,7 @@ def follow_each_reference_once(check: Callable[[Any], T], value: Any) -> T:
 def extended(kind: Any) -> Any:
     """A validator class of the library with the keywords of this module."""
     rules = kind.VALIDATORS
-    own = {name: rule for name, rule in _OWN.items() if name in rules}
+    own: dict[str, Any] = {name: rule for name, rule in _OWN.items() if name in rules}
     own |= {name: partial(rule, rules[name]) for name, rule in _AROUND.items() if name in rules}
     extend_untyped: Any = extend
     return extend_untyped(kind, own)

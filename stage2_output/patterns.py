@@ -1,6 +1,6 @@
-"""Match the patterns of a JSON Schema, with a time limit.
+r"""Match the patterns of a JSON Schema, with a time limit.
 
-Some patterns take exponential time: `^(\\w+\\s?)*$` would block the event loop for minutes on a text of a hundred
+Some patterns take exponential time: `^(\w+\s?)*$` would block the event loop for minutes on a text of a hundred
 characters. The `regex` library stops after a given time. Knows no schemas; used wherever a pattern is matched.
 """
 
@@ -59,6 +59,6 @@ def compiled(pattern: str) -> Any:
     Raises:
         regex.error: The pattern is invalid.
     """
-    import regex  # at the first schema that holds a pattern
+    import regex  # type: ignore[import-untyped]  # at the first schema that holds a pattern
 
     return regex.compile(pattern)

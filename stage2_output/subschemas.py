@@ -17,7 +17,7 @@ REFERENCES = ("$ref", "$dynamicRef")
 _HOLD_VALUES = ("const", "enum", "default", "examples")
 # Keywords that hold schemas by name: the names are no keywords.
 _HOLD_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-_NOTHING = {"not": {}}
+_NOTHING: Mapping[str, Any] = {"not": {}}
 
 
 def prepared(schema: Any) -> Any:
@@ -30,7 +30,7 @@ def prepared(schema: Any) -> Any:
         return [*map(prepared, schema)]
     if not isinstance(schema, Mapping):
         return schema
-    copy = {}
+    copy: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword in _HOLD_NAMES and isinstance(value, Mapping):
             copy[keyword] = {

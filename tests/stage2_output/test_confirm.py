@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from contextlib import nullcontext
 
 import jsonschema
 import pytest
@@ -240,10 +241,8 @@ def test_nothing_is_fetched(keyword, with_rs, serve):
 
     url = serve(answer)
     schema = {"properties": {"a": {keyword: f"{url}/a.json"}}}
-    try:
+    with nullcontext() if keyword == "$schema" else pytest.raises(InvalidSchema, match="does not hold"):
         CompiledSchema(schema).issues({"a": 1})
-    except InvalidSchema as error:
-        assert "which it does not hold" in str(error)
     assert asked == []
 
 
