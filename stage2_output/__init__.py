@@ -13,7 +13,6 @@ Reading order:
     strings      strings of all kinds of quotes
     nesting      the objects and arrays that are open
     cursor       where reading has come to
-    runs         members and items that leave nothing to ask
     repair       damaged JSON, part by part
     encoded      JSON that was written as a string
     clues        what the text around a bracket tells

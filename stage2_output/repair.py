@@ -14,7 +14,6 @@ from stage2_output.cursor import FULLWIDTH, Cursor
 from stage2_output.damage import Damaged, Mended, Repair
 from stage2_output.nesting import Frame, Nesting
 from stage2_output.quotes import CLOSING_QUOTES, Role
-from stage2_output.runs import read_key, read_run
 from stage2_output.strict import IntactParts
 from stage2_output.strings import Unclosed, read_string
 from stage2_output.words import read_word
@@ -54,9 +53,6 @@ class _Reader(Cursor):
         while self._open.frames:
             self.gap()
             frame = self._open.frames[-1]
-            is_plain = frame.state != "value" and frame.closer != ")"
-            if is_plain and self.text[self.at : self.at + 1] not in "{}[]" and self._run(frame):
-                continue
             if self.at_end():
                 self._cut()
             elif self.text[self.at] in ".…" and _ELLIPSIS.match(self.text, self.at, self.end):
@@ -74,11 +70,6 @@ class _Reader(Cursor):
         return Mended(root, self.at, tuple(self.repairs), self._complete, fragile)
 
     # ---- one step each ----
-
-    def _run(self, frame: Frame) -> bool:
-        """Read on as far as all is plain; whether there was anything."""
-        begun, self.at = self.at, read_run(self.text, self.at, self.end, frame, self.repairs)
-        return self.at > begun
 
     def _comma(self, frame: Frame) -> None:
         if frame.state == "value":
@@ -139,11 +130,7 @@ class _Reader(Cursor):
         follows = frame.state == "value"
         if follows:
             self._comma_missing()
-        place, self.at = self.at, read_key(self.text, self.at, self.end, frame, self.repairs)
-        if self.at > place:
-            self._value(frame)
-            return
-        key = self._key()
+        place, key = self.at, self._key()
         if key is None:
             return
         if key in frame.value:
