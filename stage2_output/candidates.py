@@ -10,7 +10,6 @@ so no stretch of text is read leniently more than a few times. The number of len
 Knows neither schemas nor which value was meant: `extract.py` and the controller choose.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,19 +83,7 @@ def candidates(text: str) -> list[Extraction | Broken]:
     """
     if not isinstance(text, str):
         raise TypeError(f"What a model wrote is text (str), not {type(text).__name__}.")
-    return _whole(text) or _scalar(text) or _Walk(text).pieces()
-
-
-def _whole(text: str) -> list[Extraction | Broken]:
-    """A text that is one object or list and nothing else; all the walk would find, for a fraction of its price."""
-    start = _skip_blank(text, 0)
-    if text[start : start + 1] not in ("{", "["):
-        return []
-    with suppress(TooDeep):
-        found = read_strictly(text, start)
-        if found is not None and found[1] == len(text.rstrip(BLANK)):
-            return [Extraction(found[0], start, found[1], "bare")]
-    return []
+    return _scalar(text) or _Walk(text).pieces()
 
 
 def _scalar(text: str) -> list[Extraction | Broken]:
