@@ -195,9 +195,8 @@ class _Walk:
     def _read(self, start: int, source: Source) -> Extraction:
         """Read the value that begins at a bracket: strictly if possible, otherwise leniently."""
         text, end = self._text, self._around.end(start)
-        if (
-            self._sound and text[start] in "{["
-        ):  # later each attempt might read the rest of the text for nothing
+        if self._sound and text[start] in "{[":
+            # Behind damage each attempt might read the rest of the text for nothing.
             if strict := read_strictly(text, start):
                 return Extraction(strict[0], start, strict[1], source)
             self._sound = False

@@ -40,7 +40,7 @@ def coerce(value: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
     """A value with its wrong types put right, as far as that is exact and unambiguous.
 
     Args:
-        value: Any value; it is not changed itself.
+        value: A value that does not fit the schema; it is not changed itself.
         schema: The JSON Schema it should fit.
 
     Returns:

@@ -37,7 +37,7 @@ _PLAIN_PATTERN = re.compile(
     (?:
         (?: [a-zA-Z0-9 @_:/=%!<>",;'-]                        # a character,
           | \\[d.+*?()|/-]                                    # an escaped one,
-          | \[ \^? (?: [a-zA-Z0-9 @_:/.+] | [a-z]-[a-z] )+ -? \]   # a class of characters,
+          | \[ \^? (?: [a-zA-Z0-9 @_:/.+] | [a-zA-Z0-9]-[a-zA-Z0-9] )+ -? \]   # a class of characters,
           | \)                                               # or the end of a group;
         )
         (?: [*+?] (?![*+?{]) | \{\d+(?:,\d*)?\} (?![*+?{]) )?   # perhaps repeated

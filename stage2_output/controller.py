@@ -153,9 +153,10 @@ def _compile(schema: Any) -> _Schema:
 
 def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
     """The last of the least doubtful candidates that fits; otherwise what is wrong with the last object."""
-    for each in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
+    several = found if len(found) > 1 else []  # a single one is checked once, below
+    for each in sorted(several, key=lambda each: (doubts(each, text), -each.start)):
         # Finding out what is wrong takes far longer than that something is: with thousands of candidates, seconds.
-        may_fit = each.complete and _put_right(each.value, judge, coerce)[2]
+        may_fit = each.complete and judge.fits(_put_right(each.value, judge, coerce)[0])
         if may_fit and (result := _judged(text, each, judge, coerce)).success:
             return result
     blamed = max(
@@ -167,21 +168,18 @@ def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> P
 def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> ParseResult:
     if not found.complete:
         return _incomplete(text, found)
-    value, changes, _ = _put_right(found.value, judge, coerce)
+    value, changes = _put_right(found.value, judge, coerce)
     data, issues = judge.load(value, coerce=coerce)
     return ParseResult(not issues, None if issues else data, issues, text, found, changes)
 
 
-def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...], bool]:
-    """A value, coerced if asked for and necessary; what was changed; whether it fits the schema."""
-    if judge.fits(value):
-        return value, (), True
-    if not coerce:
-        return value, (), False
+def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...]]:
+    """A value, coerced if asked for and necessary, and what was changed."""
+    if not coerce or judge.fits(value):
+        return value, ()
     from stage2_output.coercion import coerce as put_right
 
-    changed, changes = put_right(value, judge.schema)
-    return changed, changes, bool(changes) and judge.fits(changed)
+    return put_right(value, judge.schema)
 
 
 def _hides_an_answer(piece: Broken | Extraction, result: ParseResult, text: str) -> bool:

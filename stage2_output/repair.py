@@ -1,9 +1,8 @@
 """Read damaged JSON: our own tolerant parser, which names every damage that it mends.
 
-It goes from part to part with a stack of open objects and arrays, never deeper than `MOST_DEPTH`. What is
-undamaged inside of the damaged goes to the fast scanner. What had to be closed makes the value incomplete:
-something may be missing. What could be mended in two ways is refused, and so are NaN and a key that appears
-twice with different values: a wrong value is worse than none.
+It goes from part to part with a stack of open objects and arrays, never deeper than `MOST_DEPTH`. What had to be
+closed makes the value incomplete: something may be missing. What could be mended in two ways is refused, and so are
+NaN and a key that appears twice with different values: a wrong value is worse than none.
 
 Knows neither schemas nor what surrounds the JSON. Used by `candidates.py` for what strict reading refused.
 """
