@@ -4,6 +4,8 @@ import json
 import sys
 from collections import Counter
 from contextlib import nullcontext
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
 
 import jsonschema
 import pytest
@@ -232,19 +234,42 @@ def test_every_recorded_call_is_judged_as_by_the_library(recorded, say, with_rs)
 # ---- nothing else happens ---------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def connections():
+    """The URL of a server on loopback, and the connections that it received."""
+    received = []
+
+    class Count(BaseRequestHandler):
+        def handle(self):
+            received.append(self.client_address)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Count) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/a.json", received
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # which jsonschema would raise instead of the connection
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$schema"])
-def test_nothing_is_fetched(keyword, with_rs, serve):
-    asked = []
-
-    def answer(path):
-        asked.append(path)
-        return 200, b"{}"
-
-    url = serve(answer)
-    schema = {"properties": {"a": {keyword: f"{url}/a.json"}}}
+def test_nothing_is_fetched(keyword, with_rs, connections):
+    url, received = connections
+    schema = {"properties": {"a": {keyword: url}}}
     with nullcontext() if keyword == "$schema" else pytest.raises(InvalidSchema, match="does not hold"):
         CompiledSchema(schema).issues({"a": 1})
-    assert asked == []
+    assert received == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_nothing_is_fetched_through_a_reference_to_data(with_rs, connections):
+    url, received = connections
+    schema = {"default": {"$ref": url}, "properties": {"a": {"$ref": "#/default"}}}
+    with pytest.raises(InvalidSchema, match="does not hold") if with_rs else nullcontext():
+        assert not CompiledSchema(schema).fits({"a": 1})
+    assert received == []
 
 
 class PanicException(BaseException):
