@@ -13,7 +13,6 @@ Reading order:
     strings      strings of all kinds of quotes
     nesting      the objects and arrays that are open
     cursor       where reading has come to
-    runs         members and items that leave nothing to ask
     repair       damaged JSON, part by part
     encoded      JSON that was written as a string
     clues        what the text around a bracket tells
@@ -22,10 +21,15 @@ Reading order:
     candidates   every value in a text
     extract      the value that was meant
     names        names in words for a model
+    patterns     match the patterns of a schema, with a time limit
     keys         keys that are missing, unknown, or meant for each other
     branches     of several alternatives, the one that was meant
     sentences    what each rule asks for, in words
     issues       everything that is wrong with a value
+    subschemas   the schemas in a JSON Schema
+    confirm      confirm valid values quickly, with the extra [fast]
+    equality     when JSON Schema calls two values equal
+    keywords     keywords that differ from those of the jsonschema library
     schema       compile a JSON Schema once, ask about many values
     result       what became of a text
     feedback     what the model is told
@@ -33,10 +37,6 @@ Reading order:
     controller   OutputController: all of it together
 
 Sometimes:
-    equality     when JSON Schema calls two values equal
-    rules        each keyword as a small function
-    checks       a schema as one function that says "valid" at once
-    bounds       the library, kept from working for ever
     conversions  changes of type that lose nothing
     coercion     put wrong types right, where that is asked for
     refusals     what pydantic finds wrong, in the same words

@@ -10,14 +10,13 @@ so no stretch of text is read leniently more than a few times. The number of len
 Knows neither schemas nor which value was meant: `extract.py` and the controller choose.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stage2_output import clues
 from stage2_output.damage import Damaged, Repair
 from stage2_output.encoded import BEGINS_ESCAPED, read_encoded, read_escaped
-from stage2_output.strict import IntactParts, TooDeep, read_strictly
+from stage2_output.strict import TooDeep, read_strictly
 from stage2_output.wrapping import BLANK, Source, Surroundings, next_mark, scalar_place
 
 _WRAPPING_OF = {"fenced": "```", "code": "```", "tagged": "</"}
@@ -84,19 +83,7 @@ def candidates(text: str) -> list[Extraction | Broken]:
     """
     if not isinstance(text, str):
         raise TypeError(f"What a model wrote is text (str), not {type(text).__name__}.")
-    return _whole(text) or _scalar(text) or _Walk(text).pieces()
-
-
-def _whole(text: str) -> list[Extraction | Broken]:
-    """A text that is one object or list and nothing else; all the walk would find, for a fraction of its price."""
-    start = _skip_blank(text, 0)
-    if text[start : start + 1] not in ("{", "["):
-        return []
-    with suppress(TooDeep):
-        found = read_strictly(text, start)
-        if found is not None and found[1] == len(text.rstrip(BLANK)):
-            return [Extraction(found[0], start, found[1], "bare")]
-    return []
+    return _scalar(text) or _Walk(text).pieces()
 
 
 def _scalar(text: str) -> list[Extraction | Broken]:
@@ -122,7 +109,6 @@ class _Walk:
     def __init__(self, text: str) -> None:
         self._text = text
         self._around = Surroundings(text)
-        self._intact = IntactParts(text)
         self._unclosed: dict[str, tuple[int, int]] = {}
         self._beginning = self._first = _skip_blank(text, 0)  # of the text, and of it without its thoughts
         self._last = len(text.rstrip(BLANK))
@@ -210,12 +196,10 @@ class _Walk:
         """Read the value that begins at a bracket: strictly if possible, otherwise leniently."""
         text, end = self._text, self._around.end(start)
         if self._sound and text[start] in "{[":
-            strict = read_strictly(text, start)  # at one go; the parts are for texts that hold damage
-            self._sound = strict is not None
-        else:
-            strict = self._intact.read(start, end)
-        if strict is not None:
-            return Extraction(strict[0], start, strict[1], source)
+            # Behind damage each attempt might read the rest of the text for nothing.
+            if strict := read_strictly(text, start):
+                return Extraction(strict[0], start, strict[1], source)
+            self._sound = False
         self._damaged += 1
         if self._damaged > MOST_DAMAGED:
             raise Damaged("is one damaged value too many", start)
@@ -228,7 +212,9 @@ class _Walk:
             read_leniently,  # at the first damage: its patterns take time to compile
         )
 
-        mended = read_leniently(text, start, end, self._intact, self._unclosed)
+        mended = read_leniently(text, start, end, self._unclosed)
+        if not mended.repairs:
+            self._damaged -= 1  # it was valid
         if source == "prose" and mended.end == known_end and not mended.complete:
             raise Damaged("is not closed within its backticks", mended.end)
         line = text[mended.end : mended.end + 1000].partition("\n")[0]

@@ -13,16 +13,16 @@ pointer; and no alternative is chosen with the help of `unevaluatedProperties` o
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-from stage2_output.checks import compile_check
 from stage2_output.conversions import Wanted
 from stage2_output.names import step
-from stage2_output.rules import nothing
-from stage2_output.schema import CompiledSchema, Schema
+from stage2_output.patterns import matches, time_limit
+from stage2_output.schema import CompiledSchema
+from stage2_output.subschemas import Schema
 
 _DEEPEST = 200
 # What a string may hold that was meant as a list; put into one, it would be a single wrong item.
@@ -40,7 +40,7 @@ def coerce(value: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
     """A value with its wrong types put right, as far as that is exact and unambiguous.
 
     Args:
-        value: Any value; it is not changed itself.
+        value: A value that does not fit the schema; it is not changed itself.
         schema: The JSON Schema it should fit.
 
     Returns:
@@ -50,11 +50,10 @@ def coerce(value: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
         InvalidSchema: The schema is none.
     """
     parts = _parts_of(json.dumps(schema, default=dict))
-    if parts.fit(value, ""):
-        return value, ()
     try:
-        changed, changes = _Walk(parts).at("", value)
-    except (_TooDeep, RecursionError):
+        with time_limit():
+            changed, changes = _Walk(parts).at("", value)
+    except (_TooDeep, RecursionError, TimeoutError):
         return value, ()
     return changed, tuple(f"{place or 'the value'}: {what}" for place, what in changes)
 
@@ -70,14 +69,7 @@ class _Parts:
     def __init__(self, schema: Any) -> None:
         self._schema = schema
         self._found: dict[str, tuple[Mapping[str, Any], Wanted] | None] = {}
-        self._checks: dict[str, Callable[[Any], bool | None]] = {"": CompiledSchema(schema).fits}
-
-    def fit(self, value: Any, pointer: str) -> bool:
-        """Whether a value is known to be valid by a part of the schema; where it is unknown, nothing changes."""
-        if pointer not in self._checks:
-            reference = {"$ref": f"#/$defs/root{pointer}"}
-            self._checks[pointer] = compile_check(self._moved | reference) or nothing
-        return self._checks[pointer](value) is True
+        self.fit = CompiledSchema(schema).fits
 
     def at(self, pointer: str) -> tuple[Mapping[str, Any], Wanted] | None:
         """A part of the schema, and what it wants; None if there is none that says anything."""
@@ -95,13 +87,6 @@ class _Parts:
             except (KeyError, IndexError, ValueError, TypeError):
                 return None
         return part
-
-    @cached_property
-    def _moved(self) -> dict[str, Any]:
-        """The whole schema as a definition in another one, in which a reference leads to any part of it."""
-        root = _with_moved_references(self._schema)
-        draft = root.pop("$schema", None)  # is said of a whole schema only
-        return {"$defs": {"root": root}} | ({"$schema": draft} if draft else {})
 
 
 class _Walk:
@@ -207,7 +192,7 @@ def _inner_schemas(schema: Mapping[str, Any], pointer: str, key: str | int) -> I
         yield f"{pointer}/{rule}/{key}" if key < len(first or ()) else f"{pointer}/{rest}"
         return
     known = key in schema.get("properties", {})
-    patterns = [pattern for pattern in schema.get("patternProperties", {}) if re.search(pattern, key)]
+    patterns = [pattern for pattern in schema.get("patternProperties", {}) if matches(pattern, key)]
     if known:
         yield f"{pointer}/properties{_step(key)}"
     yield from (f"{pointer}/patternProperties{_step(pattern)}" for pattern in patterns)
@@ -231,16 +216,3 @@ def _could_be_an_item(value: Any, schema: Mapping[str, Any]) -> bool:
 
 def _behind(place: str, changes: _Changes) -> _Changes:
     return [(place + inner, what) for inner, what in changes]
-
-
-def _with_moved_references(part: Any) -> Any:
-    if isinstance(part, list):
-        return [*map(_with_moved_references, part)]
-    if not isinstance(part, dict):
-        return part
-    return {
-        name: f"#/$defs/root{each[1:]}"
-        if name == "$ref" and _is_pointer(each)
-        else _with_moved_references(each)
-        for name, each in part.items()
-    }

@@ -15,6 +15,7 @@ from stage2_output.clues import stands_as_answer
 from stage2_output.errors import ExtractionError, InvalidSchema
 from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
 from stage2_output.issues import Issue
+from stage2_output.patterns import time_limit
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
 
@@ -63,7 +64,8 @@ class OutputController:
         found, broken = find_json(text)
         if not found:
             return _unusable(text, "json", why_nothing_found(text, broken))
-        result = _best(text, found, judge, coerce)
+        with time_limit():
+            result = _best(text, found, judge, coerce)
         assert result.extraction is not None
         pieces: list[Broken | Extraction] = [*broken, *found]
         worst = next((each for each in pieces if _hides_an_answer(each, result, text)), None)
@@ -151,7 +153,8 @@ def _compile(schema: Any) -> _Schema:
 
 def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
     """The last of the least doubtful candidates that fits; otherwise what is wrong with the last object."""
-    for each in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
+    several = found if len(found) > 1 else []  # a single one is checked once, below
+    for each in sorted(several, key=lambda each: (doubts(each, text), -each.start)):
         # Finding out what is wrong takes far longer than that something is: with thousands of candidates, seconds.
         may_fit = each.complete and judge.fits(_put_right(each.value, judge, coerce)[0])
         if may_fit and (result := _judged(text, each, judge, coerce)).success:
@@ -171,7 +174,8 @@ def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> Parse
 
 
 def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...]]:
-    if not coerce:
+    """A value, coerced if asked for and necessary, and what was changed."""
+    if not coerce or judge.fits(value):
         return value, ()
     from stage2_output.coercion import coerce as put_right
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from stage2_output.equality import CannotTell, frozen
+from stage2_output.equality import frozen
 from stage2_output.sentences import type_of
 from stage2_output.strict import TooDeep, read_strictly
 
@@ -51,7 +51,7 @@ class Wanted:
             return False
         try:
             return self._known is None or frozen(value) in self._known
-        except (CannotTell, RecursionError):
+        except (TypeError, RecursionError):
             return False
 
     def convert(self, value: Any) -> tuple[Any, str] | None:

@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 
 from stage2_output.damage import Damaged, Mended, Repair
-from stage2_output.strict import IntactParts, TooDeep, read_strictly
+from stage2_output.strict import TooDeep, read_strictly
 
 BEGINS_ESCAPED = re.compile(r'[{\[](?:\s|\\[nrt])*+\\"')
 _FIRST_SLICE = 2048
@@ -84,7 +84,7 @@ def _read_valid(text: str, start: int) -> Mended | None:
     from stage2_output.repair import read_leniently  # its patterns take time to compile
 
     try:
-        mended = read_leniently(text, start, len(text), IntactParts(text), {})
+        mended = read_leniently(text, start, len(text), {})
     except Damaged:
         return None
     return mended if {each.name for each in mended.repairs} == {"duplicate_key"} else None

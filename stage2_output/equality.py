@@ -1,45 +1,23 @@
-"""When two values of JSON are equal: 1 is 1.0, true is not 1, the order of keys is nothing, and so on inwards.
+"""When two values of JSON are equal: 1 equals 1.0, true does not equal 1, and the order of keys does not matter.
 
-Python has `True == 1`, and no way to keep a list or a dict in a set; `frozen` mends both. Knows no schemas;
-the rules `enum`, `const` and `uniqueItems` rest on it.
+In Python `True == 1`, and lists and dicts cannot be members of a set. Knows no schemas; used for the keyword
+`uniqueItems`, and by `conversions.py` for known values.
 """
 
-from collections.abc import Hashable, Sequence
-from types import NoneType
+from collections.abc import Hashable
 from typing import Any
 
 
-class CannotTell(Exception):
-    """Here is something of which only the `jsonschema` library knows what it means."""
-
-
-_SCALARS = frozenset({str, int, float, NoneType})
-"""Of these types Python's equality is JSON's."""
-
-
 def frozen(value: Any) -> Hashable:
-    """A stand-in that can be kept in a set; two of them are equal where JSON says that their values are.
+    """A hashable stand-in; two of them are equal where JSON Schema calls their values equal.
 
     Raises:
-        CannotTell: The value is none of those that `json.loads` gives.
+        TypeError: The value holds something that cannot be hashed and is no value of JSON.
     """
-    kind = type(value)
-    if kind in _SCALARS:
-        return value  # type: ignore[no-any-return]
-    if kind is bool:
-        return (bool, value)  # as no list is, which holds values only
-    if kind is list:
+    if isinstance(value, bool):
+        return (bool, value)  # never equal to the stand-in of a list, which holds values only
+    if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
-    if kind is dict:
+    if isinstance(value, dict):
         return frozenset((name, frozen(each)) for name, each in value.items())
-    raise CannotTell(kind)
-
-
-def are_unique(items: Sequence[Any]) -> bool:
-    """Whether no two items are equal; in linear time, where comparing each with each could take minutes.
-
-    Raises:
-        CannotTell: An item is none of those that `json.loads` gives.
-    """
-    plain = _SCALARS.issuperset(map(type, items))
-    return len(set(items if plain else map(frozen, items))) == len(items)
+    return value  # type: ignore[no-any-return]

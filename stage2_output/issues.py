@@ -21,6 +21,8 @@ MOST_FOUND = 100
 MORE = "more"
 """The rule of the issue that says that there are more than `MOST_FOUND`."""
 
+_MOST_BRANCHES = 1000  # alternatives within alternatives may be exponentially many
+
 _LONGEST_MEANT = 200  # it is copied as it stands, and comes from a schema, not from a model
 
 # Rules behind which a name follows in the path to a schema, which must not be taken for a rule.
@@ -44,6 +46,13 @@ class Issue:
     rule: str
     expected: Any = None
     hint: str | None = None
+
+
+NOT_CHECKED = Issue("", "could not be checked", "unknown")
+NOT_IN_TIME = Issue("", "could not be checked in time: matching its patterns takes too long", "pattern")
+TOO_DEEP = Issue("", "is nested too deeply to be checked", "depth")
+TOO_MANY_WAYS = Issue("", "is too deeply nested, with too many alternatives, to be checked", "depth")
+TOO_LARGE = Issue("", "holds a number too large to be checked", "number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +108,24 @@ class _Words:
     def __init__(self) -> None:
         self._keys: dict[tuple[int, int], Keys] = {}
 
-    def of(self, error: ValidationError) -> Iterator[Issue]:
-        """The issues an error amounts to."""
+    def of(self, error: ValidationError, place: str = "") -> Iterator[Issue]:
+        """The issues an error amounts to.
+
+        Args:
+            error: An error of the library.
+            place: JSON pointer to what the error's path is relative to. The library's own absolute path may belong
+                to another alternative, in which the same reference was followed.
+        """
         if not isinstance(error.instance, str) or not _is_about_a_name(error):
-            yield from self._of(error)
+            yield from self._of(error, place)
             return
-        for issue in self._of(error):
+        for issue in self._of(error, place):
             path = issue.path + step(error.instance)
             message = "is not allowed" if issue.rule == "false" else f"has a name that {issue.message}"
             yield replace(issue, path=path, message=message, rule="propertyNames")
 
-    def _of(self, error: ValidationError) -> Iterator[Issue]:
-        path = "".join(map(step, error.absolute_path))
+    def _of(self, error: ValidationError, place: str) -> Iterator[Issue]:
+        path = place + _pointer(error)
         rule, expected = str(error.validator), error.validator_value
         match rule:
             case "required" if isinstance(expected, list):
@@ -164,16 +179,16 @@ class _Words:
             yield Issue(path, message, rule, expected)
 
     def _alternatives(self, path: str, error: ValidationError) -> Iterator[Issue]:
-        branches = [*branches_of(error)]
+        branches = [*islice(branches_of(error), _MOST_BRANCHES)]
         rule, expected = str(error.validator), error.validator_value
         if names := _only_missing(possible(branches)):
             several = " or ".join(" and ".join(map(quoted, each)) for each in names[:MOST_NAMES])
             yield _KeyIssue(path, f"must have {several}", rule, expected, None, error.instance)
         elif made := choice(branches):
-            yield _chosen(made)
+            yield _chosen(made, path)
         else:
             meant, is_clear = closest(branches)
-            for issue in chain.from_iterable(map(self.of, meant)):
+            for issue in chain.from_iterable(self.of(each, path) for each in meant):
                 # What kind of thing is missing is told by one alternative, and may be wrong for the others.
                 one_of_many = issue.rule == "required" and not is_clear
                 yield replace(issue, message="is missing", expected={}) if one_of_many else issue
@@ -219,10 +234,10 @@ def _only_missing(branches: list[Branch]) -> list[list[str]]:
     return missing if all(map(all, missing)) else []
 
 
-def _chosen(made: Choice) -> Issue:
+def _chosen(made: Choice, place: str) -> Issue:
     """The issue of a value that is none of those that several alternatives want."""
     error, values, types = made
-    path = "".join(map(step, error.absolute_path))
+    path = place + _pointer(error)
     if not values:
         message = f"must be {either(types)}, not {type_of(error.instance)}"
         return Issue(path, message, "type", types)
@@ -239,8 +254,11 @@ def _did_you_mean(value: Any, values: Iterable[Any]) -> str | None:
 
 
 def _unworded(error: ValidationError) -> Issue:
-    path = "".join(map(step, error.absolute_path))
-    return Issue(path, "does not fit", str(error.validator), error.validator_value)
+    return Issue(_pointer(error), "does not fit", str(error.validator), error.validator_value)
+
+
+def _pointer(error: ValidationError) -> str:
+    return "".join(map(step, error.relative_path))
 
 
 def _is_about_a_name(error: ValidationError) -> bool:

@@ -3,13 +3,14 @@
 Knows the shape of the `jsonschema` library's errors, and not how anything is said; used by `issues.py`.
 """
 
-import re
+import json
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from stage2_output.names import likeness, nearest
+from stage2_output.patterns import matches_any
 
 MOST_NAMES = 20
 """Unknown properties that are named one by one; comparing names costs time, and more would not be read."""
@@ -47,15 +48,14 @@ class Keys:
     def __init__(self, error: ValidationError) -> None:
         self.received: dict[str, Any] = error.instance
         self._schema: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
-        # Which keys other schemas know is known to the library only; it tells the others in its message.
-        self._told = error.message if error.validator == "unevaluatedProperties" else None
-        self._only_known = error.validator_value is False
+        # Which keys other schemas know was found out by `keywords.py`; its message holds the others.
+        self._unevaluated = error.message if error.validator == "unevaluatedProperties" else None
 
     @cached_property
     def known(self) -> dict[str, Any]:
         """The schemas of the known properties."""
         found: dict[str, Any] = {}
-        for schema in self._schemas() if self._told else [self._schema]:
+        for schema in self._schemas() if self._unevaluated else [self._schema]:
             properties = schema.get("properties")
             found |= properties if isinstance(properties, dict) else {}
         return found
@@ -69,11 +69,11 @@ class Keys:
     @cached_property
     def strangers(self) -> list[str]:
         """The keys the schema does not know."""
-        if self._told:
-            return [*self._names_told(self._told)]
+        if self._unevaluated:
+            return json.loads(self._unevaluated)  # type: ignore[no-any-return]
         strangers = [name for name in self.received if name not in self.known]
-        patterns = [re.compile(pattern) for pattern in self._schema.get("patternProperties", ())]
-        return [name for name in strangers if not any(pattern.search(name) for pattern in patterns)]
+        patterns = self._schema.get("patternProperties", ())
+        return [name for name in strangers if not matches_any(patterns, name)]
 
     @cached_property
     def meant(self) -> dict[str, str]:
@@ -97,15 +97,6 @@ class Keys:
     def unsent(self) -> list[str]:
         """The known properties that were not received."""
         return [name for name in self.known if name not in self.received]
-
-    def _names_told(self, message: str) -> Iterator[str]:
-        """The keys that the library names, in brackets and one behind the other, as Python would print them."""
-        place = message.find("(") + 1
-        in_order = sorted(self.received) if self._only_known else self.received
-        for name in in_order:
-            if message.startswith(repr(name), place):
-                yield name
-                place += len(repr(name)) + len(", ")
 
     def _schemas(self) -> Iterator[dict[str, Any]]:
         """The schema and those within it that hold for the same object."""

@@ -1,9 +1,8 @@
 """Read damaged JSON: our own tolerant parser, which names every damage that it mends.
 
-It goes from part to part with a stack of open objects and arrays, never deeper than `MOST_DEPTH`. What is
-undamaged inside of the damaged goes to the fast scanner. What had to be closed makes the value incomplete:
-something may be missing. What could be mended in two ways is refused, and so are NaN and a key that appears
-twice with different values: a wrong value is worse than none.
+It goes from part to part with a stack of open objects and arrays, never deeper than `MOST_DEPTH`. What had to be
+closed makes the value incomplete: something may be missing. What could be mended in two ways is refused, and so are
+NaN and a key that appears twice with different values: a wrong value is worse than none.
 
 Knows neither schemas nor what surrounds the JSON. Used by `candidates.py` for what strict reading refused.
 """
@@ -14,8 +13,6 @@ from stage2_output.cursor import FULLWIDTH, Cursor
 from stage2_output.damage import Damaged, Mended, Repair
 from stage2_output.nesting import Frame, Nesting
 from stage2_output.quotes import CLOSING_QUOTES, Role
-from stage2_output.runs import read_key, read_run
-from stage2_output.strict import IntactParts
 from stage2_output.strings import Unclosed, read_string
 from stage2_output.words import read_word
 
@@ -24,27 +21,26 @@ _ELLIPSIS = re.compile(r"\.\.\.++|…++")
 _VALUE_BEGINS = re.compile(r"[\"'“‘\[{]|-?[0-9]|(?:true|false|null|True|False|None)\b")
 
 
-def read_leniently(text: str, start: int, end: int, intact: IntactParts, unclosed: Unclosed) -> Mended:
+def read_leniently(text: str, start: int, end: int, unclosed: Unclosed) -> Mended:
     """Read the damaged object or array that begins at a place.
 
     Args:
         text: The text.
         start: Index of the opening bracket.
         end: Where the text is taken to end.
-        intact: Reads the undamaged parts of the same text.
         unclosed: What is known of strings that are never closed; shared by all readings of the same text.
 
     Raises:
         Damaged: It cannot be mended, or in more ways than one.
         TooDeep: It is nested too deeply.
     """
-    return _Reader(text, start, end, intact, unclosed).read()
+    return _Reader(text, start, end, unclosed).read()
 
 
 class _Reader(Cursor):
-    def __init__(self, text: str, start: int, end: int, intact: IntactParts, unclosed: Unclosed) -> None:
+    def __init__(self, text: str, start: int, end: int, unclosed: Unclosed) -> None:
         super().__init__(text, start, end)
-        self._intact, self._unclosed = intact, unclosed
+        self._unclosed = unclosed
         self._complete = True
         self._quotes = 0
         self._open = Nesting()
@@ -54,9 +50,6 @@ class _Reader(Cursor):
         while self._open.frames:
             self.gap()
             frame = self._open.frames[-1]
-            is_plain = frame.state != "value" and frame.closer != ")"
-            if is_plain and self.text[self.at : self.at + 1] not in "{}[]" and self._run(frame):
-                continue
             if self.at_end():
                 self._cut()
             elif self.text[self.at] in ".…" and _ELLIPSIS.match(self.text, self.at, self.end):
@@ -74,11 +67,6 @@ class _Reader(Cursor):
         return Mended(root, self.at, tuple(self.repairs), self._complete, fragile)
 
     # ---- one step each ----
-
-    def _run(self, frame: Frame) -> bool:
-        """Read on as far as all is plain; whether there was anything."""
-        begun, self.at = self.at, read_run(self.text, self.at, self.end, frame, self.repairs)
-        return self.at > begun
 
     def _comma(self, frame: Frame) -> None:
         if frame.state == "value":
@@ -139,11 +127,7 @@ class _Reader(Cursor):
         follows = frame.state == "value"
         if follows:
             self._comma_missing()
-        place, self.at = self.at, read_key(self.text, self.at, self.end, frame, self.repairs)
-        if self.at > place:
-            self._value(frame)
-            return
-        key = self._key()
+        place, key = self.at, self._key()
         if key is None:
             return
         if key in frame.value:
@@ -214,10 +198,7 @@ class _Reader(Cursor):
 
     def _value(self, frame: Frame) -> None:
         mark = self.text[self.at]
-        if mark in "{[" and (intact := self._intact.read(self.at, self.end)) is not None:
-            value, self.at = intact
-            frame.add(value)
-        elif mark == "(":
+        if mark == "(":
             self.mended("tuple")
             self._begin()
         elif FULLWIDTH.get(mark, mark) in "{[":

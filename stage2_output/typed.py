@@ -19,10 +19,9 @@ from inspect import isroutine
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from stage2_output.bounds import TOO_DEEP, TOO_LARGE, TOO_MANY_WAYS
 from stage2_output.effort import holds_itself, takes_too_long
 from stage2_output.errors import InvalidSchema
-from stage2_output.issues import Issue
+from stage2_output.issues import TOO_DEEP, TOO_LARGE, TOO_MANY_WAYS, Issue
 from stage2_output.schema import CompiledSchema
 
 if TYPE_CHECKING:

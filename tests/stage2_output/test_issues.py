@@ -11,9 +11,9 @@ def issues(schema, value):
     return CompiledSchema(schema).issues(value)
 
 
-def test_a_place_where_nothing_may_stand_is_said_to_be_one():
+def test_a_value_where_nothing_is_allowed_is_an_issue():
     found = issues({"properties": {"a": False}}, {"a": SECRET})
-    assert found == (Issue("/a", "holds something where nothing is allowed", "false", False),)
+    assert found == (Issue("/a", "is not allowed", "not", {}),)
 
 
 def test_the_nearest_value_of_an_enum_is_told():

@@ -16,14 +16,10 @@ DRAFT7 = "http://json-schema.org/draft-07/schema#"
         ({"properties": {"a": {"type": 5}}}, r"is wrong at \$\.properties\.a\.type: 5 "),
         ({"required": "a"}, r"is wrong at \$\.required: 'a' "),
         ({"items": {"minLength": -1}}, r"is wrong at \$\.items\.minLength: -1 "),
-        ({"pattern": "("}, r"is wrong at \$\.pattern: "),
+        ({"pattern": "("}, r"pattern that cannot be read: '\('"),
         (
             {"$schema": DRAFT4, "items": {"patternProperties": {"(": {}}}},
             r"pattern that cannot be read: '\('",
-        ),
-        (
-            {"patternProperties": {"(?P<n>a)": {}, "(?P<n>b)": {}}, "additionalProperties": False},
-            "pattern that cannot be read: .* redefinition of group name 'n'",
         ),
         ("string", "is a mapping, not str"),
         (None, "is a mapping, not NoneType"),
@@ -189,12 +185,6 @@ def test_a_number_that_cannot_be_divided_is_an_issue(value):
     assert not compiled.fits(value)
 
 
-def test_a_number_too_large_for_a_rule_that_does_not_concern_it_is_valid():
-    compiled = CompiledSchema({"anyOf": [{"type": "null", "multipleOf": 0.3}, {"type": "integer"}]})
-    assert compiled.issues(10**400) == ()  # the library asks every rule of an alternative
-    assert compiled.fits(10**400)
-
-
 def test_many_unique_items_are_no_burden():
     items = [{"a": number} for number in range(20_000)]  # each with each would take minutes
     compiled = CompiledSchema({"items": {"type": "object"}, "uniqueItems": True})
@@ -210,7 +200,7 @@ def test_only_items_that_shall_be_unique_are_compared(wanted, value):
 
 
 @pytest.mark.parametrize("items", [[(1,), (1,)], [Decimal(1), Decimal(1)]])
-def test_items_that_are_no_values_of_json_are_compared_by_the_library(items):
+def test_items_that_are_no_values_of_json_are_compared(items):
     compiled = CompiledSchema({"uniqueItems": True})
     assert [issue.rule for issue in compiled.issues(items)] == ["uniqueItems"]
     assert compiled.issues(items[:1]) == ()

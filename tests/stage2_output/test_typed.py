@@ -423,11 +423,9 @@ def test_a_type_without_a_json_schema_is_refused_at_once_with_the_place(kind, wo
 
 def test_a_pattern_that_only_pydantic_can_read_is_refused_with_the_name_of_the_type():
     class Word(BaseModel):
-        text: Annotated[str, Field(pattern=r"^\p{L}+$")]
+        text: Annotated[str, Field(pattern=r"^\x{41}+$")]
 
-    with pytest.raises(
-        InvalidSchema, match=r"^Word: The JSON Schema is wrong at \$\.properties\.text\.pattern"
-    ):
+    with pytest.raises(InvalidSchema, match=r"^Word: The JSON Schema has a pattern that cannot be read: "):
         TypedSchema(Word)
 
 
