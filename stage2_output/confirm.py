@@ -5,7 +5,6 @@ that are not JSON. It is asked only where both agree, and only its "valid" count
 `jsonschema`. Used by `schema.py`.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from itertools import islice
@@ -27,29 +26,11 @@ _LEFT_OUT = {
     "contentMediaType",
     "format",
     "multipleOf",
+    "pattern",
     "patternProperties",
     "unevaluatedItems",
     "unevaluatedProperties",
 }
-# A pattern in which every construct matches no more texts in `jsonschema-rs` than in the `regex` library.
-_PLAIN_PATTERN = re.compile(
-    r"""\^?
-    (?:
-        (?: [a-zA-Z0-9 @_:/=%!<>",;'-]                        # a character,
-          | \\[d.+*?()|/-]                                    # an escaped one,
-          | \[ \^? (?: [a-zA-Z0-9 @_:/.+] | [a-zA-Z0-9]-[a-zA-Z0-9] )+ -? \]   # a class of characters,
-          | \)                                               # or the end of a group;
-        )
-        (?: [*+?] (?![*+?{]) | \{\d+(?:,\d*)?\} (?![*+?{]) )?   # perhaps repeated
-      | \( (?:\?:)?                                           # the beginning of a group
-      | \|
-    )*
-    \$?""",
-    re.VERBOSE,
-)
-# Where these stand beside a pattern, a text that does not match may be what makes a value valid.
-_NEGATE = {"not", "if", "oneOf", "maxContains"}
-
 _MOST_SUBSCHEMAS = 5_000  # with those behind references, so that no recursive schema is among them
 _MOST_LEVELS = 100  # far below the depth at which the library would overflow the stack
 _LARGEST = 2**53  # up to which a float holds every integer
@@ -96,14 +77,7 @@ def _agree(schema: Mapping[str, Any], subschemas: Iterable[Mapping[str, Any]]) -
         return False
     several = [*islice(subschemas, _MOST_SUBSCHEMAS)]
     keywords = {keyword for each in several for keyword in each}
-    patterns = [each["pattern"] for each in several if "pattern" in each]
-    return (
-        len(several) < _MOST_SUBSCHEMAS
-        and _LEFT_OUT.isdisjoint(keywords)
-        and (not patterns or _NEGATE.isdisjoint(keywords))
-        and all(isinstance(each, str) and _PLAIN_PATTERN.fullmatch(each) for each in patterns)
-        and _is_plain_json(schema)
-    )
+    return len(several) < _MOST_SUBSCHEMAS and _LEFT_OUT.isdisjoint(keywords) and _is_plain_json(schema)
 
 
 def _is_plain_json(value: Any) -> bool:
