@@ -154,11 +154,16 @@ def _compile(schema: Any) -> _Schema:
 def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
     """The last of the least doubtful candidates that fits; otherwise what is wrong with the last object."""
     several = found if len(found) > 1 else []  # a single one is checked once, below
+    unfit: set[str] = set()  # texts of candidates, so that the same one is not checked thousands of times
     for each in sorted(several, key=lambda each: (doubts(each, text), -each.start)):
-        # Finding out what is wrong takes far longer than that something is: with thousands of candidates, seconds.
-        may_fit = each.complete and judge.fits(_put_right(each.value, judge, coerce)[0])
-        if may_fit and (result := _judged(text, each, judge, coerce)).success:
+        written = text[each.start : each.end]
+        if not each.complete or written in unfit:
+            continue
+        # To find what is wrong takes far longer than to find that something is: with thousands of candidates, seconds.
+        fits = judge.fits(_put_right(each.value, judge, coerce)[0])
+        if fits and (result := _judged(text, each, judge, coerce)).success:
             return result
+        unfit.add(written)
     blamed = max(
         found, key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start)
     )
