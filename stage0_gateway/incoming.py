@@ -29,6 +29,7 @@ _LAST_CHUNKS = 100  # which it may send meanwhile
 _EMPTY = "The server ended the stream before it sent anything. Some refuse a request so: chat() may say why."
 _CUT = "The stream ended before the reply was complete: its last event is cut off."
 _NO_JSON = object()
+_DECODE = json.JSONDecoder().decode  # without the checks of `json.loads`, for each event
 
 
 async def open_stream(
@@ -166,7 +167,7 @@ class Incoming:
             self._reader.complete = self._reader.over = True
             return
         try:
-            data = json.loads(text)
+            data = _DECODE(text)
         except (ValueError, RecursionError):
             data = _NO_JSON
         if data is _NO_JSON:  # outside: the parser's error knows the whole text

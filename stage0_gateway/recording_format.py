@@ -11,7 +11,7 @@ written. Knows nothing of sending.
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ class Exchange:
     cut: str | None
 
 
-def write_request(request: httpx.Request, secrets: Iterable[str]) -> dict[str, Any]:
+def write_request(request: httpx.Request, secrets: Collection[str]) -> dict[str, Any]:
     """Return a request, whose body was read, as the file has it."""
     return {
         "method": request.method,
@@ -67,7 +67,7 @@ def _write_body(content: bytes) -> Any:
 
 
 def write_response(
-    response: httpx.Response, chunks: list[bytes], cut: str | None, secrets: Iterable[str]
+    response: httpx.Response, chunks: list[bytes], cut: str | None, secrets: Collection[str]
 ) -> dict[str, Any]:
     """Return a response as the file has it. A compressed body is left out, because it may hide a secret."""
     if response.headers.get("content-encoding", "identity") != "identity":

@@ -11,7 +11,7 @@ under four characters, because hiding them would make texts unreadable.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -33,13 +33,15 @@ class Secret(str):
         return f"Secret({HIDDEN!r})"
 
 
-def redact(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Collection[str]) -> str:
     """Replace every secret in the text, in any of its spellings.
 
     Args:
         text: Any text.
         secrets: Keys and passwords; those of under four characters are ignored.
     """
+    if not _may_contain_any(text, secrets):
+        return text
     whole = text.encode("utf-8", "surrogatepass")
     spans = _spans(whole, secrets)
     return _hidden(whole, spans).decode("utf-8", "surrogatepass") if spans else text
@@ -71,6 +73,16 @@ def redact_chunks(chunks: Sequence[bytes], secrets: Iterable[str]) -> list[bytes
 
     boundaries = [moved(at) for at in accumulate(map(len, chunks), initial=0)]
     return [hidden[start:stop] for start, stop in pairwise(boundaries)]
+
+
+def _may_contain_any(text: str, secrets: Collection[str]) -> bool:
+    """Whether a text may contain a secret. A quick check, because every event of a stream is checked.
+
+    All spellings but the plain one contain a backslash, a percent sign, an ampersand or a plus sign.
+    """
+    if "\\" in text or "%" in text or "&" in text or "+" in text:
+        return True
+    return any(secret[:_BEGINNING] in text for secret in secrets)
 
 
 def _hidden(whole: bytes, spans: list[tuple[int, int]]) -> bytes:
