@@ -53,6 +53,7 @@ class Connection:
         self._given, self._timeouts = transport, timeouts
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
+        self._urls: dict[str, httpx.URL] = {}  # parsed; there are few
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
@@ -93,10 +94,13 @@ class Connection:
         waits = {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.read, "pool": None}
         host = ""
         try:
+            if url not in self._urls:
+                self._urls[url] = httpx.URL(url)
+            parsed = self._urls[url]
+            host = parsed.host
             request = QuietRequest(
-                "POST", url, headers={**_HEADERS, **headers}, content=body, extensions={"timeout": waits}
+                "POST", parsed, headers={**_HEADERS, **headers}, content=body, extensions={"timeout": waits}
             )
-            host = request.url.host
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
         except LIBRARY_ERRORS as error:
