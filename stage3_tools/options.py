@@ -33,7 +33,7 @@ PREVIEW = 200
 """Characters of a long result that a model is shown."""
 
 LONG = 4_000
-"""Characters above which a result is kept as a variable, unless `variables_over` is set."""
+"""Characters above which a result or an argument is kept as a variable, unless `variables_over` is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ class ToolLoopOptions:
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.
         error_text: Whether the model is told an exception's type and message, or its type alone.
-        variables_over: A result with more characters than this is kept as a variable of the session: the model sees
-            its beginning and a reference, with which it can read on or pass it to a tool. None keeps no result, and
-            leaves references in arguments alone.
+        variables_over: A result or an argument with more characters than this is kept as a variable of the session:
+            the model sees the beginning of a result and a reference, with which it can read on or pass the value to a
+            tool. None keeps nothing, and leaves references in arguments alone.
         max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.
         before_send: Called as `before_send(messages, info)` with the messages of each request as they will be sent
             and a `RequestInfo`; may return other messages, for this request only. Plain or async.

@@ -61,6 +61,7 @@ async def _answer_open(run: Run) -> Ending | None:
         return None
     if any(call.name == READ_VARIABLE for call in opened.calls):
         run.reads_variables = True
+    run.expands = True  # the earlier run may have stored long arguments as references
     registry = run.tools(run.deps.tool_registry)
     known = {call.id: result for call in opened.calls if (result := _known(call, opened, registry))}
     written = {id: end.message for id, end in opened.finished.items() if end.message is not None}

@@ -65,11 +65,14 @@ class Run:
     asked_with: Usage | None = None
     """What the reply took."""
 
-    # Long results.
+    # Long results and arguments.
     long_values_in: LongValues | None = None
     """Where they are kept, if not in the journal of the conversation."""
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
+
+    expands: bool = False
+    """Whether references are expanded although `variables_over` is None: in calls that another run has stored."""
 
     _execution: Execution | None = None
     _untold: Exception | None = None
@@ -85,10 +88,26 @@ class Run:
 
     @property
     def long_values(self) -> LongValues:
-        """Where long results of this run are kept; most runs have none."""
+        """Where long results and arguments of this run are kept; most runs have none."""
         if self.long_values_in is None:
             self.long_values_in = LongValues.of(self.transcript)
         return self.long_values_in
+
+    async def storable(self, message: Message) -> Message:
+        """The message of a reply as it is stored: with references to its long arguments.
+
+        A conversation without a session keeps them: another runner may continue with its messages elsewhere.
+        """
+        most = self.options.variables_over
+        if most is None or not self.transcript.session_id:
+            return message
+        if all(len(call.arguments) <= most for call in message.tool_calls):
+            return message
+        with suppress(StoreFailed, ValueError):  # then they are stored whole
+            shorter = await self.long_values.with_references(message, most)
+            self.reads_variables = self.reads_variables or shorter is not message or None
+            return shorter
+        return message
 
     async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message that answers a call; a long result is kept as a variable, whose id is returned, too."""
@@ -200,7 +219,7 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                expand=self._expanded if options.variables_over is not None else None,
+                expand=self._expanded if self.expands or options.variables_over is not None else None,
                 stopped=lambda: self.is_stopped,
                 on_progress=self._progressed,
                 on_retry=self._retried,

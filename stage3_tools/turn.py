@@ -141,7 +141,8 @@ class OpenTurn:
         run, before = self._run, len(self._run.records)
         answers, told = Answers(), None
         if isinstance(reading, Calls):
-            seen = await run.transcript.append(reading.message, seen=run.seen)
+            message = await run.storable(reading.message)
+            seen = await run.transcript.append(message, seen=run.seen)
             try:
                 answers = await self._answer(response, reading, seen, refusal)
             finally:
