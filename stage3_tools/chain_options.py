@@ -4,7 +4,6 @@ What is shown to people while the chain runs is one text: what the model says, a
 loop; used by `chain`.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -20,7 +19,7 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.long_values import LongValues
+from stage3_tools.long_values import LongValues, value_of
 from stage3_tools.native import NativeDialect
 from stage3_tools.options import ToolLoopOptions, check_kind, check_listener, messages_of
 from stage3_tools.result import ToolResult
@@ -161,16 +160,6 @@ class _Told:
             self._options.on_llm_response_update("\n\n".join(shown))
 
 
-def readable(text: str) -> Any:
-    """The JSON value in a text, or the text."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)  # Python reads NaN, which is no JSON
-        return value
-    except (ValueError, RecursionError):
-        return text
-
-
 def _object_or_text(arguments: str) -> Any:
-    value = readable(arguments)
+    value = value_of(arguments)
     return value if isinstance(value, dict) else arguments

@@ -23,9 +23,9 @@ from stage3_tools.attempts import with_retries
 from stage3_tools.cache import through_cache
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
+from stage3_tools.execution import REFERENCE, Execution, ReadyCall
 from stage3_tools.kinds import error_of, own_error, safely
-from stage3_tools.outcome import completed, failed, interrupted, status_after
+from stage3_tools.outcome import failed, interrupted, status_after
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
@@ -48,15 +48,13 @@ async def execute_tool_call(
     prepared = await prepare(registry, call, execution)
     if isinstance(prepared, ToolResult):
         return prepared
-    if isinstance(prepared, WaitingCall):
+    if prepared.waits:
         return nobody_to_ask(prepared, registry)
     result = await run_ready(prepared, registry, execution)
     return await reviewed(prepared, result, execution)
 
 
-async def prepare(
-    registry: ToolRegistry, call: ToolCall, execution: Execution
-) -> ReadyCall | WaitingCall | ToolResult:
+async def prepare(registry: ToolRegistry, call: ToolCall, execution: Execution) -> ReadyCall | ToolResult:
     """Everything that comes before a tool begins.
 
     Returns:
@@ -95,11 +93,10 @@ async def run_ready(
     return await through_cache(ready, execution, lambda: _run(ready, registry, execution, on_begin))
 
 
-def nobody_to_ask(waiting: WaitingCall, registry: ToolRegistry) -> ToolResult:
+def nobody_to_ask(waiting: ReadyCall, registry: ToolRegistry) -> ToolResult:
     """The result of a call that waits for consent, where nobody waits with it."""
-    call, tool = waiting.ready.call, waiting.ready.tool
-    error = ToolError("rejected", f"{call.name} needs approval, and nobody could be asked.")
-    return failed(call, _complete(error, registry, tool))
+    error = ToolError("rejected", f"{waiting.call.name} needs approval, and nobody could be asked.")
+    return failed(waiting.call, _complete(error, registry, waiting.tool))
 
 
 async def _run(
@@ -119,7 +116,17 @@ async def _run(
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
     spent = time.perf_counter() - started
     is_json = isinstance(text, str) and not isinstance(output.output, str)
-    return completed(ready, text, output.details, attempts=tries.count, duration=spent, is_json=is_json)
+    return ToolResult(
+        ready.call.id,
+        ready.call.name,
+        text,
+        output.details,
+        duration=spent,
+        attempts=tries.count,
+        repairs=ready.arguments.repairs,
+        note=ready.note,
+        is_json=is_json,
+    )
 
 
 class _Tries:

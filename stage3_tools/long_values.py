@@ -22,8 +22,6 @@ from stage2_output import OutputError, extract_json
 from stage3_tools.errors import ToolError
 from stage3_tools.execution import REFERENCE
 from stage3_tools.options import PREVIEW
-from stage3_tools.registry import ToolRegistry
-from stage3_tools.registry_view import ExtendedRegistry
 from stage3_tools.result import ToolResult, is_longer, part_text
 from stage3_tools.tool import Tool
 
@@ -55,10 +53,6 @@ class LongValues:
             mark = mark_of(store.history(session_id))
         return cls(VariableStore(store, mark=mark), session_id)
 
-    def with_reader(self, registry: ToolRegistry) -> ToolRegistry:
-        """These tools and the one that reads variables, unless one of them has its name."""
-        return ExtendedRegistry(registry, self.reader)
-
     async def check(self) -> None:
         """Make sure that something can be kept, before anything is run.
 
@@ -81,7 +75,7 @@ class LongValues:
         if result.name == READ_VARIABLE or not is_longer(result.output, longer_than):
             return result, None
         if isinstance(result.output, str):
-            id = await self.keep(_value_in(result.output) if result.is_json else result.output)
+            id = await self.keep(value_of(result.output) if result.is_json else result.output)
             return replace(result, output=_preview(result.output, id)), id
         output, ids = list(result.output), list[str]()
         for place, part in enumerate(output):
@@ -178,10 +172,13 @@ def _preview(text: str, id: str) -> str:
     return f"{text[:PREVIEW]}…\n[{len(text)} characters in {VariableStore.reference(id)}: {READ_VARIABLE}]"
 
 
-def _value_in(text: str) -> Any:
+def value_of(text: str) -> Any:
+    """The JSON value in a text, or the text itself if it is not valid JSON."""
     try:
-        return json.loads(text)
-    except ValueError:  # a number of more digits than Python reads
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)  # Python reads NaN, which is not JSON
+        return value
+    except (ValueError, RecursionError):
         return text
 
 

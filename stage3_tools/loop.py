@@ -14,7 +14,6 @@ from stage0_gateway import Message, as_message
 from stage1_context import SessionConflict, Transcript
 from stage3_tools.batch import obey
 from stage3_tools.ending import Course, Ending, stopped
-from stage3_tools.events import LoopEnded
 from stage3_tools.forgery import is_feedback
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
@@ -63,15 +62,13 @@ async def run_tool_loop(
     """
     check_kind("deps", deps, ToolLoopDeps, "It holds gateway.chat, an engine, a controller and a registry.")
     check_kind("options", options or ToolLoopOptions(), ToolLoopOptions)
-    started = time.perf_counter()
     question = _question(user_message, resume)
     transcript = deps.context_engine.transcript(session_id)
     run = Run(deps, transcript, options or ToolLoopOptions(), question)
     ending = await stoppable(run, lambda: _started(run, session_id, resume))
     await obey()  # who was cancelled while the reply was written sees it here, and nobody later
-    run.over = True
-    run.tell(LoopEnded, status=ending.status, reply=ending.reply)
-    return result_of(run, ending, time.perf_counter() - started)
+    run.end(ending.status, ending.reply)
+    return result_of(run, ending)
 
 
 async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[OpenTurn | Ending]:
@@ -107,7 +104,7 @@ async def until_over(run: Run, first: OpenTurn | None = None) -> Ending:
     return last
 
 
-def result_of(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
+def result_of(run: Run, ending: Ending) -> ToolLoopResult:
     """What became of a run."""
     return ToolLoopResult(
         reply=ending.reply,
@@ -119,7 +116,7 @@ def result_of(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
         cost=run.cost,
         history=tuple(run.records),
         messages=run.shown,
-        stats=LoopStats(run.turns, len(run.records), seconds),
+        stats=LoopStats(run.turns, len(run.records), time.perf_counter() - run.started),
         pending_approvals=ending.waiting,
     )
 
@@ -156,9 +153,12 @@ async def _started(run: Run, session_id: str, resume: bool) -> Ending:
 
 
 async def _begin(run: Run, resume: bool) -> Ending | None:
-    question = run.question
+    question, ending = run.question, None
     for tries_left in reversed(range(_TRIES)):
-        ending = await _answer_or_close(run, resume)
+        if resume:
+            ending = await go_on(run)
+        else:
+            await let_go(run)
         if question is None or ending is not None:
             break
         try:
@@ -168,16 +168,6 @@ async def _begin(run: Run, resume: bool) -> Ending | None:
             if not tries_left:
                 raise
     return ending
-
-
-async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
-    """Look after the calls that an earlier run left open; returns an ending if there is nothing else to do."""
-    if not resume and await run.transcript.open_calls() is None:
-        return None  # nearly always
-    if resume:
-        return await go_on(run)
-    await let_go(run)
-    return None
 
 
 @asynccontextmanager

@@ -15,13 +15,14 @@ from stage1_context import StoreFailed, Transcript
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
-from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
+from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution import REFERENCE, Consent, Execution
 from stage3_tools.long_values import LongValues
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.outcome import STOPPED
 from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
+from stage3_tools.registry_view import ExtendedRegistry
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
 from stage3_tools.tool import Tool
@@ -84,7 +85,9 @@ class Run:
 
     def tools(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools, and one that reads variables where there are any; no tools stay no tools."""
-        return self.long_values.with_reader(registry) if self.reads_variables and len(registry) else registry
+        if not self.reads_variables or not len(registry):
+            return registry
+        return ExtendedRegistry(registry, self.long_values.reader)
 
     @property
     def long_values(self) -> LongValues:
@@ -152,6 +155,16 @@ class Run:
             self.emit(event)
         except Exception as error:
             self._untold = error
+
+    def end(self, status: str, reply: str | None) -> None:
+        """Report once that the run is over.
+
+        Raises:
+            Exception: What a listener raises.
+        """
+        if not self.over:
+            self.over = True
+            self.tell(LoopEnded, status=status, reply=reply)
 
     @property
     def is_aborted(self) -> bool:
