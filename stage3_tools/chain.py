@@ -210,8 +210,9 @@ def _response(given: ChatResponse | Message) -> ChatResponse:
         return ChatResponse(given, "tool_calls" if given.tool_calls else "stop")
     if isinstance(given, ChatResponse):
         return given
-    kind = f"one of the role {given.role!r}" if isinstance(given, Message) else type(given).__name__
-    raise TypeError(f"A chain begins with a ChatResponse or an assistant's Message, not {kind}.")
+    raise TypeError(
+        f"A chain begins with a ChatResponse or an assistant's Message, not {type(given).__name__}."
+    )
 
 
 def _parted(context: tuple[Message, ...], reply: ChatResponse) -> tuple[tuple[Message, ...], ChatResponse]:

@@ -114,16 +114,14 @@ def _kind_of(exception: BaseException) -> ToolErrorKind:
         return "permission"
     if isinstance(exception, FileNotFoundError) or status in (404, 410):
         return "not_found"
-    if (names & _NETWORK and not names & _MISTAKE) or _is_away(exception):
+    if (names & _NETWORK and not names & _MISTAKE) or (
+        isinstance(exception, OSError) and exception.errno in _UNREACHABLE
+    ):
         return "network"
     if status is not None:
         return "network" if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED else "execution"
     reason = vars(exception).get("reason")  # urllib's URLError wraps what went wrong on the way
     return _kind_of(reason) if isinstance(reason, OSError) else "execution"
-
-
-def _is_away(exception: BaseException) -> bool:
-    return isinstance(exception, OSError) and exception.errno in _UNREACHABLE
 
 
 def _http_status(exception: BaseException) -> int | None:

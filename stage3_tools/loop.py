@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from stage0_gateway import Message, as_message
-from stage1_context import SessionConflict, Transcript
+from stage1_context import Transcript
 from stage3_tools.batch import obey
 from stage3_tools.ending import Course, Ending, stopped
 from stage3_tools.forgery import is_feedback
@@ -21,9 +21,6 @@ from stage3_tools.resume import go_on, let_go
 from stage3_tools.run import Run
 from stage3_tools.stopping import unless_stopped
 from stage3_tools.turn import OpenTurn, begin_turn
-
-_TRIES = 3
-"""How often to look again where somebody else writes at the same time."""
 
 _held: ContextVar[tuple[list[Transcript], ...]] = ContextVar("held", default=())
 """The conversations held by the runs that the current code is part of; a list is empty when its run is over."""
@@ -153,20 +150,18 @@ async def _started(run: Run, session_id: str, resume: bool) -> Ending:
 
 
 async def _begin(run: Run, resume: bool) -> Ending | None:
+    """Answer or close the calls that an earlier run left open, then store the question.
+
+    Returns:
+        An ending if there is nothing to ask the model, or if calls wait for approval again.
+    """
     question, ending = run.question, None
-    for tries_left in reversed(range(_TRIES)):
-        if resume:
-            ending = await go_on(run)
-        else:
-            await let_go(run)
-        if question is None or ending is not None:
-            break
-        try:
-            await run.transcript.append(question, seen=run.transcript.length)
-            break
-        except SessionConflict:  # somebody else replied just now: look again
-            if not tries_left:
-                raise
+    if resume:
+        ending = await go_on(run)
+    else:
+        await let_go(run)
+    if question is not None and ending is None:
+        await run.transcript.append(question, seen=run.transcript.length)
     return ending
 
 

@@ -72,10 +72,8 @@ def check_listener(name: str, given: object) -> None:
     Raises:
         ValueError: It is no plain function.
     """
-    if given is not None and not callable(given):
-        raise ValueError(f"{name} must be a plain function, not {type(given).__name__}.")
-    if given is not None and is_async(given):
-        raise ValueError(f"{name} is an async function, which nobody would await; give a plain one.")
+    if given is not None and (not callable(given) or is_async(given)):
+        raise ValueError(f"{name} must be a plain function. An async function would never be awaited.")
 
 
 def messages_of(name: str, given: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
@@ -183,9 +181,7 @@ class ToolLoopOptions:
             value = getattr(self, name)
             if value is not None and value < lowest:
                 raise ValueError(f"{name} is {value}; {lowest} is the least.")
-        if isinstance(self.dialect, str | type) or not (
-            self.dialect is None or hasattr(self.dialect, "read")
-        ):
+        if isinstance(self.dialect, type) or not (self.dialect is None or hasattr(self.dialect, "read")):
             raise TypeError(
                 f"dialect is PromptDialect(), NativeDialect() or one of your own, not {self.dialect!r:.80}."
             )

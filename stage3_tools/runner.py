@@ -194,7 +194,12 @@ class ToolRunner:
         """
         this = self._iteration
         if not this.over.is_set():
-            await self._refuse_within(this)
+            if this.task is not None and this.task is asyncio.current_task():
+                raise RuntimeError(
+                    "The run is not over, and goes on only with this iteration: whoever left it, or is in the middle "
+                    "of it, would wait for ever. Another runner goes on: with `params.messages`, or in the session."
+                )
+            await self._steps.outside()
             await this.over.wait()
         if this.failure is not None:
             raise this.failure
@@ -202,14 +207,6 @@ class ToolRunner:
             why = self.result.status_reason if self.result else None
             raise RuntimeError(why or "Nothing ran.")
         return self._steps.last
-
-    async def _refuse_within(self, this: _Iteration) -> None:
-        if this.task is not None and this.task is asyncio.current_task():
-            raise RuntimeError(
-                "The run is not over, and goes on only with this iteration: whoever left it, or is in the middle "
-                "of it, would wait for ever. Another runner goes on: with `params.messages`, or in the session."
-            )
-        await self._steps.outside()
 
     def __await__(self) -> Generator[Any, None, ChatResponse]:
         return self.run_until_done().__await__()

@@ -106,13 +106,11 @@ class Steps:
             self._has_started, self._run.started = True, time.perf_counter()
 
     async def _unless_stopped(self) -> ChatResponse | Ending:
-        abort, left = self._run.options.abort, self._run.seconds_left
-        if self._run.is_aborted:
-            return await self._stopped("aborted")
-        if left is not None and left <= 0:
-            return await self._stopped("timeout")
+        run = self._run
+        if run.is_stopped:
+            return await self._stopped("aborted" if run.is_aborted else "timeout")
         try:
-            item = await unless_stopped(self._step_alone(), abort, left)
+            item = await unless_stopped(self._step_alone(), run.options.abort, run.seconds_left)
         except BaseException:
             if self._newest.is_edited or not self._newest.is_reported:
                 # The turn is over, or its reply never arrived.
