@@ -104,8 +104,7 @@ async def _run(
 ) -> ToolResult:
     started, tries = time.perf_counter(), _Tries(ready, execution, on_begin)
     try:
-        value = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
-        output = value if type(value) is ToolOutput else ToolOutput(value)
+        output = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
         text = output_for_model(output.output)
     except ToolError as error:
         if not tries.count and error.kind == "interrupted":
@@ -141,8 +140,8 @@ class _Tries:
         self._ready, self._execution = ready, execution
         self._context = _context(ready, execution) if ready.tool.wants_context else None
 
-    async def once(self, number: int) -> Any:
-        """One try.
+    async def once(self, number: int) -> ToolOutput:
+        """Run the tool once.
 
         Raises:
             ToolError: Whatever went wrong, by its kind.
@@ -155,7 +154,9 @@ class _Tries:
         try:
             value = await tool.run(arguments.value, self._context, begin=self._begin)
             # By type: isinstance() would also run the code of a value's own `__class__`.
-            return ToolOutput(value.output, value.details) if issubclass(type(value), ToolOutput) else value
+            if issubclass(type(value), ToolOutput):
+                return ToolOutput(value.output, value.details)
+            return ToolOutput(value)
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise  # they are meant for this task, its program, or its coroutine
         except BaseException as exception:  # who calls sys.exit ends the tool, not the program
