@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 from uuid import uuid4
 
 from stage0_gateway import ToolCall
