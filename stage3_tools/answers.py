@@ -8,7 +8,7 @@ for calls that an earlier run left open, by `resume`.
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
@@ -20,23 +20,10 @@ from stage1_context import (
 )
 from stage3_tools.batch import Batch
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
-from stage3_tools.execution import WaitingCall
+from stage3_tools.execution import ReadyCall
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord, ToolResult
 from stage3_tools.run import Run
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What became of the calls of one message.
-
-    Attributes:
-        records: Each call with its result; empty where some wait.
-        waiting: The calls that wait for consent.
-    """
-
-    records: tuple[ToolCallRecord, ...] = ()
-    waiting: tuple[ToolCall, ...] = ()
 
 
 def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
@@ -53,8 +40,8 @@ async def answer_calls(
     decision: DecisionMade | None = None,
     known: Mapping[str, ToolResult] | None = None,
     written: Mapping[str, Message] | None = None,
-) -> Answers:
-    """Run the calls and add their results to the history.
+) -> tuple[ToolCall, ...]:
+    """Run the calls, and add their results to the history and to the records of the run.
 
     Args:
         run: The run they belong to.
@@ -64,6 +51,9 @@ async def answer_calls(
         decision: To be told first; None where it was told in another run.
         known: Results that are there already, by call id.
         written: The messages that were made of some of them.
+
+    Returns:
+        The calls that wait for consent; if there are any, nothing was run.
 
     Raises:
         SessionConflict: Somebody else answers them: what was begun here has its result, unless theirs was first;
@@ -92,7 +82,7 @@ async def answer_calls(
         await book.answer_the_rest(await batch.stop(), batch.has_begun)
         raise
     run.tool_rounds += ran_tools(book.records)
-    return Answers(tuple(book.records))
+    return ()
 
 
 class _Book:
@@ -132,16 +122,16 @@ class _Book:
         self._record(place, result)
         self._run.tell(ToolAnswered, result=result)
 
-    async def wait(self, waiting: Sequence[WaitingCall]) -> Answers:
-        """These calls wait for consent."""
-        stored = [each.ready.call for each in waiting]
+    async def wait(self, waiting: Sequence[ReadyCall]) -> tuple[ToolCall, ...]:
+        """Note that calls wait for consent, and return them."""
+        stored = [each.call for each in waiting]
         records = (ApprovalPendingRecord(call.id, call.name, call.arguments) for call in stored)
         await self._run.transcript.note(*records)
         # Whoever is asked later should see what would be run, with the values of references in it.
-        calls = tuple(replace(each.ready.call, arguments=each.ready.arguments.text) for each in waiting)
+        calls = tuple(replace(each.call, arguments=each.arguments.text) for each in waiting)
         for call in calls:
             self._run.tell(ApprovalPending, call=call)
-        return Answers(waiting=calls)
+        return calls
 
     async def tool_ended(self, result: ToolResult) -> None:
         """A call has ended; that is written down before anything else begins, so that a crash cannot undo it.

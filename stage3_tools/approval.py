@@ -21,7 +21,7 @@ from typing import Any
 
 from stage3_tools.arguments import Arguments, parse_arguments
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import Execution, ReadyCall, WaitingCall
+from stage3_tools.execution import Execution, ReadyCall
 from stage3_tools.kinds import safely
 from stage3_tools.outcome import failed
 from stage3_tools.result import ToolResult
@@ -87,15 +87,15 @@ Verdict = Approve | Always | Edit | Reject | Later
 Approver = Callable[[ApprovalRequest], Verdict | bool | Awaitable[Verdict | bool]]
 
 
-async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall | WaitingCall:
-    """The call as it may be run, or as one that waits for somebody.
+async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall:
+    """The call as it may be run, or marked as waiting for consent.
 
     Raises:
         ToolError: Somebody rejected it ("rejected"), or edited it so that it does not fit ("validation").
         Exception: Whatever the approver raises.
     """
     if execution.approve is None:
-        return WaitingCall(ready) if _insists(ready.tool, ready.arguments) else ready
+        return replace(ready, waits=_insists(ready.tool, ready.arguments))
     request = _request(ready, execution)
     match await _verdict(execution.approve, request, ready.tool, execution.consent.calls):
         case Reject(reason):
@@ -103,7 +103,7 @@ async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall | Waitin
         case Edit(arguments):
             return _edited(ready, arguments)
         case Later():
-            return WaitingCall(ready)
+            return replace(ready, waits=True)
     return ready
 
 

@@ -6,7 +6,7 @@ Knows no turn and what becomes of the reply; used by `turn`.
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import dropwhile, islice
+from itertools import dropwhile
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
@@ -15,9 +15,6 @@ from stage3_tools.events import ReplyStreamed, TurnStarted
 from stage3_tools.options import BeforeSend, RequestInfo, check_kind
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run import Run
-
-_MOST_SAID = 200
-"""Messages behind a reply, results and what people say, behind which nobody looks for it."""
 
 
 async def ask(
@@ -95,7 +92,7 @@ def _is_parted(newest: Sequence[Message]) -> bool:
 
 def _newest(history: Sequence[Message]) -> Sequence[Message]:
     """The newest message of a model, and what follows it."""
-    for back, message in enumerate(islice(reversed(history), _MOST_SAID), 1):
+    for back, message in enumerate(reversed(history), 1):
         if message.role == "assistant":
             return history[-back:]
     return ()

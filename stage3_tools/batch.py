@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
 from stage3_tools.approval import reviewed
-from stage3_tools.execution import Execution, ReadyCall, WaitingCall
+from stage3_tools.execution import Execution, ReadyCall
 from stage3_tools.executor import nobody_to_ask, prepare, run_ready
 from stage3_tools.outcome import interrupted
 from stage3_tools.registry import ToolRegistry
@@ -34,7 +34,6 @@ class _Place:
 
     call: ToolCall
     ready: ReadyCall | None = None
-    waiting: WaitingCall | None = None
     outcome: ToolResult | None = None  # before anybody was asked about it
     result: ToolResult | None = None
     task: asyncio.Task[None] | None = None
@@ -80,9 +79,9 @@ class Batch:
         self._slots = asyncio.Semaphore(max_parallel)
 
     @property
-    def waiting(self) -> list[WaitingCall]:
+    def waiting(self) -> list[ReadyCall]:
         """Calls that wait for consent; while there are any, nothing is to be run."""
-        return [place.waiting for place in self._places if place.waiting is not None]
+        return [place.ready for place in self._places if place.ready is not None and place.ready.waits]
 
     async def prepare(self, tell: Callable[[ToolCall], None]) -> None:
         """Look up, check and have approved each call, in order.
@@ -100,16 +99,14 @@ class Batch:
             prepared = await prepare(self._registry, place.call, self._execution)
             if isinstance(prepared, ToolResult):
                 place.result = prepared
-            elif isinstance(prepared, WaitingCall):
-                place.waiting = prepared
             else:
                 place.ready = prepared
 
     def refuse_waiting(self) -> None:
         """Where nobody can be asked, what waits for consent is rejected."""
         for place in self._places:
-            if place.waiting is not None:
-                place.result = nobody_to_ask(place.waiting, self._registry)
+            if place.ready is not None and place.ready.waits:
+                place.result, place.ready = nobody_to_ask(place.ready, self._registry), None
 
     async def run(self, note: Callable[[ToolResult], Awaitable[None]]) -> None:
         """Run the calls, after `prepare`.

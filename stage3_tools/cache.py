@@ -8,11 +8,11 @@ gives it to the options, for one session, or one for many.
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from stage3_tools.arguments import canonical
 from stage3_tools.execution import Execution, ReadyCall
-from stage3_tools.outcome import completed
 from stage3_tools.result import ToolResult
 from stage3_tools.tool import Tool
 
@@ -88,7 +88,8 @@ async def through_cache(
     session = execution.origin or execution.session_id
     key, version = cache.key(session, tool, ready.arguments.given), cache.version
     if kept := cache.get(key, tool):
-        return completed(ready, kept.output, kept.details, cached=True, is_json=kept.is_json)
+        cached = replace(kept, call_id=ready.call.id, cached=True, attempts=0, duration=0.0)
+        return replace(cached, repairs=ready.arguments.repairs, note=ready.note)
     result = await run()
     if result.status == "completed":
         cache.put(key, tool, result, version)

@@ -22,12 +22,11 @@ from stage1_context import (
     VariableStore,
 )
 from stage2_output import OutputController
-from stage3_tools.chain_options import ToolChainOptions, readable
+from stage3_tools.chain_options import ToolChainOptions
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import Ending
-from stage3_tools.events import LoopEnded
 from stage3_tools.flow import MessageFlowFormatter
-from stage3_tools.long_values import LongValues, mark_of
+from stage3_tools.long_values import LongValues, mark_of, value_of
 from stage3_tools.loop import stoppable, until_over
 from stage3_tools.options import PREVIEW, ToolLoopDeps, check_kind
 from stage3_tools.outcome import STOPPED
@@ -133,7 +132,7 @@ async def execute_tool_chain(
     """
     check_kind("The executor", executor, ToolRegistry, "ToolRegistry(tool, …) makes one.")
     check_kind("options", options, ToolChainOptions)
-    started, clock = time.time(), time.perf_counter()
+    started = time.time()
     context, reply = _parted(options.context, _response(first_response))
     run = await _run(executor, reply, context, options)
     before, error = len(await run.transcript.history()), None
@@ -141,12 +140,11 @@ async def execute_tool_chain(
         ending = await _through(run, reply)
     except GatewayError as failure:
         ending, error = Ending("limit", None, str(failure)), failure
-    run.over = True
-    run.tell(LoopEnded, status="error" if error else ending.status, reply=ending.reply)
+    run.end("error" if error else ending.status, ending.reply)
     keeps = options.variables_over is not None
     records = tuple([await _kept(run.long_values, each) if keeps else each for each in run.records])
     chain = tuple([*await run.transcript.history()][before:])
-    seconds = time.perf_counter() - clock
+    seconds = time.perf_counter() - run.started
     return ToolChainResult(
         reply=ending.reply or "",
         response_content=MessageFlowFormatter.natural_flow(chain, records),
@@ -187,9 +185,8 @@ async def _run(
     model = {"model": options.model} if options.model else {}
     stream = None if options.stream is None else partial(options.stream, **model)
     deps = ToolLoopDeps(partial(options.chat, **model), ContextEngine(), OutputController(), registry, stream)
-    system = [Message.system(options.system_prompt)] if options.system_prompt else []
-    if any(each in context for each in system):
-        system = []
+    prompt = Message.system(options.system_prompt or "")
+    system = [prompt] if options.system_prompt and prompt not in context else []
     name = options.session_id or "chain"
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
@@ -213,8 +210,9 @@ def _response(given: ChatResponse | Message) -> ChatResponse:
         return ChatResponse(given, "tool_calls" if given.tool_calls else "stop")
     if isinstance(given, ChatResponse):
         return given
-    kind = f"one of the role {given.role!r}" if isinstance(given, Message) else type(given).__name__
-    raise TypeError(f"A chain begins with a ChatResponse or an assistant's Message, not {kind}.")
+    raise TypeError(
+        f"A chain begins with a ChatResponse or an assistant's Message, not {type(given).__name__}."
+    )
 
 
 def _parted(context: tuple[Message, ...], reply: ChatResponse) -> tuple[tuple[Message, ...], ChatResponse]:
@@ -232,10 +230,10 @@ async def _kept(long_values: LongValues, record: ToolCallRecord) -> ToolCallReco
     whole = isinstance(result.output, str)  # of several parts each has a variable, and the record knows one
     with suppress(StoreFailed):  # what was done is told, even where it cannot be kept
         if (record.variable is None or not whole) and len(text := result.as_message().text) > PREVIEW:
-            value = readable(text) if result.is_json and not result.note else text
+            value = value_of(text) if result.is_json and not result.note else text
             kept = replace(kept, variable=await long_values.keep(value))
         if len(record.arguments) > PREVIEW:
-            kept = replace(kept, arguments_variable=await long_values.keep(readable(record.arguments)))
+            kept = replace(kept, arguments_variable=await long_values.keep(value_of(record.arguments)))
     return kept
 
 

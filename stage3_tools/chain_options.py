@@ -4,7 +4,6 @@ What is shown to people while the chain runs is one text: what the model says, a
 loop; used by `chain`.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -20,9 +19,9 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.long_values import LongValues
+from stage3_tools.long_values import LongValues, value_of
 from stage3_tools.native import NativeDialect
-from stage3_tools.options import ToolLoopOptions, check_kind, check_listener, messages_of
+from stage3_tools.options import ToolLoopOptions, check_listener, messages_of
 from stage3_tools.result import ToolResult
 
 
@@ -68,11 +67,14 @@ class ToolChainOptions(ToolLoopOptions):
     def __post_init__(self) -> None:
         for name in ("on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"):
             check_listener(name, getattr(self, name))
-        if self.chat is not None and not callable(self.chat):
-            raise TypeError(f"chat is a function, such as gateway.chat, not {type(self.chat).__name__}.")
         if self.max_rounds < 0:
             raise ValueError(f"max_rounds is {self.max_rounds}; 0 is the least.")
-        self._check_variables()
+        if not isinstance(self.variables, LongValues) and (self.variables is None) != (
+            self.session_id is None
+        ):
+            raise ValueError(
+                "variables and session_id belong together: engine.variables, and whose they are."
+            )
         if self.check_tool_results and self.approve is None and self.approve_result is None:
             raise ValueError("check_tool_results needs somebody to ask: approve_result, or approve.")
         self._set("context_messages", messages_of("context_messages", self.context_messages))
@@ -84,14 +86,6 @@ class ToolChainOptions(ToolLoopOptions):
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)  # the dataclass is frozen
-
-    def _check_variables(self) -> None:
-        if self.variables is not None and not isinstance(self.variables, VariableStore):
-            check_kind("variables", self.variables, LongValues, "Or it is engine.variables.")
-        elif (self.variables is None) != (self.session_id is None):
-            raise ValueError(
-                "variables and session_id belong together: engine.variables, and whose they are."
-            )
 
     @property
     def context(self) -> tuple[Message, ...]:
@@ -161,16 +155,6 @@ class _Told:
             self._options.on_llm_response_update("\n\n".join(shown))
 
 
-def readable(text: str) -> Any:
-    """The JSON value in a text, or the text."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)  # Python reads NaN, which is no JSON
-        return value
-    except (ValueError, RecursionError):
-        return text
-
-
 def _object_or_text(arguments: str) -> Any:
-    value = readable(arguments)
+    value = value_of(arguments)
     return value if isinstance(value, dict) else arguments

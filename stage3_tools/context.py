@@ -79,6 +79,3 @@ class ToolContext:
         again = ToolContext(self.tool, self.call_id, self.session_id, self.idempotency_key, self._on_progress)
         again.attempt = self.attempt + 1
         return again
-
-    def __repr__(self) -> str:
-        return f"ToolContext(tool={self.tool!r}, call_id={self.call_id!r}, attempt={self.attempt})"

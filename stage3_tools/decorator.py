@@ -80,7 +80,10 @@ def _refuse_what_is_no_function(given: Any) -> None:
             f"{given!r:.200}: below the class, make a tool of its method: tool(thing.method)."
         )
     if not callable(given) or isinstance(given, type):
-        raise RegistrationError(f"{given!r:.200} is no function, from which a tool could be made.")
+        raise RegistrationError(
+            f"{given!r:.200} is not a function. Put @tool above a function, or make a tool with Tool(...); "
+            "a list is given as register(*tools)."
+        )
 
 
 def _with_names(function: Callable[..., Any], context_name: str | None) -> Callable[..., Any]:

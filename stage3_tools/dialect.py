@@ -74,6 +74,16 @@ def cut_off(response: ChatResponse, ask_for: str) -> str:
     return f"Your reply was cut off{after}, so nothing in it was used. Answer again, shorter: {ask_for}."
 
 
+def with_instructions(messages: Sequence[Message], instructions: str) -> list[Message]:
+    """The messages with instructions at the end of their one system message, which comes first.
+
+    Some servers reject a second system message, and some a user message behind tool results.
+    """
+    system = [message.text for message in messages if message.role == "system"]
+    rest = [message for message in messages if message.role != "system"]
+    return [Message.system("\n\n".join([*system, instructions])), *rest]
+
+
 class Dialect(Protocol):
     """A way to talk with a model about tools."""
 

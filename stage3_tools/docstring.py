@@ -33,15 +33,12 @@ def docstring_of(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _sections(text: str) -> tuple[str, dict[str, str]]:
-    from griffe import Docstring, DocstringSectionKind, parse_google, parse_numpy, parse_sphinx
+    from griffe import Docstring, DocstringSectionKind, DocstringStyle, PerStyleOptions, parse_auto
 
     named = (DocstringSectionKind.parameters, DocstringSectionKind.other_parameters)
-    for parse in (parse_google, parse_numpy, parse_sphinx):
-        sections = parse(Docstring(text), warnings=False)
-        if any(section.kind in named for section in sections):
-            break
-    else:
-        sections = parse_google(Docstring(text), warnings=False)
+    styles: list[DocstringStyle] = ["google", "numpy", "sphinx"]
+    quiet = PerStyleOptions(google={"warnings": False}, numpy={"warnings": False}, sphinx={"warnings": False})
+    sections = parse_auto(Docstring(text), style_order=styles, default="google", per_style_options=quiet)
     about = {
         each.name: each.description for section in sections if section.kind in named for each in section.value
     }

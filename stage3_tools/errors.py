@@ -95,15 +95,8 @@ class ToolError(Exception):
 
     def with_details(self, **more: Any) -> "ToolError":
         """The same error with more details; those it has already stand. A tool may raise one value many times."""
-        same = ToolError(
-            self.kind,
-            self.message,
-            retryable=self.retryable,
-            retry_delay=self.retry_delay,
-            max_retries=self.max_retries,
-            hint=self.hint,
-            details={**more, **self.details},
-        )
+        same = ToolError(self.kind, self.message)
+        vars(same).update(vars(self), details={**more, **self.details})
         same.__cause__ = self if self.__cause__ is None else self.__cause__  # it may refuse to be a condition
         return same
 

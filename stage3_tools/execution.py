@@ -81,23 +81,18 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class ReadyCall:
-    """A call that may be run.
+    """A valid call that may be run, unless it waits for consent.
 
     Attributes:
         call: As the model wrote it.
         tool: The tool it means.
         arguments: Checked; as somebody edited them, if so.
         note: What to tell the model besides the result.
+        waits: Whether the call waits for consent, and may not be run before.
     """
 
     call: ToolCall
     tool: Tool
     arguments: Arguments
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingCall:
-    """A call that is sound, and may not be run before somebody consents."""
-
-    ready: ReadyCall
+    waits: bool = False

@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 from uuid import uuid4
 
 from stage0_gateway import ToolCall
@@ -23,9 +22,9 @@ from stage3_tools.attempts import with_retries
 from stage3_tools.cache import through_cache
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import REFERENCE, Execution, ReadyCall, WaitingCall
+from stage3_tools.execution import REFERENCE, Execution, ReadyCall
 from stage3_tools.kinds import error_of, own_error, safely
-from stage3_tools.outcome import completed, failed, interrupted, status_after
+from stage3_tools.outcome import failed, interrupted, status_after
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
@@ -48,15 +47,13 @@ async def execute_tool_call(
     prepared = await prepare(registry, call, execution)
     if isinstance(prepared, ToolResult):
         return prepared
-    if isinstance(prepared, WaitingCall):
+    if prepared.waits:
         return nobody_to_ask(prepared, registry)
     result = await run_ready(prepared, registry, execution)
     return await reviewed(prepared, result, execution)
 
 
-async def prepare(
-    registry: ToolRegistry, call: ToolCall, execution: Execution
-) -> ReadyCall | WaitingCall | ToolResult:
+async def prepare(registry: ToolRegistry, call: ToolCall, execution: Execution) -> ReadyCall | ToolResult:
     """Everything that comes before a tool begins.
 
     Returns:
@@ -95,11 +92,10 @@ async def run_ready(
     return await through_cache(ready, execution, lambda: _run(ready, registry, execution, on_begin))
 
 
-def nobody_to_ask(waiting: WaitingCall, registry: ToolRegistry) -> ToolResult:
+def nobody_to_ask(waiting: ReadyCall, registry: ToolRegistry) -> ToolResult:
     """The result of a call that waits for consent, where nobody waits with it."""
-    call, tool = waiting.ready.call, waiting.ready.tool
-    error = ToolError("rejected", f"{call.name} needs approval, and nobody could be asked.")
-    return failed(call, _complete(error, registry, tool))
+    error = ToolError("rejected", f"{waiting.call.name} needs approval, and nobody could be asked.")
+    return failed(waiting.call, _complete(error, registry, waiting.tool))
 
 
 async def _run(
@@ -107,8 +103,7 @@ async def _run(
 ) -> ToolResult:
     started, tries = time.perf_counter(), _Tries(ready, execution, on_begin)
     try:
-        value = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
-        output = value if type(value) is ToolOutput else ToolOutput(value)
+        output = await with_retries(ready.tool, tries.once, tries.told, execution.stopped)
         text = output_for_model(output.output)
     except ToolError as error:
         if not tries.count and error.kind == "interrupted":
@@ -119,7 +114,17 @@ async def _run(
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
     spent = time.perf_counter() - started
     is_json = isinstance(text, str) and not isinstance(output.output, str)
-    return completed(ready, text, output.details, attempts=tries.count, duration=spent, is_json=is_json)
+    return ToolResult(
+        ready.call.id,
+        ready.call.name,
+        text,
+        output.details,
+        duration=spent,
+        attempts=tries.count,
+        repairs=ready.arguments.repairs,
+        note=ready.note,
+        is_json=is_json,
+    )
 
 
 class _Tries:
@@ -134,8 +139,8 @@ class _Tries:
         self._ready, self._execution = ready, execution
         self._context = _context(ready, execution) if ready.tool.wants_context else None
 
-    async def once(self, number: int) -> Any:
-        """One try.
+    async def once(self, number: int) -> ToolOutput:
+        """Run the tool once.
 
         Raises:
             ToolError: Whatever went wrong, by its kind.
@@ -148,7 +153,9 @@ class _Tries:
         try:
             value = await tool.run(arguments.value, self._context, begin=self._begin)
             # By type: isinstance() would also run the code of a value's own `__class__`.
-            return ToolOutput(value.output, value.details) if issubclass(type(value), ToolOutput) else value
+            if issubclass(type(value), ToolOutput):
+                return ToolOutput(value.output, value.details)
+            return ToolOutput(value)
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise  # they are meant for this task, its program, or its coroutine
         except BaseException as exception:  # who calls sys.exit ends the tool, not the program

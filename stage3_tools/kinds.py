@@ -8,8 +8,8 @@
     FileNotFoundError, HTTP 404 and 410                      not_found
     everything else                                          execution
 
-Types are known by name, whichever library they come from, and with them their subclasses. A group of exceptions
-is what all in it are. Whoever knows more than this gives the executor a `Classify`. Used by the registry and the
+Types are recognised by name, in any library, and so are their subclasses. A group of one exception counts as that
+exception, a group of several as "everything else". A `Classify` may decide first. Used by the registry and the
 executor.
 
 An exception, or a value that a tool returns, can have code of its own that raises when it is read: a `__str__`, a
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from stage3_tools.errors import ToolError, ToolErrorKind
 
@@ -82,8 +82,6 @@ def _error_of(exception: BaseException, text: ErrorText) -> ToolError:
     exception = _alone(exception)
     if isinstance(exception, ToolError):
         return ToolError.with_details(exception)
-    if isinstance(exception, BaseExceptionGroup):
-        return _error_of_group(exception, text)
     kind, status = _kind_of(exception), _http_status(exception)
     error = ToolError(kind, _said(exception, text), retryable=kind in _MAY_PASS or status == 429)
     error.retry_delay = _retry_after(exception) if status else None
@@ -96,20 +94,6 @@ def _alone(exception: BaseException) -> BaseException:
     while isinstance(exception, BaseExceptionGroup) and len(exception.exceptions) == 1:
         exception = exception.exceptions[0]
     return exception
-
-
-def _error_of_group(group: BaseExceptionGroup[Any], text: ErrorText) -> ToolError:
-    """Several are of a kind, and may pass, if all of them are and may."""
-    inside = [error_of(each, text=text) for each in group.exceptions]
-    kinds = {each.kind for each in inside}
-    error = ToolError(
-        kinds.pop() if len(kinds) == 1 else "execution",
-        "; ".join(each.message for each in inside)[:MOST_WORDS],
-        retryable=all(each.retryable for each in inside),
-        retry_delay=max((each.retry_delay for each in inside if each.retry_delay is not None), default=None),
-    )
-    error.__cause__ = group
-    return error
 
 
 def words_of(exception: BaseException) -> str:
@@ -130,16 +114,14 @@ def _kind_of(exception: BaseException) -> ToolErrorKind:
         return "permission"
     if isinstance(exception, FileNotFoundError) or status in (404, 410):
         return "not_found"
-    if (names & _NETWORK and not names & _MISTAKE) or _is_away(exception):
+    if (names & _NETWORK and not names & _MISTAKE) or (
+        isinstance(exception, OSError) and exception.errno in _UNREACHABLE
+    ):
         return "network"
     if status is not None:
         return "network" if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED else "execution"
     reason = vars(exception).get("reason")  # urllib's URLError wraps what went wrong on the way
     return _kind_of(reason) if isinstance(reason, OSError) else "execution"
-
-
-def _is_away(exception: BaseException) -> bool:
-    return isinstance(exception, OSError) and exception.errno in _UNREACHABLE
 
 
 def _http_status(exception: BaseException) -> int | None:

@@ -11,10 +11,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from stage0_gateway import Message, as_message
-from stage1_context import SessionConflict, Transcript
+from stage1_context import Transcript
 from stage3_tools.batch import obey
 from stage3_tools.ending import Course, Ending, stopped
-from stage3_tools.events import LoopEnded
 from stage3_tools.forgery import is_feedback
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
@@ -22,9 +21,6 @@ from stage3_tools.resume import go_on, let_go
 from stage3_tools.run import Run
 from stage3_tools.stopping import unless_stopped
 from stage3_tools.turn import OpenTurn, begin_turn
-
-_TRIES = 3
-"""How often to look again where somebody else writes at the same time."""
 
 _held: ContextVar[tuple[list[Transcript], ...]] = ContextVar("held", default=())
 """The conversations held by the runs that the current code is part of; a list is empty when its run is over."""
@@ -63,15 +59,13 @@ async def run_tool_loop(
     """
     check_kind("deps", deps, ToolLoopDeps, "It holds gateway.chat, an engine, a controller and a registry.")
     check_kind("options", options or ToolLoopOptions(), ToolLoopOptions)
-    started = time.perf_counter()
     question = _question(user_message, resume)
     transcript = deps.context_engine.transcript(session_id)
     run = Run(deps, transcript, options or ToolLoopOptions(), question)
     ending = await stoppable(run, lambda: _started(run, session_id, resume))
     await obey()  # who was cancelled while the reply was written sees it here, and nobody later
-    run.over = True
-    run.tell(LoopEnded, status=ending.status, reply=ending.reply)
-    return result_of(run, ending, time.perf_counter() - started)
+    run.end(ending.status, ending.reply)
+    return result_of(run, ending)
 
 
 async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[OpenTurn | Ending]:
@@ -107,7 +101,7 @@ async def until_over(run: Run, first: OpenTurn | None = None) -> Ending:
     return last
 
 
-def result_of(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
+def result_of(run: Run, ending: Ending) -> ToolLoopResult:
     """What became of a run."""
     return ToolLoopResult(
         reply=ending.reply,
@@ -119,7 +113,7 @@ def result_of(run: Run, ending: Ending, seconds: float) -> ToolLoopResult:
         cost=run.cost,
         history=tuple(run.records),
         messages=run.shown,
-        stats=LoopStats(run.turns, len(run.records), seconds),
+        stats=LoopStats(run.turns, len(run.records), time.perf_counter() - run.started),
         pending_approvals=ending.waiting,
     )
 
@@ -156,28 +150,19 @@ async def _started(run: Run, session_id: str, resume: bool) -> Ending:
 
 
 async def _begin(run: Run, resume: bool) -> Ending | None:
-    question = run.question
-    for tries_left in reversed(range(_TRIES)):
-        ending = await _answer_or_close(run, resume)
-        if question is None or ending is not None:
-            break
-        try:
-            await run.transcript.append(question, seen=run.transcript.length)
-            break
-        except SessionConflict:  # somebody else replied just now: look again
-            if not tries_left:
-                raise
-    return ending
+    """Answer or close the calls that an earlier run left open, then store the question.
 
-
-async def _answer_or_close(run: Run, resume: bool) -> Ending | None:
-    """Look after the calls that an earlier run left open; returns an ending if there is nothing else to do."""
-    if not resume and await run.transcript.open_calls() is None:
-        return None  # nearly always
+    Returns:
+        An ending if there is nothing to ask the model, or if calls wait for approval again.
+    """
+    question, ending = run.question, None
     if resume:
-        return await go_on(run)
-    await let_go(run)
-    return None
+        ending = await go_on(run)
+    else:
+        await let_go(run)
+    if question is not None and ending is None:
+        await run.transcript.append(question, seen=run.transcript.length)
+    return ending
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from stage3_tools.dialect import (
     RequestParts,
     Unusable,
     cut_off,
+    with_instructions,
 )
 from stage3_tools.registry import ToolRegistry
 
@@ -39,20 +40,12 @@ class NativeDialect:
         specs = registry.specs()
         if not last:
             return RequestParts(tuple(transcript), specs)
-        return RequestParts(_asked_to_answer(transcript), specs, "none" if specs else None)
+        return RequestParts(
+            tuple(with_instructions(transcript, LAST_REQUEST)), specs, "none" if specs else None
+        )
 
     def read(self, response: ChatResponse) -> Reading:
         """The calls, or the reply; nothing of what was cut off."""
         if response.finish_reason == "length":
             return Unusable(Message.assistant(response.content), cut_off(response, "what matters most"))
         return Calls(response.message) if response.tool_calls else FinalReply(response.message)
-
-
-def _asked_to_answer(transcript: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with `LAST_REQUEST` in their system prompt.
-
-    Some servers refuse a user message behind tool results, and some a second system message.
-    """
-    system = [message.text for message in transcript if message.role == "system"]
-    rest = [message for message in transcript if message.role != "system"]
-    return (Message.system("\n\n".join([*system, LAST_REQUEST])), *rest)

@@ -33,7 +33,7 @@ PREVIEW = 200
 """Characters of a long result that a model is shown."""
 
 LONG = 4_000
-"""Characters above which a result is kept as a variable, unless `variables_over` is set."""
+"""Characters above which a result or an argument is kept as a variable, unless `variables_over` is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,8 @@ def check_listener(name: str, given: object) -> None:
     Raises:
         ValueError: It is no plain function.
     """
-    if given is not None and not callable(given):
-        raise ValueError(f"{name} must be a plain function, not {type(given).__name__}.")
-    if given is not None and is_async(given):
-        raise ValueError(f"{name} is an async function, which nobody would await; give a plain one.")
+    if given is not None and (not callable(given) or is_async(given)):
+        raise ValueError(f"{name} must be a plain function. An async function would never be awaited.")
 
 
 def messages_of(name: str, given: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
@@ -145,9 +143,9 @@ class ToolLoopOptions:
         cache: Keeps what read tools said; None keeps nothing.
         classify: Says what the exceptions of tools mean, before the usual rules do.
         error_text: Whether the model is told an exception's type and message, or its type alone.
-        variables_over: A result with more characters than this is kept as a variable of the session: the model sees
-            its beginning and a reference, with which it can read on or pass it to a tool. None keeps no result, and
-            leaves references in arguments alone.
+        variables_over: A result or an argument with more characters than this is kept as a variable of the session:
+            the model sees the beginning of a result and a reference, with which it can read on or pass the value to a
+            tool. None keeps nothing, and leaves references in arguments alone.
         max_result_chars: The most characters of a result that the model is shown; None shows all. People get all.
         before_send: Called as `before_send(messages, info)` with the messages of each request as they will be sent
             and a `RequestInfo`; may return other messages, for this request only. Plain or async.
@@ -183,9 +181,7 @@ class ToolLoopOptions:
             value = getattr(self, name)
             if value is not None and value < lowest:
                 raise ValueError(f"{name} is {value}; {lowest} is the least.")
-        if isinstance(self.dialect, str | type) or not (
-            self.dialect is None or hasattr(self.dialect, "read")
-        ):
+        if isinstance(self.dialect, type) or not (self.dialect is None or hasattr(self.dialect, "read")):
             raise TypeError(
                 f"dialect is PromptDialect(), NativeDialect() or one of your own, not {self.dialect!r:.80}."
             )

@@ -1,15 +1,12 @@
-"""What a call came to: completed, failed, or cut off; said so that a model can act on it and nobody is deceived.
+"""The results of calls that failed or were interrupted, in words that a model can act on.
 
-A write that did not end well may have happened, and its result says so, unless whoever knows better says how it
-failed: the tool itself with a `ToolError`, or a `Classify`. Pure: values in, values out; used by executor and batch.
+A write that failed may have happened, and its result says so, unless the tool itself (with a `ToolError`) or a
+`Classify` states how it failed. Pure: values in, values out; used by executor and batch.
 """
-
-from typing import Any
 
 from stage0_gateway import ToolCall
 from stage3_tools.errors import ToolError
-from stage3_tools.execution import ReadyCall
-from stage3_tools.result import MAY_HAVE_HAPPENED, Output, ResultStatus, ToolResult
+from stage3_tools.result import MAY_HAVE_HAPPENED, ResultStatus, ToolResult
 from stage3_tools.tool import Tool
 
 STOPPED = "The run was stopped before this call was run."
@@ -21,41 +18,6 @@ _OWN_STATUS: dict[str, ResultStatus] = {
     "result_rejected": "result_rejected",
     "interrupted": "interrupted",
 }
-
-
-def completed(
-    ready: ReadyCall,
-    output: Output,
-    details: Any,
-    *,
-    attempts: int = 0,
-    duration: float = 0.0,
-    cached: bool = False,
-    is_json: bool = False,
-) -> ToolResult:
-    """The result of a call that led to one.
-
-    Args:
-        ready: The call.
-        output: For the model.
-        details: For people.
-        attempts: How often the tool was run.
-        duration: Seconds it took.
-        cached: Whether the output is one of before.
-        is_json: Whether it is the JSON of a value.
-    """
-    return ToolResult(
-        ready.call.id,
-        ready.call.name,
-        output,
-        details,
-        duration=duration,
-        attempts=attempts,
-        cached=cached,
-        repairs=ready.arguments.repairs,
-        note=ready.note,
-        is_json=is_json,
-    )
 
 
 def failed(

@@ -21,6 +21,7 @@ from stage3_tools.dialect import (
     RequestParts,
     Unusable,
     cut_off,
+    with_instructions,
 )
 from stage3_tools.forgery import FEEDBACK, escaped, escaped_text, is_feedback
 from stage3_tools.registry import ToolRegistry
@@ -89,16 +90,14 @@ class PromptDialect:
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
     ) -> RequestParts:
         """One system message with the tools in it, then the history as text; the last request describes no tools."""
-        system = [message.text for message in transcript if message.role == "system"]
-        prompt = Message.system("\n\n".join([*system, _LAST if last else self.describe(registry)]))
-        rest = [
+        prompt, *rest = with_instructions(transcript, _LAST if last else self.describe(registry))
+        rendered = [
             message.encoded(_RENDERED, _rendered)  # the same object each turn, so its own encoding is kept
             if message.name or message.role != "tool"
             else _nameless(message, transcript)
-            for message in transcript
-            if message.role != "system"
+            for message in rest
         ]
-        return RequestParts((prompt, *rest))
+        return RequestParts((prompt, *rendered))
 
     def read(self, response: ChatResponse) -> Reading:
         """The decision in the reply's text, or several calls, or feedback."""

@@ -6,7 +6,6 @@ sessions at once, and be changed meanwhile, from any thread: a call that has beg
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -83,9 +82,16 @@ class ToolRegistry:
         made = tuple(_as_tool(each) for each in tools)
         for each in made:
             _ = each.schema  # compiled now: a wrong one is told here, not in the middle of a conversation
+        added: dict[str, Tool] = {}
         with self._changing:
-            self._refuse_taken([each.name for each in made])
-            self._tools.update({each.name: each for each in made})  # at once, for other threads
+            for each in made:
+                if each.name in self._tools or each.name in added:
+                    names = listed([*self._tools, *added])
+                    raise RegistrationError(
+                        f"There is a tool named {each.name!r} already; choose another name. Registered: {names}."
+                    )
+                added[each.name] = each
+            self._tools.update(added)  # at once, for other threads
         return made[0] if len(made) == 1 else made
 
     def unregister(self, name: str) -> Tool:
@@ -167,30 +173,9 @@ class ToolRegistry:
             raise RegistrationError(f"{unknown.message} {unknown.hint or ''}".rstrip())
         return tool
 
-    def _refuse_taken(self, names: Sequence[str]) -> None:
-        taken = next((each for each in names if each in self._tools), None)
-        if taken is not None:
-            raise RegistrationError(
-                f"There is a tool named {taken!r} already; choose another name. "
-                f"Registered: {listed(self.names)}."
-            )
-        twice = [each for each, count in Counter(names).items() if count > 1]
-        if twice:
-            raise RegistrationError(
-                f"Two of the tools to register are named {twice[0]!r}; choose another name for one. "
-                f"To register: {listed(names)}."
-            )
-
 
 def _as_tool(given: Registrable) -> Tool:
-    if isinstance(given, Tool):
-        return given
-    if not callable(given) or isinstance(given, type):
-        raise RegistrationError(
-            f"{given!r:.200} is neither a Tool nor a function. Put @tool above a function, or make one with "
-            "Tool(...); a list is given as register(*tools)."
-        )
-    return tool(given)
+    return given if isinstance(given, Tool) else tool()(given)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from stage3_tools.errors import RegistrationError
-from stage3_tools.registry import Registrable, ToolRegistry, listed
+from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.tool import Tool
+
+_READ_ONLY = "A view only shows tools. Change the registry that it was made from; the view shows the change."
 
 
 class RegistryView(ToolRegistry):
@@ -27,20 +29,12 @@ class RegistryView(ToolRegistry):
         self._shows = shows
 
     def register(self, *tools: Registrable) -> NoReturn:
-        """Refuse: a view only shows.
-
-        Raises:
-            RegistrationError: Always.
-        """
-        raise self._refusal("register tools")
+        """Raise a RegistrationError: a view only shows tools."""
+        raise RegistrationError(_READ_ONLY)
 
     def unregister(self, name: str) -> NoReturn:
-        """Refuse: a view only shows.
-
-        Raises:
-            RegistrationError: Always.
-        """
-        raise self._refusal("unregister tools")
+        """Raise a RegistrationError: a view only shows tools."""
+        raise RegistrationError(_READ_ONLY)
 
     def list(self) -> list[Tool]:
         """The tools of the view, in the order they were registered."""
@@ -48,12 +42,6 @@ class RegistryView(ToolRegistry):
 
     def _find(self, name: object) -> Tool | None:
         return self._parent._find(name) if isinstance(name, str) and self._shows(name) else None
-
-    def _refusal(self, asked: str) -> RegistrationError:
-        return RegistrationError(
-            f"A view cannot {asked}: it shows those of a registry (now: {listed(self.names) or 'none'}). "
-            "Do that with the registry it was made from; the view will show it."
-        )
 
 
 class ExtendedRegistry(RegistryView):

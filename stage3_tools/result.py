@@ -174,7 +174,14 @@ def output_for_model(value: Any) -> Output:
     except (ToolError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise _unwritable(value, words_of(error)[:500]) from error
+        raise ToolError(
+            "execution",
+            f"The tool ran to its end, but what it returned (type {type(value).__name__}) cannot be written as JSON.",
+            details={
+                "why": words_of(error)[:500],
+                "for the developer": "Return text, or plain dicts, lists and numbers.",
+            },
+        ) from error
 
 
 def _output(value: Any) -> Output:
@@ -195,34 +202,27 @@ def _text(value: Any) -> str:
 
 def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Parts that a history can keep: what it cannot would cost the other calls their results."""
-    try:
-        json.dumps(Message.tool(parts, "any").to_dict(), allow_nan=False)
-        if all(isinstance(each.text, str) for each in parts if isinstance(each, TextPart)):
-            return parts
-        why = "The text of a TextPart is text."
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = str(error)
-    raise _unwritable(parts, why)
+    json.dumps(Message.tool(parts, "any").to_dict(), allow_nan=False)
+    if not all(isinstance(each.text, str) for each in parts if isinstance(each, TextPart)):
+        raise TypeError("The text of a TextPart is text.")
+    return parts
 
 
 def _json(value: Any) -> str:
     from pydantic_core import to_json, to_jsonable_python  # they know dates, decimals, dataclasses, models …
 
     if isinstance(value, Iterator):
-        raise _unwritable(value, "It can be read only once, and may never end.")
+        raise ValueError("It can be read only once, and may never end.")
     with suppress(Exception):  # besides pydantic's own errors all that a value's own code raises
         return to_json(value, inf_nan_mode="strings").decode()
-    try:
-        with suppress(RecursionError):  # which pydantic can say better
-            if _holds_iterator(value):
-                raise ValueError("An iterator in it can be read only once.")
-        with suppress(ValueError):
-            return to_json(value, inf_nan_mode="strings", bytes_mode="base64").decode()
-        # What is written as UTF-8 cannot hold half a surrogate pair; text can.
-        plain = to_jsonable_python(value, bytes_mode="base64")
-        return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except Exception as error:
-        raise _unwritable(value, words_of(error)[:500]) from error
+    with suppress(RecursionError):  # which pydantic can say better
+        if _holds_iterator(value):
+            raise ValueError("An iterator in it can be read only once.")
+    with suppress(ValueError):
+        return to_json(value, inf_nan_mode="strings", bytes_mode="base64").decode()
+    # What is written as UTF-8 cannot hold half a surrogate pair; text can.
+    plain = to_jsonable_python(value, bytes_mode="base64")
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _holds_iterator(value: Any) -> bool:
@@ -231,11 +231,3 @@ def _holds_iterator(value: Any) -> bool:
     elif not isinstance(value, list | tuple | set | frozenset):
         return isinstance(value, Iterator)
     return any(map(_holds_iterator, value))
-
-
-def _unwritable(value: Any, why: str) -> ToolError:
-    return ToolError(
-        "execution",
-        f"The tool ran to its end, but what it returned (type {type(value).__name__}) cannot be written as JSON.",
-        details={"why": why, "for the developer": "Return text, or plain dicts, lists and numbers."},
-    )

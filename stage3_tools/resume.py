@@ -50,30 +50,29 @@ async def answer_open(run: Run) -> Ending | None:
     Raises:
         Exception: What a listener or an approver raises.
     """
-    ending = await _answer_open(run)
-    await run.transcript.repair_closed_exchanges()
-    return ending
-
-
-async def _answer_open(run: Run) -> Ending | None:
     opened = await run.transcript.open_calls()
-    if opened is None:
-        return None
+    waiting = () if opened is None else await _answer(run, opened)
+    await run.transcript.repair_closed_exchanges()
+    return awaiting(waiting, question=run.question is not None) if waiting else None
+
+
+async def _answer(run: Run, opened: OpenCalls) -> tuple[ToolCall, ...]:
+    """Answer the open calls; returns those that wait for consent again."""
     if any(call.name == READ_VARIABLE for call in opened.calls):
         run.reads_variables = True
+    run.expands = True  # the earlier run may have stored long arguments as references
     registry = run.tools(run.deps.tool_registry)
     known = {call.id: result for call in opened.calls if (result := _known(call, opened, registry))}
     written = {id: end.message for id, end in opened.finished.items() if end.message is not None}
-    answers = await answer_calls(
-        run, registry, opened.calls, seen=opened.records, known=known, written=written
-    )
-    return awaiting(answers.waiting, question=run.question is not None) if answers.waiting else None
+    return await answer_calls(run, registry, opened.calls, seen=opened.records, known=known, written=written)
 
 
 async def let_go(run: Run) -> None:
     """Close the open calls without running them; what has ended keeps its result."""
     opened = await run.transcript.open_calls()
-    if opened is not None and (opened.finished or (opened.pending and not opened.started)):
+    if opened is None:
+        return
+    if opened.finished or (opened.pending and not opened.started):
         messages = [_let_go(run, call, opened) for call in opened.calls]
         await run.transcript.claims(opened.records).add(*map(MessageRecord, messages))
     await run.transcript.close_open_calls()

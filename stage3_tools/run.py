@@ -15,13 +15,14 @@ from stage1_context import StoreFailed, Transcript
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialect import Dialect
 from stage3_tools.errors import ToolError
-from stage3_tools.events import LoopEvent, ToolProgressed, ToolRetried
+from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution import REFERENCE, Consent, Execution
 from stage3_tools.long_values import LongValues
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.outcome import STOPPED
 from stage3_tools.prompt import PromptDialect
 from stage3_tools.registry import ToolRegistry
+from stage3_tools.registry_view import ExtendedRegistry
 from stage3_tools.repeats import Repeats
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
 from stage3_tools.tool import Tool
@@ -65,11 +66,14 @@ class Run:
     asked_with: Usage | None = None
     """What the reply took."""
 
-    # Long results.
+    # Long results and arguments.
     long_values_in: LongValues | None = None
     """Where they are kept, if not in the journal of the conversation."""
     reads_variables: bool | None = None
     """Whether the model has seen a reference, and so has a tool that reads variables; None: to be found out."""
+
+    expands: bool = False
+    """Whether references are expanded although `variables_over` is None: in calls that another run has stored."""
 
     _execution: Execution | None = None
     _untold: Exception | None = None
@@ -81,14 +85,32 @@ class Run:
 
     def tools(self, registry: ToolRegistry) -> ToolRegistry:
         """These tools, and one that reads variables where there are any; no tools stay no tools."""
-        return self.long_values.with_reader(registry) if self.reads_variables and len(registry) else registry
+        if not self.reads_variables or not len(registry):
+            return registry
+        return ExtendedRegistry(registry, self.long_values.reader)
 
     @property
     def long_values(self) -> LongValues:
-        """Where long results of this run are kept; most runs have none."""
+        """Where long results and arguments of this run are kept; most runs have none."""
         if self.long_values_in is None:
             self.long_values_in = LongValues.of(self.transcript)
         return self.long_values_in
+
+    async def storable(self, message: Message) -> Message:
+        """The message of a reply as it is stored: with references to its long arguments.
+
+        A conversation without a session keeps them: another runner may continue with its messages elsewhere.
+        """
+        most = self.options.variables_over
+        if most is None or not self.transcript.session_id:
+            return message
+        if all(len(call.arguments) <= most for call in message.tool_calls):
+            return message
+        with suppress(StoreFailed, ValueError):  # then they are stored whole
+            shorter = await self.long_values.with_references(message, most)
+            self.reads_variables = self.reads_variables or shorter is not message or None
+            return shorter
+        return message
 
     async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message that answers a call; a long result is kept as a variable, whose id is returned, too."""
@@ -133,6 +155,16 @@ class Run:
             self.emit(event)
         except Exception as error:
             self._untold = error
+
+    def end(self, status: str, reply: str | None) -> None:
+        """Report once that the run is over.
+
+        Raises:
+            Exception: What a listener raises.
+        """
+        if not self.over:
+            self.over = True
+            self.tell(LoopEnded, status=status, reply=reply)
 
     @property
     def is_aborted(self) -> bool:
@@ -200,7 +232,7 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                expand=self._expanded if options.variables_over is not None else None,
+                expand=self._expanded if self.expands or options.variables_over is not None else None,
                 stopped=lambda: self.is_stopped,
                 on_progress=self._progressed,
                 on_retry=self._retried,

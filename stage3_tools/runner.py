@@ -28,7 +28,6 @@ from stage3_tools.stepping import Steps
 class _Iteration:
     """One way through the run, to its end or to a failure; after that there may be another."""
 
-    begun: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
     failure: BaseException | None = None
     task: asyncio.Task[Any] | None = None
@@ -72,15 +71,10 @@ class ToolRunner:
         check_kind("params", params, RunnerParams)
         if max_iterations is not None and max_iterations < 0:
             raise ValueError(f"max_iterations is {max_iterations}; 0 is the least, None no limit.")
-        listeners = {
-            "on_iteration": on_iteration,
-            "on_tool_call": on_tool_call,
-            "on_tool_result": on_tool_result,
-        }
-        for name, given in listeners.items():
-            check_listener(name, given)
+        check_listener("on_iteration", on_iteration)
+        check_listener("on_tool_call", on_tool_call)
+        check_listener("on_tool_result", on_tool_result)
         self.result: ToolLoopResult | None = None
-        self._max_iterations = max_iterations
         self._on_iteration = on_iteration
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
         self._steps = Steps(deps, params, max_iterations, self._watched, self._replied)
@@ -150,14 +144,13 @@ class ToolRunner:
         if self._consumed:
             return False
         self._consumed = True
-        if self._iteration.begun:
+        if self._iteration.failure is not None:
             self._iteration = _Iteration()
-        self._iteration.begun = True
         return True
 
     async def _iterate(self, this: _Iteration) -> AsyncGenerator[ChatResponse, None]:
         try:
-            while not isinstance(item := await self._step(), Ending):
+            while not isinstance(item := await self._steps.next(), Ending):
                 this.task = asyncio.current_task()
                 yield item
                 this.task = None
@@ -177,11 +170,6 @@ class ToolRunner:
             raise
         finally:
             this.over.set()
-
-    async def _step(self) -> ChatResponse | Ending:
-        if self._max_iterations == 0:
-            return Ending("limit", None, "Nothing ran: max_iterations is 0, so the model was not asked.")
-        return await self._steps.next()
 
     # ---- all at once -------------------------------------------------------------------------------------
 
@@ -206,7 +194,12 @@ class ToolRunner:
         """
         this = self._iteration
         if not this.over.is_set():
-            await self._refuse_within(this)
+            if this.task is not None and this.task is asyncio.current_task():
+                raise RuntimeError(
+                    "The run is not over, and goes on only with this iteration: whoever left it, or is in the middle "
+                    "of it, would wait for ever. Another runner goes on: with `params.messages`, or in the session."
+                )
+            await self._steps.outside()
             await this.over.wait()
         if this.failure is not None:
             raise this.failure
@@ -214,14 +207,6 @@ class ToolRunner:
             why = self.result.status_reason if self.result else None
             raise RuntimeError(why or "Nothing ran.")
         return self._steps.last
-
-    async def _refuse_within(self, this: _Iteration) -> None:
-        if this.task is not None and this.task is asyncio.current_task():
-            raise RuntimeError(
-                "The run is not over, and goes on only with this iteration: whoever left it, or is in the middle "
-                "of it, would wait for ever. Another runner goes on: with `params.messages`, or in the session."
-            )
-        await self._steps.outside()
 
     def __await__(self) -> Generator[Any, None, ChatResponse]:
         return self.run_until_done().__await__()

@@ -14,7 +14,6 @@ from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialect import Calls
 from stage3_tools.ending import Ending, stopped
-from stage3_tools.events import LoopEnded
 from stage3_tools.loop import alone, result_of, run_turns
 from stage3_tools.loop_result import ToolLoopResult
 from stage3_tools.options import ToolLoopDeps
@@ -91,8 +90,10 @@ class Steps:
             Exception: What a listener or an approver raises; the history is sound then, too, and the next step goes
                 on behind it.
         """
+        self._start()
+        if self._run.max_turns == 0:
+            return Ending("limit", None, "Nothing ran: max_iterations is 0, so the model was not asked.")
         if self._ending is None:
-            self._start()
             item = await self._unless_stopped()
             if not isinstance(item, Ending):
                 self._newest.is_given = True
@@ -105,13 +106,11 @@ class Steps:
             self._has_started, self._run.started = True, time.perf_counter()
 
     async def _unless_stopped(self) -> ChatResponse | Ending:
-        abort, left = self._run.options.abort, self._run.seconds_left
-        if self._run.is_aborted:
-            return await self._stopped("aborted")
-        if left is not None and left <= 0:
-            return await self._stopped("timeout")
+        run = self._run
+        if run.is_stopped:
+            return await self._stopped("aborted" if run.is_aborted else "timeout")
         try:
-            item = await unless_stopped(self._step_alone(), abort, left)
+            item = await unless_stopped(self._step_alone(), run.options.abort, run.seconds_left)
         except BaseException:
             if self._newest.is_edited or not self._newest.is_reported:
                 # The turn is over, or its reply never arrived.
@@ -225,19 +224,15 @@ class Steps:
 
     def result(self, ending: Ending) -> ToolLoopResult:
         """What became of the run, which is over."""
-        return result_of(
-            self._run, ending, time.perf_counter() - self._run.started if self._has_started else 0.0
-        )
+        return result_of(self._run, ending)
 
     def end(self, ending: Ending) -> None:
-        """Tell that the run is over, once.
+        """Report once that the run is over.
 
         Raises:
             Exception: What a listener raises.
         """
-        if not self._run.over:
-            self._run.over = True
-            self._run.tell(LoopEnded, status=ending.status, reply=ending.reply)
+        self._run.end(ending.status, ending.reply)
 
     def _kept(self) -> tuple[Message, ...]:
         store = self._run.transcript.store

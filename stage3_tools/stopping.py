@@ -62,17 +62,15 @@ async def _watching(abort: Abort | asyncio.Event | None, clock: asyncio.Timeout)
         yield
         return
 
-    async def watch() -> None:
-        await abort.wait()
-        with suppress(RuntimeError):  # the time is over already
-            clock.reschedule(asyncio.get_running_loop().time())
-
-    def ended(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            with suppress(RuntimeError):
+    def ended(task: asyncio.Task[object]) -> None:
+        if not task.cancelled():
+            with suppress(RuntimeError):  # the time is over already
                 clock.reschedule(asyncio.get_running_loop().time())
 
-    watching = asyncio.create_task(watch())
+    async def wait() -> None:
+        await abort.wait()
+
+    watching = asyncio.create_task(wait())
     watching.add_done_callback(ended)
     try:
         yield

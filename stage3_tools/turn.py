@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
-from stage3_tools.answers import Answers, answer_calls, ran_tools
+from stage3_tools.answers import answer_calls, ran_tools
 from stage3_tools.asking import ask
 from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
 from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded
@@ -139,13 +139,14 @@ class OpenTurn:
 
     async def _finish(self, response: ChatResponse, reading: Reading | Stopped, refusal: str) -> Turn:
         run, before = self._run, len(self._run.records)
-        answers, told = Answers(), None
+        waiting, told = tuple[ToolCall, ...](), None
         if isinstance(reading, Calls):
-            seen = await run.transcript.append(reading.message, seen=run.seen)
+            message = await run.storable(reading.message)
+            seen = await run.transcript.append(message, seen=run.seen)
             try:
-                answers = await self._answer(response, reading, seen, refusal)
+                waiting = await self._answer(response, reading, seen, refusal)
             finally:
-                turn = Turn(response, reading, tuple(run.records[before:]), answers.waiting)
+                turn = Turn(response, reading, tuple(run.records[before:]), waiting)
                 self._turn = turn
         else:
             told = await _enter(run, response.content, reading)
@@ -155,14 +156,12 @@ class OpenTurn:
         run.tell(TurnEnded, usage=response.usage)
         return turn
 
-    async def _answer(self, response: ChatResponse, reading: Calls, seen: int, refusal: str) -> Answers:
+    async def _answer(
+        self, response: ChatResponse, reading: Calls, seen: int, refusal: str
+    ) -> tuple[ToolCall, ...]:
         run, calls = self._run, reading.message.tool_calls
         known = {call.id: interrupted(call, None, refusal) for call in calls} if refusal else None
-        decision = None
-        if run.options.on_event is not None:
-            decision = DecisionMade(
-                turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs
-            )
+        decision = DecisionMade(turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs)
         return await answer_calls(run, self._registry, calls, seen=seen, decision=decision, known=known)
 
 

@@ -17,7 +17,7 @@ from stage3_tools import (
     execute_tool_call,
     tool,
 )
-from stage3_tools.answers import Answers, answer_calls
+from stage3_tools.answers import answer_calls
 
 CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
 
@@ -56,15 +56,14 @@ def tool_named(name, returns="ok", **settings):
 
 async def test_results_are_written_and_told_in_call_order_behind_all_calls():
     answering = Answering(tool_named("f"), tool_named("g", ToolOutput("short", details="long")))
-    answers = await answering()
+    await answering()
     assert await answering.results() == [("a", "ok"), ("b", "short")]
     assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
-    assert [(each.id, each.result.details, each.round) for each in answers.records] == [
+    assert [(each.id, each.result.details, each.round) for each in answering.run.records] == [
         ("a", None, 1),
         ("b", "long", 1),
     ]
-    assert answering.run.records == [*answers.records]
-    assert all(each.started <= each.ended for each in answers.records)
+    assert all(each.started <= each.ended for each in answering.run.records)
 
 
 async def test_that_a_call_begins_is_written_down_before_it_is_run():
@@ -76,7 +75,7 @@ async def test_that_a_call_begins_is_written_down_before_it_is_run():
 async def test_what_waits_is_written_down_told_and_nothing_is_run(recorder):
     noted = recorder("f")
     answering = Answering(noted.tool, tool_named("g", needs_approval=True))
-    assert await answering() == Answers(waiting=(CALLS[1],))
+    assert await answering() == (CALLS[1],)
     assert (noted.seen, await answering.results()) == ([], [])
     assert answering.told == ["tool_call", "tool_call", "approval_pending"]
     assert await answering.notes() == [ApprovalPendingRecord("b", "g", "{}")]
@@ -107,11 +106,11 @@ async def test_a_cancelled_run_writes_and_tells_the_results_of_all_calls():
 
 async def test_of_a_long_result_the_model_sees_the_beginning_and_the_record_has_all():
     answering = Answering(tool_named("f", "x" * 50), calls=CALLS[:1], max_result_chars=10)
-    answers = await answering()
+    await answering()
     assert await answering.results() == [
         ("a", "xxxxxxxxxx\n[The first 10 of 50 characters. Ask for a part of it, if the tool can give one.]")
     ]
-    assert answers.records[0].result.output == "x" * 50
+    assert answering.run.records[0].result.output == "x" * 50
 
 
 async def test_progress_is_told_between_call_and_result_from_threads_as_well():

@@ -249,10 +249,10 @@ async def test_the_system_prompt_is_the_chains_own(chain, recorder):
 async def test_the_first_reply_may_read_what_the_context_refers_to(chain, recorder):
     engine = ContextEngine()
     await engine.create_session("s")
-    id = await engine.variables.put("s", "kept")
+    id = await engine.variables.put("s", {"text": "kept"})
     context = [Message.user(f"Look at {engine.variables.reference(id)}.")]
     given = {"variables": engine.variables, "session_id": "s"}
-    first = asks(("read_variable", {"id": id}))
+    first = asks(("read_variable", {"id": id, "pointer": "/text"}))
     result = await chain(first, recorder().tool, context_messages=context, **given)
     assert result.tool_call_history[0].result.output == "kept"
     assert [tool.name for tool in chain.requests[0].tools] == ["f", "read_variable"]

@@ -234,10 +234,10 @@ async def later(*told):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"on_tool_call_start": later}, "on_tool_call_start is an async function"),
-        ({"on_tool_call_complete": later}, "on_tool_call_complete is an async function"),
-        ({"on_llm_response_update": later}, "on_llm_response_update is an async function"),
-        ({"on_event": later}, "on_event is an async function"),
+        ({"on_tool_call_start": later}, "on_tool_call_start must be a plain function"),
+        ({"on_tool_call_complete": later}, "on_tool_call_complete must be a plain function"),
+        ({"on_llm_response_update": later}, "on_llm_response_update must be a plain function"),
+        ({"on_event": later}, "on_event must be a plain function"),
         ({"session_id": "s"}, "variables and session_id belong together"),
         ({"variables": ContextEngine().variables}, "variables and session_id belong together"),
         ({"check_tool_results": True}, "check_tool_results needs somebody to ask"),

@@ -149,9 +149,9 @@ async def test_a_callable_without_a_name_of_its_own_needs_one(function):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("f", "'f' is no function, from which a tool could be made."),
-        (Counter, "is no function, from which a tool could be made."),
-        (Place, "is no function, from which a tool could be made."),
+        ("f", "'f' is not a function."),
+        (Counter, "is not a function."),
+        (Place, "is not a function."),
         (Counter.__dict__["named"], "below the class, make a tool of its method: tool(thing.method)."),
         (Counter.__dict__["size"], "below the class, make a tool of its method: tool(thing.method)."),
     ],
@@ -164,7 +164,7 @@ def test_what_is_no_function_is_refused_in_words(given, says):
 
 
 def test_a_tool_is_not_made_of_a_tool():
-    with pytest.raises(RegistrationError, match="is no function, from which a tool could be made"):
+    with pytest.raises(RegistrationError, match="is not a function"):
         tool(tool(Counter.twice))
 
 

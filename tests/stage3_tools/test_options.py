@@ -45,7 +45,7 @@ async def test_what_is_always_approved_is_forgotten_with_its_session():
 def test_an_async_listener_that_nobody_would_await_is_refused():
     async def listen(event): ...
 
-    with pytest.raises(ValueError, match="on_event is an async function"):
+    with pytest.raises(ValueError, match="on_event must be a plain function"):
         ToolLoopOptions(on_event=listen)
 
 

@@ -1,11 +1,8 @@
 import pytest
 
 from stage0_gateway import ToolCall
-from stage2_output import Repair
 from stage3_tools import Tool, ToolError, ToolResult
-from stage3_tools.arguments import Arguments
-from stage3_tools.execution import ReadyCall
-from stage3_tools.outcome import MAY_HAVE_HAPPENED, completed, failed, interrupted, status_after
+from stage3_tools.outcome import MAY_HAVE_HAPPENED, failed, interrupted, status_after
 
 CALL = ToolCall("c1", "f", "{}")
 
@@ -85,14 +82,6 @@ def test_an_interrupted_call_may_say_why():
 )
 def test_a_write_that_failed_may_have_happened_unless_somebody_says_how(effect, kind, named, status):
     assert status_after(tool_of(effect), ToolError(kind, "x"), named=named) == status
-
-
-def test_a_completed_call_carries_what_had_to_be_mended():
-    repairs = (Repair("trailing_comma", 3),)
-    ready = ReadyCall(CALL, tool_of("read"), Arguments({}, "{}", repairs))
-    assert completed(ready, "ok", {"n": 1}, attempts=1, duration=2.0, cached=True) == ToolResult(
-        "c1", "f", "ok", {"n": 1}, duration=2.0, attempts=1, cached=True, repairs=repairs
-    )
 
 
 def test_that_something_may_have_happened_is_told_however_much_of_the_text_is_left_out():

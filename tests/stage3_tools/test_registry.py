@@ -79,9 +79,7 @@ def test_a_name_that_is_taken_is_refused_and_the_first_tool_stays():
 def test_two_of_the_same_name_are_refused_together():
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry().register(named("a"), named("b"), named("a"))
-    assert str(caught.value) == (
-        "Two of the tools to register are named 'a'; choose another name for one. To register: a, b, a."
-    )
+    assert str(caught.value) == ("There is a tool named 'a' already; choose another name. Registered: a, b.")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,7 @@ def test_what_is_neither_a_tool_nor_a_function_is_refused_with_what_to_do(given)
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry(given)
     assert str(caught.value) == (
-        f"{given!r} is neither a Tool nor a function. Put @tool above a function, or make one with Tool(...); "
+        f"{given!r} is not a function. Put @tool above a function, or make a tool with Tool(...); "
         "a list is given as register(*tools)."
     )
 

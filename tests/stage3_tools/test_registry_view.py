@@ -111,19 +111,18 @@ def test_a_view_of_a_view_shows_what_both_show(registry):
 
 
 @pytest.mark.parametrize(
-    ("change", "text"),
+    "change",
     [
-        (lambda view: view.register(named("new"), named("newer")), "A view cannot register tools: "),
-        (lambda view: view.unregister("files.read"), "A view cannot unregister tools: "),
+        lambda view: view.register(named("new"), named("newer")),
+        lambda view: view.unregister("files.read"),
     ],
     ids=["register", "unregister"],
 )
-def test_a_view_cannot_be_changed_and_says_where_to_do_it(registry, change, text):
+def test_a_view_cannot_be_changed_and_says_where_to_do_it(registry, change):
     with pytest.raises(RegistrationError) as caught:
         change(registry.group("files."))
     assert str(caught.value) == (
-        f"{text}it shows those of a registry (now: files.read, files.write). "
-        "Do that with the registry it was made from; the view will show it."
+        "A view only shows tools. Change the registry that it was made from; the view shows the change."
     )
     assert len(registry) == 4
 
@@ -152,9 +151,9 @@ def test_what_changes_in_the_registry_shows_and_nothing_can_be_added(registry):
     extended = ExtendedRegistry(registry, named("more"))
     registry.register(named("new"))
     assert extended.names[-2:] == ("new", "more")
-    with pytest.raises(RegistrationError, match="A view cannot register tools"):
+    with pytest.raises(RegistrationError, match="A view only shows tools"):
         extended.register(named("other"))
-    with pytest.raises(RegistrationError, match="A view cannot unregister tools"):
+    with pytest.raises(RegistrationError, match="A view only shows tools"):
         extended.unregister("more")
 
 

@@ -598,7 +598,7 @@ async def test_a_callback_is_no_async_function(simple):
         pass
 
     for name in ("on_iteration", "on_tool_call", "on_tool_result"):
-        with pytest.raises(ValueError, match="nobody would await"):
+        with pytest.raises(ValueError, match="would never be awaited"):
             await simple.runner(**{name: heard})
 
 
