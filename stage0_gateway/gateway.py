@@ -35,6 +35,7 @@ from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import with_retries
 from stage0_gateway.sending import receive
+from stage0_gateway.settings import settings_from_env
 from stage0_gateway.stream import MessageStream
 from stage0_gateway.truncation import unread_tokens
 from stage0_gateway.usage import Prices
@@ -104,8 +105,6 @@ class Gateway:
         Raises:
             ConfigurationError: What is set there does not make a gateway.
         """
-        from stage0_gateway.settings import settings_from_env
-
         options |= {name: _secret(options[name]) for name in ("api_key", "base_url") if name in options}
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})

@@ -15,7 +15,6 @@ from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.opaque import arguments_text
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "anthropic"
 
@@ -45,15 +44,9 @@ class AnthropicReader:
                 self._take_end({**(data["delta"] or {}), "usage": data.get("usage")})
             case "message_stop":
                 self.complete = self.over = True
-            case "error":
-                raise refused_in_stream(data)
-            case None if says_no(data):
-                raise refused_in_stream(data)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a message."""
-        if body.get("type") == "error" or says_no(body):
-            raise refused_in_reply(body)
         self._take_head(body)
         for block in a_list(body["content"], "content"):
             self.draft.stop(self._start(a_mapping(block, "block")))

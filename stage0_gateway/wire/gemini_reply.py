@@ -14,7 +14,6 @@ from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.opaque import arguments_text
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "gemini"
 _SIGNATURE = "thoughtSignature"
@@ -33,14 +32,10 @@ class GeminiReader:
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one chunk."""
-        if says_no(data):
-            raise refused_in_stream(data)
         self._take(data)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a reply; one without candidates is the answer to a blocked prompt."""
-        if says_no(body):
-            raise refused_in_reply(body)
         if not (body.get("candidates") or body.get("promptFeedback")):
             raise KeyError("candidates")
         self._take(body)

@@ -15,7 +15,7 @@ from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.call_deltas import CallDeltas
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
+from stage0_gateway.wire.refusal import refused_in_stream
 
 NAME = "openai"
 _GROWING = ("text", "summary", "data")
@@ -37,8 +37,6 @@ class OpenAIReader:
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one chunk; after its end marker, `[DONE]`, a server sends none."""
-        if ("choices" not in data or "error" in data) and says_no(data):
-            raise refused_in_stream(data)
         self._take_head(data)
         for choice in data.get("choices") or ():
             if choice.get("index") in (0, None):
@@ -47,8 +45,6 @@ class OpenAIReader:
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a chat completion."""
-        if says_no(body):
-            raise refused_in_reply(body)
         choice = a_mapping(body["choices"][0], "choices[0]")
         self._take_head(body)
         said = choice.get("message")
