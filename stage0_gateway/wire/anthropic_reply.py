@@ -100,8 +100,8 @@ class AnthropicReader:
     def _start_text(self, kind: str, block: Mapping[str, Any]) -> TextBlock:
         started = self.draft.start_text("text" if kind == "text" else "thinking")
         self.draft.write(started, a_text(block.get(kind), kind))
-        for citation in a_list(block.get("citations"), "citations"):
-            self.draft.cite(started, _citation(citation))
+        for cited in a_list(block.get("citations"), "citations"):
+            self.draft.cite(started, citation(cited))
         if signature := block.get("signature"):
             self.draft.sign(started, "signature", a_text(signature, "signature"))
         return started
@@ -123,7 +123,7 @@ class AnthropicReader:
             case "signature_delta", TextBlock():
                 self.draft.sign(block, "signature", a_text(delta["signature"], "signature"))
             case "citations_delta", TextBlock():
-                self.draft.cite(block, _citation(delta["citation"]))
+                self.draft.cite(block, citation(delta["citation"]))
             case "input_json_delta", CallBlock():
                 self.draft.fill(block, delta["partial_json"])
             case "input_json_delta", ProviderBlock():
@@ -138,7 +138,8 @@ class AnthropicReader:
         self.draft.stop(block)
 
 
-def _citation(plain: Any) -> Citation:
+def citation(plain: Any) -> Citation:
+    """A citation as this format has it; the server side reads the same form."""
     plain = a_mapping(plain, "citation")
     title = plain.get("title") or plain.get("document_title")
     return Citation(plain.get("url"), title, plain.get("cited_text"), {NAME: dict(plain)})
