@@ -9,22 +9,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from stage0_gateway.draft import Block, CallBlock, Draft, ProviderBlock, TextBlock
+from stage0_gateway.draft import Block, CallBlock, ProviderBlock, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
+from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.opaque import arguments_text
 
 NAME = "anthropic"
 
 
-class AnthropicReader:
+class AnthropicReader(ReplyReader):
     """Reads a message, whole or event by event."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self.draft = Draft(NAME, names)
-        self.complete = self.over = False
+        super().__init__(NAME, names)
         self._counts: dict[str, Any] = {}
         self._blocks: dict[Any, Block] = {}  # by the server's index
         self._inputs: dict[int, list[str]] = {}  # of calls that the server itself answers
@@ -51,10 +50,6 @@ class AnthropicReader:
         for block in a_list(body["content"], "content"):
             self.draft.stop(self._start(a_mapping(block, "block")))
         self._take_end(body)
-
-    def response(self, raw: Any = None) -> ChatResponse:
-        """What all of it amounts to."""
-        return self.draft.response(raw)
 
     def _take_head(self, message: Mapping[str, Any]) -> None:
         """The model, the id, and the first token counts."""

@@ -197,7 +197,7 @@ async def test_a_list_of_chunks_is_a_stream_too():
         (b"<!doctype html><p>Please log in</p>", MalformedResponse, "Please log in"),
         (b'{"choices": [{"mess', MalformedResponse, "no JSON"),
         (b'data: {"choices": 7}\n\n', MalformedResponse, "not a reply in the openai format"),
-        (b"data: upstream error\n\n" + DONE, MalformedResponse, "no JSON: 'upstream error'"),
+        (b"data: upstream error\n\n" + DONE, MalformedResponse, "no JSON object: 'upstream error'"),
         (b"data: [1]\n\n", MalformedResponse, "not a reply in the openai format"),
         (b"data: null\n\n", MalformedResponse, "no JSON object: 'null'"),
         (b"data: " + b"[" * 100_000 + b"\n\n", MalformedResponse, "no JSON"),
