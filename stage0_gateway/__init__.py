@@ -33,7 +33,6 @@ Reading order:
     wire/gemini_reply       reading Gemini's
     wire/gemini             the format
     redact                  secrets out of texts
-    credentials             find the secrets in a request
     models                  "provider:name" to a URL and a wire format
     exchange                one answer of a server, read in time
     connection              which connection takes a request
@@ -50,6 +49,7 @@ Reading order:
     serve                   the wire formats in reverse: what each module offers
     serve/answer            an HTTP response as a value
     serve/in_process        a response without a network
+    credentials             find the secrets in a request
     recording_format        recorded exchanges as lines of a file
     recording               Recorder: a transport that records traffic
     replay                  Replayer: a transport that answers from a recording

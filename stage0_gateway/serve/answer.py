@@ -1,7 +1,7 @@
 """`Answer`: an HTTP response as a value: status, headers and the chunks of its body.
 
 Knows neither sockets nor an HTTP library, so a port (`serve/tcp.py`) and the process (`serve/in_process.py`)
-send the same bytes. Created by the offline and the scripted model; `offline/broken_answer.py` adds faults.
+send the same bytes. Created by the offline and the scripted model; `offline/faults.py` adds faults.
 """
 
 import json
