@@ -44,26 +44,27 @@ Reading order:
     fallback                ask the next model
     truncation              notice a prompt that was cut
     stream                  MessageStream: watch a reply arrive
+    settings                the settings that the environment contains
     gateway                 Gateway: all of it together
+    cost                    token counts to dollars
+    serve                   the wire formats in reverse: what each module offers
+    serve/answer            an HTTP response as a value
+    serve/in_process        a response without a network
+    credentials             find the secrets in a request
+    recording_format        recorded exchanges as lines of a file
+    recording               Recorder: a transport that records traffic
+    replay                  Replayer: a transport that answers from a recording
+    scripted                ScriptedModel: replays given replies
+    offline                 OfflineModel: the embedded model as a transport
 
 Sometimes:
-    settings                Gateway.from_env: what the environment says
     fast                    aiohttp connections, where httpx-aiohttp is installed
-    cost                    token counts to dollars
-    credentials             what in a request is secret
-    recording_format        recorded exchanges as lines of a file
-    recording               Recorder: a transport that writes down what passes
-    replay                  Replayer: a transport that answers from such a file
-    serve                   the reverse direction: what it offers
     serve/decoding          what its formats share when they decode requests
     serve/encoding          and when they encode replies
     serve/openai            OpenAI's requests and replies, seen from the server
     serve/anthropic         Anthropic's
     serve/gemini            Gemini's
     serve/formats           which format a path belongs to
-    serve/answer            an answer before it is HTTP
-    serve/in_process        an answer without a network
-    scripted                ScriptedModel: replays given replies
     offline/conversation    the embedded model: what a request contains
     offline/words           choose a tool by shared words
     offline/arguments       fill arguments from the question
@@ -71,14 +72,11 @@ Sometimes:
     offline/teacher         the next call or the reply
     offline/faults          replies that are wrong on purpose
     offline/endpoint        its answers as HTTP bodies
-    offline                 OfflineModel: the transport
     serve/tcp               the embedded model over real HTTP
     __main__                python -m stage0_gateway serve
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+from stage0_gateway.cost import GenaiPrices, Price, PriceTable
 from stage0_gateway.errors import (
     AuthenticationFailed,
     ConfigurationError,
@@ -104,6 +102,7 @@ from stage0_gateway.exchange import Timeouts
 from stage0_gateway.finish_reasons import FinishReason, normalize_finish_reason
 from stage0_gateway.gateway import Gateway
 from stage0_gateway.messages import Message, Role, as_message
+from stage0_gateway.offline import OfflineModel
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -116,18 +115,14 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
+from stage0_gateway.recording import Recorder
+from stage0_gateway.replay import Replayer, ReplayMiss
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
+from stage0_gateway.scripted import ScriptedModel, ScriptError
 from stage0_gateway.stream import MessageStream
 from stage0_gateway.stream_events import StreamEvent
 from stage0_gateway.usage import Prices, Usage
-
-if TYPE_CHECKING:  # what is needed only sometimes
-    from stage0_gateway.cost import GenaiPrices, Price, PriceTable
-    from stage0_gateway.offline import OfflineModel
-    from stage0_gateway.recording import Recorder
-    from stage0_gateway.replay import Replayer, ReplayMiss
-    from stage0_gateway.scripted import ScriptedModel, ScriptError
 
 __all__ = [
     "AuthenticationFailed",
@@ -182,23 +177,3 @@ __all__ = [
     "as_message",
     "normalize_finish_reason",
 ]
-
-_SOMETIMES = {
-    "GenaiPrices": "cost",
-    "OfflineModel": "offline",
-    "Price": "cost",
-    "PriceTable": "cost",
-    "Recorder": "recording",
-    "ReplayMiss": "replay",
-    "Replayer": "replay",
-    "ScriptError": "scripted",
-    "ScriptedModel": "scripted",
-}
-"""Names that are loaded when somebody asks for them, and the files they are in."""
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        if name not in _SOMETIMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

@@ -9,15 +9,14 @@ Not covered: a credential that only the server knows; one that a model spells ou
 stream; one inside compressed or encoded data.
 """
 
-import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import unquote
 
 import httpx
 
+from stage0_gateway.fields import parse_json
 from stage0_gateway.redact import Secret
 
 _NAMES_END_WITH = (
@@ -62,10 +61,7 @@ def _in_header(name: str, value: str) -> Iterator[str]:
 
 
 def _in_body(content: bytes) -> Iterator[str]:
-    try:
-        left: list[Any] = [json.loads(content)]
-    except (ValueError, RecursionError):
-        return
+    left = [parse_json(content)]
     while left:
         value = left.pop()
         if isinstance(value, list):

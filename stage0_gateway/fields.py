@@ -4,8 +4,21 @@ Knows types and no format. Used by the wire formats, for what servers send, and 
 clients send.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+_decode = (
+    json.JSONDecoder().decode
+)  # what `json.loads` calls after its checks; the events of a stream are many
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text; None for any other text."""
+    try:
+        return _decode(text) if isinstance(text, str) else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def a_mapping(value: Any, where: str) -> Mapping[str, Any]:

@@ -7,10 +7,10 @@ conversation.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import httpx
 
@@ -35,9 +35,12 @@ from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import with_retries
 from stage0_gateway.sending import receive
+from stage0_gateway.settings import settings_from_env
 from stage0_gateway.stream import MessageStream
 from stage0_gateway.truncation import unread_tokens
 from stage0_gateway.usage import Prices
+
+T = TypeVar("T")
 
 
 class Gateway:
@@ -88,8 +91,7 @@ class Gateway:
         self._is_network = transport is None
         self._targets = [self._resolve(each) for each in (model, *fallback_models)]
         limits = _timeouts(timeout), max_concurrency, max_reply_bytes
-        self._connection = Connection(transport, *limits)
-        self._embedded: Connection | None = None
+        self._connection = self._embedded = Connection(transport, *limits)
         if self._is_network and any(target.provider == "offline" for target in self._targets):
             from stage0_gateway.offline import OfflineModel
 
@@ -109,8 +111,6 @@ class Gateway:
         Raises:
             ConfigurationError: What is set there does not make a gateway.
         """
-        from stage0_gateway.settings import settings_from_env
-
         options |= {name: _secret(options[name]) for name in ("api_key", "base_url") if name in options}
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
@@ -142,16 +142,11 @@ class Gateway:
         """
         targets, request = self._asked(messages, **options)
 
-        async def ask(target: models.Target) -> ChatResponse:
-            out = outgoing(target, _for(target, request), stream=False)
+        async def send(connection: Connection, out: Outgoing, attempt: int) -> ChatResponse:
+            started = time.perf_counter()
+            return self._received(out, started, await receive(connection, out))
 
-            async def send(attempt: int) -> ChatResponse:
-                started = self._report_request(out, attempt)
-                return self._received(out, started, await receive(self._way_to(target), out))
-
-            return await with_retries(send, self._max_retries, self._report_retry)
-
-        return await first_answer(targets, ask, self._report_fallback)
+        return await self._first_answer(targets, request, send, stream=False)
 
     def stream(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
@@ -165,20 +160,34 @@ class Gateway:
         """
         targets, request = self._asked(messages, **options)
 
-        async def open_reply() -> Incoming:
-            async def ask(target: models.Target) -> Incoming:
-                out = outgoing(target, _for(target, request), stream=True)
+        async def send(connection: Connection, out: Outgoing, attempt: int) -> Incoming:
+            finish = partial(self._received, out, time.perf_counter())
+            return await open_stream(connection, out, finish, attempt)
 
-                async def send(attempt: int) -> Incoming:
-                    started = self._report_request(out, attempt)
-                    finish = partial(self._received, out, started)
-                    return await open_stream(self._way_to(target), out, finish, attempt)
+        return MessageStream(partial(self._first_answer, targets, request, send, stream=True))
 
-                return await with_retries(send, self._max_retries, self._report_retry)
+    async def _first_answer(
+        self,
+        targets: list[models.Target],
+        request: ChatRequest,
+        send: Callable[[Connection, Outgoing, int], Awaitable[T]],
+        *,
+        stream: bool,
+    ) -> T:
+        """Send a request to each model until one answers, with retries and events."""
 
-            return await first_answer(targets, ask, self._report_fallback)
+        async def ask(target: models.Target) -> T:
+            out = outgoing(target, replace(request, model=target.model), stream=stream)
+            connection = self._embedded if target.provider == "offline" else self._connection
 
-        return MessageStream(open_reply)
+            async def attempt(number: int) -> T:
+                counts = len(request.messages), len(request.tools)
+                self._on_event(RequestEvent(target.model, out.public_url, *counts, number))
+                return await send(connection, out, number)
+
+            return await with_retries(attempt, self._max_retries, self._report_retry)
+
+        return await first_answer(targets, ask, self._report_fallback)
 
     # ---- who is asked what ------------------------------------------------------------------------------
 
@@ -216,10 +225,7 @@ class Gateway:
         if isinstance(self._keys, str) and provider != main:
             key = None  # one provider's key is never shown to another
         base_url = self._base_url if provider == main else None
-        target = models.resolve(model, key, base_url)
-        if self._is_network:
-            models.require_key(model, key, base_url)
-        return target
+        return models.resolve(model, key, base_url, needs_key=self._is_network)
 
     def _other(self, model: str) -> models.Target:
         target = self._resolve(model)
@@ -228,16 +234,7 @@ class Gateway:
             raise ConfigurationError(f"This gateway speaks to {ours!r}; make another Gateway for {model!r}.")
         return target
 
-    def _way_to(self, target: models.Target) -> Connection:
-        return self._embedded if self._embedded and target.provider == "offline" else self._connection
-
     # ---- what is reported -------------------------------------------------------------------------------
-
-    def _report_request(self, out: Outgoing, attempt: int) -> float:
-        request = out.request
-        counts = len(request.messages), len(request.tools)
-        self._on_event(RequestEvent(request.model, out.public_url, *counts, attempt))
-        return time.perf_counter()
 
     def _report_retry(self, error: GatewayError, attempt: int) -> None:
         self._on_event(RetryEvent(error, attempt, error.retry_after))
@@ -248,7 +245,7 @@ class Gateway:
     def _received(self, out: Outgoing, started: float, response: ChatResponse) -> ChatResponse:
         duration = time.perf_counter() - started
         target = out.target
-        if response.cost is None and self._prices is not None:
+        if response.cost is None:
             response = replace(response, cost=self._cost(target, response))
         self._on_event(ResponseEvent(response.model, response.finish_reason, response.usage, duration))
         if (unread := unread_tokens(out.request, len(out.body), response.usage)) is not None:
@@ -272,7 +269,7 @@ class Gateway:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._connection.aclose()
-        if self._embedded is not None:
+        if self._embedded is not self._connection:
             await self._embedded.aclose()
 
     async def __aenter__(self) -> "Gateway":
@@ -291,10 +288,6 @@ def _secret(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: Secret(text) for name, text in value.items()}
     return value and Secret(value)
-
-
-def _for(target: models.Target, request: ChatRequest) -> ChatRequest:
-    return request if request.model == target.model else replace(request, model=target.model)
 
 
 def _takes_schemas(target: models.Target) -> bool:

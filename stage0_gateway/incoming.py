@@ -6,15 +6,14 @@ not stream although it was asked to is read as well. Knows nothing of retries, o
 """
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from stage0_gateway.connection import Connection
 from stage0_gateway.errors import ConnectionFailed, GatewayError, MalformedResponse, StreamInterrupted
 from stage0_gateway.exchange import Exchange
+from stage0_gateway.fields import parse_json
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
@@ -28,8 +27,6 @@ _GRACE = 0.5  # seconds for a server to end a body after its last event
 _LAST_CHUNKS = 100  # which it may send meanwhile
 _EMPTY = "The server ended the stream before it sent anything. Some refuse a request so: chat() may say why."
 _CUT = "The stream ended before the reply was complete: its last event is cut off."
-_NO_JSON = object()
-_DECODE = json.JSONDecoder().decode  # without the checks of `json.loads`, for each event
 
 
 async def open_stream(
@@ -166,16 +163,12 @@ class Incoming:
         if text.strip() == "[DONE]":
             self._reader.complete = self._reader.over = True
             return
-        try:
-            data = _DECODE(text)
-        except (ValueError, RecursionError):
-            data = _NO_JSON
-        if data is _NO_JSON:  # outside: the parser's error knows the whole text
+        data = parse_json(text)
+        if data is None:
             self._not_json(text)
             return
-        secrets = self._target.secrets
-        shown = data if redact(text, secrets) == text else _without_secrets(data, secrets)
-        self.draft.events.append(RawEvent(shown))
+        hidden = redact(text, self._target.secrets)
+        self.draft.events.append(RawEvent(data if hidden == text else parse_json(hidden)))
         if not self._whole:
             read_event(self._reader, data)
         elif isinstance(data, list):
@@ -186,12 +179,14 @@ class Incoming:
             self._reader.complete = True  # with or without a reason, as for `chat`
 
     def _not_json(self, text: str) -> None:
-        """Refuse an event that is not JSON; at the end of the body it was cut."""
+        """Refuse an event that is not JSON, or null; at the end of the body it was cut."""
         if not text.strip():
             return
         if self._at_end and not self._whole:
             raise StreamInterrupted(_CUT, status=200)
-        raise MalformedResponse(f"The server sent what is no JSON: {words(text)!r}", status=200)
+        raise MalformedResponse(
+            f"The server sent an event that is no JSON object: {words(text)!r}", status=200
+        )
 
     async def _read_out(self) -> None:
         """Read what follows the end marker, normally nothing; a server that keeps on is hung up on."""
@@ -213,11 +208,3 @@ class Incoming:
             pieces.append(chunk)
         self._whole = self._at_end = self._reader.over = True
         return b"".join(pieces).decode(errors="replace")
-
-
-def _without_secrets(data: Any, secrets: tuple[str, ...]) -> Any:
-    """Remove secrets from an event, because servers repeat keys; None if it is nested too deep."""
-    try:
-        return json.loads(redact(json.dumps(data, ensure_ascii=False), secrets))
-    except RecursionError:
-        return None

@@ -105,16 +105,20 @@ class Target:
         return body
 
 
-def resolve(model: str, api_key: str | None = None, base_url: str | None = None) -> Target:
+def resolve(
+    model: str, api_key: str | None = None, base_url: str | None = None, *, needs_key: bool = False
+) -> Target:
     """Find out where requests for this model go.
 
     Args:
         model: "provider:name".
         api_key: The provider's key, if it needs one.
         base_url: Another server that speaks the provider's format.
+        needs_key: Whether a missing key is an error if the provider's own server requires one.
 
     Raises:
-        ConfigurationError: The model has no provider, the provider is unknown, or the URL is none.
+        ConfigurationError: The model has no provider, the provider is unknown, the key is missing, or the URL or
+            the key is invalid.
     """
     prefix, colon, name = model.partition(":")
     if not (prefix and colon and name):
@@ -131,6 +135,11 @@ def resolve(model: str, api_key: str | None = None, base_url: str | None = None)
         raise ConfigurationError(
             f"Unknown provider {prefix!r} in {model!r}. There are {known}. "
             f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
+        )
+    if needs_key and provider.key_variable and not (api_key or base_url):
+        raise ConfigurationError(
+            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass api_key=… "
+            f"Without a key, {OFFLINE!r} answers by rules."
         )
     base, wire = _parts(base_url or provider.base_url), provider.wire
     return Target(
@@ -196,17 +205,3 @@ def _secrets(api_key: str | None, base: SplitResult) -> Iterator[str]:
     for pair in base.query.split("&"):
         name, _, value = pair.partition("=")
         yield from filter(None, (value or name, unquote_plus(value or name)))
-
-
-def require_key(model: str, api_key: str | None, base_url: str | None) -> None:
-    """Say at once that a key is missing, where the provider's own server will ask for one.
-
-    Raises:
-        ConfigurationError: With the name of the variable to set.
-    """
-    provider = PROVIDERS[model.partition(":")[0]]
-    if provider.key_variable and not api_key and not base_url:
-        raise ConfigurationError(
-            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass api_key=… "
-            f"Without a key, {OFFLINE!r} answers by rules."
-        )

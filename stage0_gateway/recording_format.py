@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from stage0_gateway.credentials import names_a_credential
+from stage0_gateway.fields import parse_json
 from stage0_gateway.redact import redact, redact_chunks
 
 ABANDONED = "abandoned"
@@ -52,18 +53,13 @@ class Exchange:
 
 def write_request(request: httpx.Request, secrets: Collection[str]) -> dict[str, Any]:
     """Return a request, whose body was read, as the file has it."""
+    content = redact_chunks([request.content], secrets)[0]
+    body = parse_json(content)
     return {
         "method": request.method,
         "url": redact(str(request.url.copy_with(userinfo=b"", fragment=None)), secrets),
-        "body": _write_body(redact_chunks([request.content], secrets)[0]),
+        "body": _write_bytes(content) if body is None else body,
     }
-
-
-def _write_body(content: bytes) -> Any:
-    try:
-        return json.loads(content.decode())
-    except (ValueError, RecursionError):
-        return _write_bytes(content)
 
 
 def write_response(

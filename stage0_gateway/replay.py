@@ -4,9 +4,8 @@ A test double that accepts any request proves nothing: a request that was not re
 no models. Used in tests and lessons, with the file of a `Recorder`.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from stage0_gateway.credentials import credentials, names_a_credential
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.recording import named_secrets
 from stage0_gateway.recording_format import ABANDONED, Exchange, read_error, read_line, write_request
+from stage0_gateway.serve.in_process import ChunkedBody
 
 _MAX_LINES = 15
 _MAX_WIDTH = 100
@@ -56,8 +56,9 @@ class Replayer(httpx.AsyncBaseTransport):
         exchange = self._take(request)
         if exchange.status is None:
             raise read_error(str(exchange.cut), request)
+        body = ChunkedBody(exchange.chunks, _error_at_end(exchange, request))
         headers = [(name.encode(), value.encode()) for name, value in exchange.headers.items()]
-        return httpx.Response(exchange.status, headers=headers, stream=_PlayedBody(exchange, request))
+        return httpx.Response(exchange.status, headers=headers, stream=body)
 
     def _take(self, request: httpx.Request) -> Exchange:
         hidden = write_request(request, self._secrets | credentials(request))
@@ -100,23 +101,14 @@ class Replayer(httpx.AsyncBaseTransport):
             raise ReplayMiss(f"{len(self._left)} recorded exchanges were never requested. First: {names}.")
 
 
-class _PlayedBody(httpx.AsyncByteStream):
-    def __init__(self, exchange: Exchange, request: httpx.Request) -> None:
-        self._exchange = exchange
-        self._request = request
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self._exchange.chunks:
-            await asyncio.sleep(0)  # other tasks run between two chunks, as over a network
-            yield chunk
-        cut = self._exchange.cut
-        if cut == ABANDONED:
-            raise ReplayMiss(
-                f"The response on line {self._exchange.line} of the recording ends here, "
-                "because its reader stopped reading."
-            )
-        if cut is not None:
-            raise read_error(cut, self._request)
+def _error_at_end(exchange: Exchange, request: httpx.Request) -> Exception | None:
+    """The error after the last chunk of a response that broke off."""
+    if exchange.cut == ABANDONED:
+        return ReplayMiss(
+            f"The response on line {exchange.line} of the recording ends here, "
+            "because its reader stopped reading."
+        )
+    return None if exchange.cut is None else read_error(exchange.cut, request)
 
 
 def _read(path: Path) -> list[Exchange]:

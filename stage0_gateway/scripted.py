@@ -15,6 +15,8 @@ from stage0_gateway.messages import Message
 from stage0_gateway.redact import Secret
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
+from stage0_gateway.serve.answer import json_answer, reply_answer
+from stage0_gateway.serve.in_process import as_response
 from stage0_gateway.usage import Usage
 
 Reply = str | Message | ChatResponse | int | Exception
@@ -45,9 +47,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Play the next reply."""
         # Imported with the first request, because programs that use a real model never need it.
-        from stage0_gateway.serve.answer import json_answer, reply_answer
         from stage0_gateway.serve.formats import format_of
-        from stage0_gateway.serve.in_process import as_response
 
         path = Secret(request.url.raw_path.decode("ascii"))  # its query may hold a key
         form = format_of(path)

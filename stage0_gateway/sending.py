@@ -5,7 +5,6 @@ goes into errors only after its secrets are taken out. `incoming.py` does the sa
 refusals.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any
 from stage0_gateway.connection import Connection
 from stage0_gateway.errors import GatewayError, MalformedResponse
 from stage0_gateway.exchange import Exchange
+from stage0_gateway.fields import parse_json
 from stage0_gateway.outgoing import Outgoing
 from stage0_gateway.redact import redact
 from stage0_gateway.response import ChatResponse
@@ -49,10 +49,8 @@ async def _receive(connection: Connection, out: Outgoing) -> ChatResponse:
 
 
 def _json_or_text(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode(errors="replace")
+    value = parse_json(body)
+    return body.decode(errors="replace") if value is None else value
 
 
 def refuse(exchange: Exchange, content: bytes) -> None:

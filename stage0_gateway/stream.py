@@ -41,8 +41,9 @@ class MessageStream:
         self._open_reply = open_reply
         self._listeners: dict[str, list[tuple[Listener, bool]]] = {}  # and whether it is called once only
         self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}  # by the queue's own id
+        self._lock = asyncio.Lock()
         self._reading: asyncio.Task[object] | None = None  # the task that reads the next step
-        self._waiting: list[asyncio.Future[None]] = []  # the others, until it is read
+        self._steps = 0  # number of steps that were read
         self._own: AsyncGenerator[StreamEvent, None] | None = None
         self._reply: Incoming | None = None
         self._response: ChatResponse | None = None
@@ -177,14 +178,14 @@ class MessageStream:
     # ---- reading on -------------------------------------------------------------------------------------
 
     async def _advance(self) -> bool:
-        """Read one step, or wait while another task does; False when nothing is left."""
-        if self._reading is not None:
-            done = asyncio.get_running_loop().create_future()
-            self._waiting.append(done)
-            await done
-            return True
-        if self._finished:
-            return False
+        """Read one step, or wait until another task has read one; False when nothing is left."""
+        steps = self._steps
+        async with self._lock:
+            if self._steps > steps:
+                return True  # another task has read it
+            return not self._finished and await self._read_step()
+
+    async def _read_step(self) -> bool:
         task = self._reading = asyncio.current_task()
         before = task.cancelling() if task else 0
         try:
@@ -203,10 +204,7 @@ class MessageStream:
             raise
         finally:
             self._reading = None
-            for done in self._waiting:
-                if not done.done():
-                    done.set_result(None)
-            self._waiting.clear()
+            self._steps += 1
         self._finished = self._ended
         self._emit(events)
         return True

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 import httpx
 
-from stage0_gateway.offline.endpoint import answer_http
-from stage0_gateway.offline.faults import FaultPlan
 from stage0_gateway.serve.in_process import as_response
 
 __all__ = ["NOTICE", "OfflineModel"]
@@ -37,10 +35,14 @@ class OfflineModel(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, faults: str | Iterable[str | None] = ()) -> None:
+        from stage0_gateway.offline.faults import FaultPlan  # many programs never use the embedded model
+
         self._plan = FaultPlan(faults)
         _log.warning(NOTICE)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request. Nothing leaves the process."""
+        from stage0_gateway.offline.endpoint import answer_http
+
         path = request.url.raw_path.decode("ascii")
         return as_response(answer_http(request.method, path, await request.aread(), self._plan))

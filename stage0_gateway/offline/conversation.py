@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stage0_gateway.fields import parse_json
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
 
@@ -91,14 +92,6 @@ def read(request: ChatRequest) -> Conversation:
     )
 
 
-def read_json(text: str) -> Any:
-    """Return the JSON value of a text, or None if the text is not JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def write_json(value: Any) -> str:
     """Write a value as JSON text."""
     return json.dumps(value, ensure_ascii=False)
@@ -118,7 +111,7 @@ def _next_call_id(messages: tuple[Message, ...]) -> str:
 
 def _json_lines(text: str) -> Iterator[dict[str, Any]]:
     for line in text.split("\n"):
-        value = read_json(line) if line.startswith("{") else None
+        value = parse_json(line) if line.startswith("{") else None
         if isinstance(value, dict):
             yield value
 
@@ -153,8 +146,8 @@ def _outcomes(messages: tuple[Message, ...]) -> tuple[Outcome, ...]:
 
 def _calls(message: Message) -> Iterator[Outcome]:
     for call in message.tool_calls:
-        yield Outcome(call.name, _as_object(read_json(call.arguments)), key=call.id)
-    value = read_json(message.text.strip().removeprefix("```json").removesuffix("```"))
+        yield Outcome(call.name, _as_object(parse_json(call.arguments)), key=call.id)
+    value = parse_json(message.text.strip().removeprefix("```json").removesuffix("```"))
     for decision in value if isinstance(value, list) else [value]:
         match decision:
             case {"tool": str(tool)}:

@@ -5,7 +5,6 @@ Knows neither sockets nor an HTTP library. The in-process transport (`OfflineMod
 """
 
 import json
-from dataclasses import replace
 
 from stage0_gateway.messages import Message
 from stage0_gateway.offline.faults import Fault, FaultPlan
@@ -18,7 +17,6 @@ from stage0_gateway.serve.formats import format_of
 from stage0_gateway.usage import Usage
 
 MODEL = "teacher"
-FINGERPRINT = "rules-not-a-language-model"
 
 
 def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = None) -> Answer:
@@ -62,7 +60,7 @@ def _answer_chat(form: ServerFormat, path: str, body: bytes, fault: Fault | None
         answered = refuse(path, 400, f"This is not a request in the {form.NAME} format: {error}")
     else:
         reply = _reply(request, fault)
-        answered = _add_fingerprint(form, reply_answer(form, reply, stream=form.wants_stream(path, value)))
+        answered = reply_answer(form, reply, stream=form.wants_stream(path, value))
     return fault.in_answer(form, answered) if fault and fault.in_answer else answered
 
 
@@ -70,14 +68,6 @@ def _reply(request: ChatRequest, fault: Fault | None) -> ChatResponse:
     message = answer(request)
     reply = ChatResponse(message, model=MODEL, usage=estimate_usage(request, message))
     return fault.in_reply(reply) if fault and fault.in_reply else reply
-
-
-def _add_fingerprint(form: ServerFormat, answered: Answer) -> Answer:
-    """Add `system_fingerprint` to each object; only OpenAI's format has this field."""
-    if form.NAME != openai.NAME:
-        return answered
-    field = f'{{"system_fingerprint":"{FINGERPRINT}",'.encode()
-    return replace(answered, chunks=tuple(chunk.replace(b"{", field, 1) for chunk in answered.chunks))
 
 
 def _size(message: Message) -> int:

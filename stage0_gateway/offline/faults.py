@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.offline.conversation import read_json, write_json
+from stage0_gateway.fields import parse_json
+from stage0_gateway.offline.conversation import write_json
 from stage0_gateway.offline.replies import plain_text
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.serve import ServerFormat
@@ -33,7 +34,7 @@ def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatRespo
         if message.tool_calls:
             calls = tuple(replace(call, arguments=change(call.arguments)) for call in message.tool_calls)
             return replace(reply, message=replace(message, tool_calls=calls))
-        if not isinstance(read_json(message.text), dict):
+        if not isinstance(parse_json(message.text), dict):
             return reply
         return replace(reply, message=replace(message, content=change(message.text)))
 
@@ -45,11 +46,11 @@ def _fenced(text: str) -> str:
 
 
 def _not_json(text: str) -> str:
-    return f"I think of {plain_text(read_json(text))}."
+    return f"I think of {plain_text(parse_json(text))}."
 
 
 def _wrong_argument_name(text: str) -> str:
-    value = read_json(text)
+    value = parse_json(text)
     arguments = value.get("arguments") if "tool" in value else value
     if not isinstance(arguments, dict) or not arguments:
         return text

@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from stage0_gateway.fields import parse_json
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.conversation import MOST_READ, Conversation, Outcome, read_json, write_json
+from stage0_gateway.offline.conversation import MOST_READ, Conversation, Outcome, write_json
 
 IDENTITY = (
     "I am the teacher: a set of rules that stands in for a language model, and not one myself. "
@@ -78,7 +79,7 @@ def plain_text(value: Any, depth: int = 0) -> str:
 def result_text(outcome: Outcome) -> str:
     """Write a tool result as words. Fields that repeat an argument are left out."""
     result = outcome.result or ""
-    value = read_json(result)
+    value = parse_json(result)
     if isinstance(value, dict):
         known = [each for each in outcome.arguments.values() if isinstance(each, str)]
         value = {name: each for name, each in value.items() if each not in known}
@@ -109,7 +110,7 @@ def _summary(question: str) -> str:
     """Return the first sentences of the user's messages (one a line, as JSON), after an earlier summary."""
     sentences = []
     for line in question.splitlines():
-        message = read_json(line)
+        message = parse_json(line)
         if line.startswith("Summary: "):
             sentences.append(line.removeprefix("Summary: "))
         elif isinstance(message, dict) and message.get("role") == "user":

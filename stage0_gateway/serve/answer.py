@@ -1,12 +1,12 @@
 """`Answer`: an HTTP response as a value: status, headers and the chunks of its body.
 
 Knows neither sockets nor an HTTP library, so a port (`serve/tcp.py`) and the process (`serve/in_process.py`)
-send the same bytes. Created by the offline and the scripted model; `offline/broken_answer.py` adds faults.
+send the same bytes. Created by the offline and the scripted model; `offline/faults.py` adds faults.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.response import ChatResponse
@@ -23,14 +23,12 @@ class Answer:
         status: The HTTP status; None if the connection breaks before the response begins.
         chunks: The body: one chunk, or one chunk for each event of a stream.
         content_type: The media type of the body.
-        headers: Further headers.
         is_cut: Whether the connection breaks after the last chunk, before the end of the body.
     """
 
     status: int | None
     chunks: tuple[bytes, ...] = ()
     content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
     is_cut: bool = False
 
     @property
@@ -62,4 +60,4 @@ def reply_answer(form: ServerFormat, reply: ChatResponse, *, stream: bool, piece
         return json_answer(200, form.encode_reply(reply))
     # Half of a surrogate pair becomes \ud83d, as JSON writes it.
     events = (event.encode(errors="backslashreplace") for event in form.encode_stream(reply, piece=piece))
-    return Answer(200, tuple(events), EVENT_STREAM, {"Cache-Control": "no-cache"})
+    return Answer(200, tuple(events), EVENT_STREAM)

@@ -35,6 +35,7 @@ from stage0_gateway.serve.encoding import arguments_value, cut, event, parts_of,
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
+from stage0_gateway.wire.anthropic_reply import citation
 from stage0_gateway.wire.opaque import laid_over, own_data
 
 _TOOL_BLOCKS = ("tool_use", "tool_result")
@@ -123,7 +124,7 @@ def _part(block: Mapping[str, Any]) -> Part:
         case {"type": "text", "text": str(text)}:
             cited = [a_mapping(one, "A citation") for one in a_list(block.get("citations"), "'citations'")]
             written = {"type": "text", "text": text, "citations": cited}
-            return TextPart(text, tuple(map(_citation, cited)), kept(NAME, block, written))
+            return TextPart(text, tuple(map(citation, cited)), kept(NAME, block, written))
         case {"type": "thinking", "thinking": str(text)}:
             return ThinkingPart(text, kept(NAME, block, {"type": "thinking", "thinking": text}))
         case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
@@ -143,11 +144,6 @@ def _title(block: Mapping[str, Any]) -> str:
 
 def _besides_file(block: Mapping[str, Any]) -> ProviderData | None:
     return kept(NAME, block, {name: block.get(name) for name in ("type", "title", "source")})
-
-
-def _citation(plain: Mapping[str, Any]) -> Citation:
-    title = plain.get("title") or plain.get("document_title")
-    return Citation(plain.get("url"), title, plain.get("cited_text"), {NAME: dict(plain)})
 
 
 def _call(block: Mapping[str, Any]) -> ToolCall:

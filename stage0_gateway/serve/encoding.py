@@ -8,6 +8,7 @@ from typing import Any
 
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import JsonPart, Part, TextPart
+from stage0_gateway.wire.opaque import as_object
 
 
 def parts_of(message: Message) -> list[Part]:
@@ -26,12 +27,8 @@ def arguments_value(text: str) -> dict[str, Any] | str:
 
     A real server repairs or hides arguments that are not an object. This one shows what the model wrote.
     """
-    try:
-        value = json.loads(text or "{}")
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, dict) else text
+    value = as_object(text)
+    return text if value is None else value
 
 
 def without_none(fields: dict[str, Any]) -> dict[str, Any]:

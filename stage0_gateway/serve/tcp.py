@@ -84,8 +84,7 @@ class _Exchange(BaseHTTPRequestHandler):
             return
         in_chunks = (answer.is_stream or answer.is_cut) and self.request_version != "HTTP/1.0"
         self.send_response(answer.status)
-        for name, value in {"Content-Type": answer.content_type, **answer.headers}.items():
-            self.send_header(name, value)
+        self.send_header("Content-Type", answer.content_type)
         if answer.is_cut or self.close_connection:
             self.send_header("Connection", "close")
         if in_chunks:

@@ -5,6 +5,7 @@ values go in, values come out, and nothing here opens a connection, waits or rea
 picks the module by the model's prefix.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 
 
-class ReplyReader(Protocol):
+class ReplyReader(ABC):
     """Reads one reply, event by event or whole.
 
     What it raises besides errors of our tree (LookupError, TypeError, ValueError, AttributeError) means that
@@ -26,18 +27,21 @@ class ReplyReader(Protocol):
         over: Whether the server has said that nothing follows.
     """
 
-    draft: Draft
-    complete: bool
-    over: bool
+    def __init__(self, wire: str, names: Mapping[str, str] | None = None) -> None:
+        self.draft = Draft(wire, names)
+        self.complete = self.over = False
 
+    @abstractmethod
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one event of a stream, its JSON already read; raises the error that it stands for."""
 
+    @abstractmethod
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a reply that came in one piece."""
 
     def response(self, raw: Any = None) -> ChatResponse:
-        """What all of it amounts to."""
+        """Return the reply, now that all of it has arrived."""
+        return self.draft.response(raw)
 
 
 class WireFormat(Protocol):

@@ -9,23 +9,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from stage0_gateway.draft import Block, CallBlock, Draft, ProviderBlock, TextBlock
+from stage0_gateway.draft import Block, CallBlock, ProviderBlock, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
+from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.opaque import arguments_text
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "anthropic"
 
 
-class AnthropicReader:
+class AnthropicReader(ReplyReader):
     """Reads a message, whole or event by event."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self.draft = Draft(NAME, names)
-        self.complete = self.over = False
+        super().__init__(NAME, names)
         self._counts: dict[str, Any] = {}
         self._blocks: dict[Any, Block] = {}  # by the server's index
         self._inputs: dict[int, list[str]] = {}  # of calls that the server itself answers
@@ -45,23 +43,13 @@ class AnthropicReader:
                 self._take_end({**(data["delta"] or {}), "usage": data.get("usage")})
             case "message_stop":
                 self.complete = self.over = True
-            case "error":
-                raise refused_in_stream(data)
-            case None if says_no(data):
-                raise refused_in_stream(data)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a message."""
-        if body.get("type") == "error" or says_no(body):
-            raise refused_in_reply(body)
         self._take_head(body)
         for block in a_list(body["content"], "content"):
             self.draft.stop(self._start(a_mapping(block, "block")))
         self._take_end(body)
-
-    def response(self, raw: Any = None) -> ChatResponse:
-        """What all of it amounts to."""
-        return self.draft.response(raw)
 
     def _take_head(self, message: Mapping[str, Any]) -> None:
         """The model, the id, and the first token counts."""
@@ -107,8 +95,8 @@ class AnthropicReader:
     def _start_text(self, kind: str, block: Mapping[str, Any]) -> TextBlock:
         started = self.draft.start_text("text" if kind == "text" else "thinking")
         self.draft.write(started, a_text(block.get(kind), kind))
-        for citation in a_list(block.get("citations"), "citations"):
-            self.draft.cite(started, _citation(citation))
+        for cited in a_list(block.get("citations"), "citations"):
+            self.draft.cite(started, citation(cited))
         if signature := block.get("signature"):
             self.draft.sign(started, "signature", a_text(signature, "signature"))
         return started
@@ -130,7 +118,7 @@ class AnthropicReader:
             case "signature_delta", TextBlock():
                 self.draft.sign(block, "signature", a_text(delta["signature"], "signature"))
             case "citations_delta", TextBlock():
-                self.draft.cite(block, _citation(delta["citation"]))
+                self.draft.cite(block, citation(delta["citation"]))
             case "input_json_delta", CallBlock():
                 self.draft.fill(block, delta["partial_json"])
             case "input_json_delta", ProviderBlock():
@@ -145,7 +133,8 @@ class AnthropicReader:
         self.draft.stop(block)
 
 
-def _citation(plain: Any) -> Citation:
+def citation(plain: Any) -> Citation:
+    """A citation as this format has it; the server side reads the same form."""
     plain = a_mapping(plain, "citation")
     title = plain.get("title") or plain.get("document_title")
     return Citation(plain.get("url"), title, plain.get("cited_text"), {NAME: dict(plain)})

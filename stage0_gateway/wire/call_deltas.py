@@ -11,12 +11,11 @@ name with every piece or never send them, and send calls whole. The rules here l
 Used by `openai_reply.py` alone; knows nothing of the rest of a reply.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.draft import CallBlock, Draft
-from stage0_gateway.fields import a_mapping, a_name, a_text
+from stage0_gateway.fields import a_mapping, a_name, a_text, parse_json
 from stage0_gateway.partial import GrowingText
 from stage0_gateway.wire.opaque import arguments_text
 
@@ -79,10 +78,4 @@ class CallDeltas:
 def _is_complete(call: _Call) -> bool:
     """Whether the arguments are a complete JSON object."""
     text = str(call.block.text).rstrip()
-    if not text.endswith("}"):  # saves parsing the text for each of its pieces
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    return text.endswith("}") and parse_json(text) is not None  # the first check saves parsing most pieces

@@ -7,25 +7,23 @@ of the format.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stage0_gateway.draft import Draft, TextBlock
+from stage0_gateway.draft import TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.finish_reasons import normalize_finish_reason
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
+from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.opaque import arguments_text
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 NAME = "gemini"
 _SIGNATURE = "thoughtSignature"
 
 
-class GeminiReader:
+class GeminiReader(ReplyReader):
     """Reads a reply, whole or chunk by chunk: a chunk is a reply with a few of the parts."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self.draft = Draft(NAME, names)
-        self.complete = self.over = False
+        super().__init__(NAME, names)
         self._counts: dict[str, Any] = {}
         self._open: TextBlock | None = None
         self._last_text: TextBlock | None = None
@@ -33,24 +31,6 @@ class GeminiReader:
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one chunk."""
-        if says_no(data):
-            raise refused_in_stream(data)
-        self._take(data)
-
-    def feed_whole(self, body: Mapping[str, Any]) -> None:
-        """Take in a reply; one without candidates is the answer to a blocked prompt."""
-        if says_no(body):
-            raise refused_in_reply(body)
-        if not (body.get("candidates") or body.get("promptFeedback")):
-            raise KeyError("candidates")
-        self._take(body)
-
-    def response(self, raw: Any = None) -> ChatResponse:
-        """What all of it amounts to."""
-        return self.draft.response(raw)
-
-    def _take(self, data: Mapping[str, Any]) -> None:
-        """What a whole reply and a chunk have in common."""
         draft = self.draft
         draft.model = a_name(data.get("modelVersion")) or draft.model
         draft.request_id = draft.request_id or a_name(data.get("responseId"))
@@ -65,6 +45,12 @@ class GeminiReader:
         for candidate in a_list(data.get("candidates"), "candidates"):
             if candidate.get("index") in (0, None):
                 self._take_candidate(candidate)
+
+    def feed_whole(self, body: Mapping[str, Any]) -> None:
+        """Take in a reply; one without candidates is the answer to a blocked prompt."""
+        if not (body.get("candidates") or body.get("promptFeedback")):
+            raise KeyError("candidates")
+        self.feed(body)
 
     def _take_candidate(self, candidate: Mapping[str, Any]) -> None:
         for part in a_list((candidate.get("content") or {}).get("parts"), "parts"):

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from stage0_gateway.fields import parse_json
 from stage0_gateway.parts import ProviderData, ToolCall
 
 PLACE = "at"
@@ -44,14 +45,20 @@ def place_of(call: ToolCall, wire: str, end: int) -> int:
     return at if isinstance(at, int) and 0 <= at <= end else end
 
 
+def as_object(arguments: str) -> dict[str, Any] | None:
+    """The arguments as a JSON object; None if they are not one, or contain a number that JSON cannot hold."""
+    value = parse_json(arguments or "{}")
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def arguments_object(call: ToolCall) -> dict[str, Any]:
     """The arguments for formats that want an object; text that is none is shown as what it is."""
-    try:
-        value = json.loads(call.arguments or "{}")
-        json.dumps(value, allow_nan=False)  # Python reads NaN, which is no JSON
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"not_a_json_object": call.arguments}
+    value = as_object(call.arguments)
+    return {"not_a_json_object": call.arguments} if value is None else value
 
 
 def arguments_text(arguments: Any) -> str:

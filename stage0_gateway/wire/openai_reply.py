@@ -8,14 +8,15 @@ alone, which has the other half of the format.
 from collections.abc import Mapping
 from typing import Any
 
-from stage0_gateway.draft import Draft, TextBlock
+from stage0_gateway.draft import TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
 from stage0_gateway.finish_reasons import normalize_finish_reason
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.usage import Usage
+from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.call_deltas import CallDeltas
-from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
+from stage0_gateway.wire.refusal import refused_in_stream
 
 NAME = "openai"
 _GROWING = ("text", "summary", "data")
@@ -24,12 +25,11 @@ THINKING = ("reasoning_content", "reasoning")
 _ORDER = ("thinking", "text", "tool_call")
 
 
-class OpenAIReader:
+class OpenAIReader(ReplyReader):
     """Reads a completion, whole or chunk by chunk: a message is what all its deltas amount to."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self.draft = Draft(NAME, names)
-        self.complete = self.over = False
+        super().__init__(NAME, names)
         self._text: TextBlock | None = None
         self._thoughts: TextBlock | None = None
         self._details: list[dict[str, Any]] = []
@@ -37,8 +37,6 @@ class OpenAIReader:
 
     def feed(self, data: Mapping[str, Any]) -> None:
         """Take in one chunk; after its end marker, `[DONE]`, a server sends none."""
-        if ("choices" not in data or "error" in data) and says_no(data):
-            raise refused_in_stream(data)
         self._take_head(data)
         for choice in data.get("choices") or ():
             if choice.get("index") in (0, None):
@@ -47,8 +45,6 @@ class OpenAIReader:
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
         """Take in a chat completion."""
-        if says_no(body):
-            raise refused_in_reply(body)
         choice = a_mapping(body["choices"][0], "choices[0]")
         self._take_head(body)
         said = choice.get("message")

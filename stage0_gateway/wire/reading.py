@@ -11,6 +11,7 @@ from typing import Any
 from stage0_gateway.errors import MalformedResponse, StreamInterrupted
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire import ReplyReader
+from stage0_gateway.wire.refusal import refused_in_reply, refused_in_stream, says_no
 
 _MOST_WHY = 300
 _NOT_THE_FORMAT = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -41,6 +42,8 @@ def read_event(reader: ReplyReader, data: Any, *, whole: bool = False) -> None:
         GatewayError: It stands for an error.
     """
     try:
+        if says_no(data):
+            raise refused_in_reply(data) if whole else refused_in_stream(data)
         if whole:
             reader.draft.whole = True
             reader.feed_whole(data)

@@ -76,7 +76,7 @@ def refused(status: int, body: Any, retry_after: float | None = None) -> Gateway
 
 def says_no(data: Mapping[str, Any]) -> bool:
     """Whether a body that came as if all were well is an error, in any of the shapes servers have for that."""
-    if data.get("error") or data.get("object") == "error":
+    if data.get("error") or "error" in (data.get("object"), data.get("type")):
         return True
     if _REPLIES & data.keys():
         return False

@@ -3,7 +3,7 @@ from traceback import format_exception
 import pytest
 
 from stage0_gateway import ChatRequest, ConfigurationError, Gateway
-from stage0_gateway.models import PROVIDERS, require_key, resolve
+from stage0_gateway.models import PROVIDERS, resolve
 
 
 def test_a_known_provider_has_its_own_address():
@@ -102,15 +102,14 @@ def test_a_missing_key_is_told_at_once_with_the_variable_to_set():
 @pytest.mark.parametrize("model", ["ollama:llama3.2", "offline:teacher", "lmstudio:any"])
 def test_local_models_need_no_key(model):
     assert Gateway(model).model == model
-    require_key(model, None, None)
 
 
 @pytest.mark.parametrize("provider", [name for name, about in PROVIDERS.items() if about.key_variable])
 def test_hosted_models_need_a_key_unless_another_server_is_named(provider):
     with pytest.raises(ConfigurationError, match=f"set {PROVIDERS[provider].key_variable}"):
-        require_key(f"{provider}:m", "", None)
-    require_key(f"{provider}:m", "k", None)
-    require_key(f"{provider}:m", None, "http://host.test/v1")
+        Gateway(f"{provider}:m", api_key="")
+    assert Gateway(f"{provider}:m", api_key="k").model == f"{provider}:m"
+    assert Gateway(f"{provider}:m", base_url="http://host.test/v1").model == f"{provider}:m"
 
 
 def test_a_target_shows_no_secret():

@@ -30,11 +30,13 @@ def client() -> Iterator[openai.OpenAI]:
         server.shutdown()
 
 
-def test_a_plain_question_gets_a_text_and_an_honest_fingerprint(client: openai.OpenAI) -> None:
+def test_a_plain_question_gets_a_text_that_says_that_the_model_is_a_set_of_rules(
+    client: openai.OpenAI,
+) -> None:
     reply = client.chat.completions.create(
         model="teacher", messages=[{"role": "user", "content": "Who are you?"}]
     )
-    assert (reply.model, reply.system_fingerprint) == ("teacher", "rules-not-a-language-model")
+    assert reply.model == "teacher"
     assert reply.choices[0].finish_reason == "stop"
     assert "a set of rules" in str(reply.choices[0].message.content)
 
