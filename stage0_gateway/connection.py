@@ -53,7 +53,9 @@ class Connection:
         self._given, self._timeouts = transport, timeouts
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
-        self._urls: dict[str, httpx.URL] = {}  # parsed; there are few
+        self._urls: dict[
+            str, httpx.URL
+        ] = {}  # parsed; no local variable holds one, since its repr shows a key
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
@@ -96,10 +98,13 @@ class Connection:
         try:
             if url not in self._urls:
                 self._urls[url] = httpx.URL(url)
-            parsed = self._urls[url]
-            host = parsed.host
+            host = self._urls[url].host
             request = QuietRequest(
-                "POST", parsed, headers={**_HEADERS, **headers}, content=body, extensions={"timeout": waits}
+                "POST",
+                self._urls[url],
+                headers={**_HEADERS, **headers},
+                content=body,
+                extensions={"timeout": waits},
             )
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
