@@ -9,8 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import stamina
-
 from stage0_gateway.errors import GatewayError
 
 T = TypeVar("T")
@@ -43,6 +41,8 @@ async def with_retries(
         if max_retries == 0 or not _may_pass(error):
             raise
         first = error
+    import stamina  # with the first retry: it takes 10 ms
+
     number = 0
 
     async def next_attempt() -> T:

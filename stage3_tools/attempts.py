@@ -12,8 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import stamina
-
 from stage3_tools.errors import IF_ASKED, RETRIES, Retry, ToolError
 from stage3_tools.tool import Tool
 
@@ -48,6 +46,8 @@ async def with_retries(
         if policy.max_retries == 0 or _is_stopped(stopped):
             raise
         first = error
+
+    import stamina  # with the first retry: it takes 10 ms
 
     def wait_before_retry(error: Exception) -> bool | float:
         if not isinstance(error, ToolError) or _is_stopped(stopped):
