@@ -40,7 +40,7 @@ Sometimes:
     conversions  changes of type that lose nothing
     coercion     put wrong types right, where that is asked for
     refusals     what pydantic finds wrong, in the same words
-    effort       how much pydantic would have to do
+    unions       values that pydantic would take too long to read
     typed        pydantic models and types as schemas
     partial      what can be shown of JSON that is still being written
 

@@ -19,10 +19,10 @@ from inspect import isroutine
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from stage2_output.effort import holds_itself, takes_too_long
 from stage2_output.errors import InvalidSchema
 from stage2_output.issues import TOO_DEEP, TOO_LARGE, TOO_MANY_WAYS, Issue
 from stage2_output.schema import CompiledSchema
+from stage2_output.unions import recursive_alternatives, takes_too_long
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -62,7 +62,7 @@ class TypedSchema:
             raise InvalidSchema(f"{_name(kind)}{_faulty_field(kind)} has no JSON Schema: {why}") from error
         try:
             self._compiled = CompiledSchema(self.schema)
-            self._holds_itself = holds_itself(self.schema)
+            self._alternatives = recursive_alternatives(self.schema)
         except InvalidSchema as error:  # a pattern that Python cannot read, for one
             raise InvalidSchema(f"{_name(kind)}: {error}") from error
 
@@ -88,8 +88,8 @@ class TypedSchema:
         """
         if issues := self._compiled.issues(value):
             return None, issues
-        if self._holds_itself and (issue := self._too_much(value)):
-            return None, (issue,)
+        if takes_too_long(self._alternatives, value):
+            return None, (TOO_MANY_WAYS,)
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except RecursionError:
@@ -125,12 +125,6 @@ class TypedSchema:
             # which strict types refuse; the schema has seen to it already that no type is wrong.
             return self._adapter.validate_python(value, strict=False)
         return self._adapter.validate_json(encoded, strict=strict)
-
-    def _too_much(self, value: Any) -> Issue | None:
-        try:
-            return TOO_MANY_WAYS if takes_too_long(self.schema, value) else None
-        except RecursionError:
-            return TOO_DEEP
 
     def _may_become_infinite(self, text: str) -> bool:
         """A float cannot hold every integer, and pydantic makes infinity of the others.

@@ -1,12 +1,12 @@
-"""How much pydantic has to do is told before it begins."""
+"""Values of recursive unions that pydantic would take exponential time to read are found before."""
 
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from stage2_output.effort import holds_itself, takes_too_long
 from stage2_output.typed import TypedSchema
+from stage2_output.unions import recursive_alternatives, takes_too_long
 
 
 class Sum(BaseModel):
@@ -67,29 +67,31 @@ class Flat(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("kind", "holds"),
+    ("kind", "alternatives"),
     [
-        (Sum, True),
-        (Tree, True),
-        (Plain, True),
-        (list[Told], True),
-        (Flat, False),
-        (list[Flat], False),
-        (int, False),
+        (Sum, 2),
+        (Named, 2),
+        (Pair, 2),
+        (Tree, 1),
+        (Plain, 1),
+        (list[Told], 1),
+        (Flat, 0),
+        (list[Flat], 0),
+        (int, 0),
     ],
 )
-def test_a_schema_that_leads_to_itself_is_told(kind, holds):
-    assert holds_itself(TypeAdapter(kind).json_schema()) is holds
+def test_the_models_in_the_unions_of_a_recursive_type_are_counted(kind, alternatives):
+    assert recursive_alternatives(TypeAdapter(kind).json_schema()) == alternatives
 
 
-def test_definitions_that_lead_to_each_other_in_one_direction_come_to_an_end():
+def test_a_type_whose_models_do_not_contain_themselves_is_not_recursive():
     class Inner(BaseModel):
         flat: list[Flat]
 
     class Outer(BaseModel):
         inner: Inner | Flat
 
-    assert holds_itself(TypeAdapter(list[Outer]).json_schema()) is False
+    assert recursive_alternatives(TypeAdapter(list[Outer]).json_schema()) == 0
 
 
 def nested(depth: int, wrap: Any) -> Any:
@@ -109,21 +111,23 @@ WRAPS = {
 
 @pytest.mark.parametrize("kind", WRAPS, ids=lambda kind: kind.__name__)
 def test_alternatives_within_alternatives_take_too_long(kind):
-    schema = TypedSchema(kind | int).schema
-    assert not takes_too_long(schema, nested(8, WRAPS[kind]))
-    assert takes_too_long(schema, nested(40, WRAPS[kind]))
+    alternatives = recursive_alternatives(TypedSchema(kind | int).schema)
+    assert not takes_too_long(alternatives, nested(8, WRAPS[kind]))
+    assert takes_too_long(alternatives, nested(40, WRAPS[kind]))
 
 
 @pytest.mark.parametrize("op", ["told", 1])
 def test_an_alternative_that_a_property_tells_is_the_only_one_tried(op):
-    schema = TypedSchema(Told).schema
+    alternatives = recursive_alternatives(TypedSchema(Told).schema)
     value = None
     for _ in range(60):
         value = {"op": op, "of": value}
-    assert not takes_too_long(schema, value)
+    assert not takes_too_long(alternatives, value)
 
 
 def test_without_alternatives_depth_is_no_burden_and_neither_is_breadth():
-    assert not takes_too_long(TypedSchema(Tree).schema, nested(60, lambda value: {"of": [value, 1]}))
+    assert not takes_too_long(
+        recursive_alternatives(TypedSchema(Tree).schema), nested(60, lambda value: {"of": [value, 1]})
+    )
     wide = {"of": [{"of": [1] * 30} for _ in range(20_000)]}
-    assert not takes_too_long(TypedSchema(Sum).schema, wide)
+    assert not takes_too_long(recursive_alternatives(TypedSchema(Sum).schema), wide)
