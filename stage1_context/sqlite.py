@@ -48,7 +48,7 @@ class SqliteStore:
 
     Raises:
         ValueError: The path is empty.
-        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of a newer version.
+        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of another version.
             Later: it cannot be read or written, for example because it is damaged.
     """
 
