@@ -130,16 +130,17 @@ class DropOldest:
 
     def _too_small(self, system: Sequence[Counted], newest: Sequence[Counted], room: Room) -> str:
         """Return the text of the error: what takes how much room, and what to change."""
-        text = f"The newest exchange does not fit into {self!r}: "
+        text = f"The request does not fit into {self!r}: "
         places = self.places(system)
         if newest and newest[0].message.tool_call_id:
             call_id = newest[0].message.tool_call_id
-            return f"{text}it begins with a result whose call {call_id!r} is missing. Call repair_history()."
+            text += f"its newest exchange begins with a result whose call {call_id!r} is missing. "
+            return text + "Call repair_history()."
         if places is not None and len(newest) > places:
             text += f"{len(newest)} message(s) besides {len(system)} system message(s) are too many. "
             return text + "Give the window more messages."
         text += (
-            f"it takes {sum(each.tokens for each in newest)} tokens, {len(system)} system message(s) "
+            f"its newest exchange takes {sum(each.tokens for each in newest)} tokens, {len(system)} system message(s) "
             f"{sum(each.tokens for each in system)}, the tools {room.alongside_tokens}, "
             f"and {room.reserve_tokens} are kept for the reply. "
         )
@@ -147,7 +148,8 @@ class DropOldest:
             largest = max(newest, key=lambda each: each.tokens)
             begin = largest.message.text or ", ".join(call.name for call in largest.message.tool_calls)
             text += f"The {largest.message.role} message {begin[:40]!r} takes {largest.tokens}. "
-        return text + "Give the window more tokens, shorten the messages, or set oversize='cut'."
+        text += "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest."
+        return text
 
 
 class KeepSystemAndRecent(DropOldest):
