@@ -70,12 +70,12 @@ class SqliteStore:
 
         def write(database: sqlite3.Connection) -> None:
             now = time.time()
-            query = "INSERT INTO session (id, created, updated) VALUES (?, ?, ?) RETURNING key"
+            query = "INSERT INTO session (id, created, updated) VALUES (?, ?, ?)"
             try:
-                ((key,),) = database.execute(query, (session_id, now, now)).fetchall()
+                made = database.execute(query, (session_id, now, now))
             except sqlite3.IntegrityError:
                 raise session_exists(session_id) from None
-            _insert(database, key, 0, rows)
+            _insert(database, made.lastrowid or 0, 0, rows)
 
         await self._in_thread(write, writes=True)
 
