@@ -22,7 +22,7 @@ Reading order:
 
 Sometimes:
     exact                a count by the files of a model's encoding
-    sqlite_file          a SQLite file, brought up to date
+    sqlite_file          a SQLite file and its tables
     sqlite               sessions in one file
     postgres_schema      tables in PostgreSQL, and what is asked of them
     postgres             sessions for more than one machine

@@ -32,8 +32,8 @@ class OpenCalls:
     records: int = field(default=0, compare=False)
 
 
-def open_calls(exchange: Sequence[Message], notes: Iterable[Record], records: int = 0) -> OpenCalls | None:
-    """The open calls of an exchange, or None where each has its result.
+def open_calls(exchange: Sequence[Message], notes: Iterable[Record], records: int = 0) -> OpenCalls:
+    """Return the open calls of an exchange.
 
     Args:
         exchange: A message with calls, and the results behind it.
@@ -42,8 +42,6 @@ def open_calls(exchange: Sequence[Message], notes: Iterable[Record], records: in
     """
     answered = {each.tool_call_id for each in exchange[1:]}
     calls = tuple(call for call in exchange[0].tool_calls if call.id not in answered)
-    if not calls:
-        return None
     ids = {call.id for call in calls}
     started, pending, finished = set[str](), set[str](), dict[str, CallFinishedRecord]()
     for note in notes:

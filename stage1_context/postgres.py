@@ -5,8 +5,8 @@ Every method is one statement, so it happens wholly or not at all. Writers to on
 wait. No error shows the password.
 
 Covered: acknowledged records are on the server's disk · two writers never mix their records · several event
-    loops, each with its own connections · tables of an older version are updated, those of a newer version are
-    refused · poolers such as PgBouncer.
+    loops, each with its own connections · tables of another version are refused · poolers such as
+    PgBouncer.
 Not covered: if a connection breaks during a write, the records may be stored or not; read before writing again.
 """
 
@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from stage1_context.errors import ContextError, StoreFailed
 from stage1_context.journal import KINDS, Record, record_from_json, record_to_json
-from stage1_context.postgres_schema import APPEND, CREATE, READ, bring_up_to_date
+from stage1_context.postgres_schema import APPEND, CREATE, READ, SESSIONS, create_tables
 from stage1_context.store import (
     SessionInfo,
     check_expected,
@@ -124,13 +124,12 @@ class PostgresStore:
 
     async def info(self, session_id: str) -> SessionInfo:
         """How many records a journal holds, and since when it is there."""
-        query = "SELECT id, records, created, updated FROM llm_stages_session WHERE id = $1"
-        found = await self._fetch(query, findable(session_id))
+        found = await self._fetch(f"{SESSIONS} WHERE id = $1", findable(session_id))
         return SessionInfo(*found[0]) if found else await self._not_found(session_id)
 
     async def sessions(self) -> list[SessionInfo]:
         """All sessions, the one that was written to last first."""
-        query = "SELECT id, records, created, updated FROM llm_stages_session ORDER BY updated DESC, key DESC"
+        query = f"{SESSIONS} ORDER BY updated DESC, key DESC"
         return [SessionInfo(*row) for row in await self._fetch(query)]
 
     async def delete(self, session_id: str) -> None:
@@ -191,7 +190,7 @@ class PostgresStore:
                     await pool.close()
 
     async def _prepare(self, connection: Any) -> None:
-        await bring_up_to_date(connection, self._address)
+        await create_tables(connection, self._address)
 
     def _failure(self, error: Exception) -> StoreFailed:
         state = getattr(error, "sqlstate", None) or "08"  # an error without a code concerns the connection

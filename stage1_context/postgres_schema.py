@@ -1,38 +1,38 @@
-"""The tables in a PostgreSQL database, how they are brought up to date, and what is asked of them.
+"""The tables in a PostgreSQL database, how they are created, and the statements that use them.
 
-Used by `PostgresStore` only. Knows the tables, and nothing of records or connections. The tables are made
-wherever the connection's `search_path` leads.
+Used by `PostgresStore` only. The module knows the tables and nothing of records or connections. The connection's
+`search_path` determines the schema of the tables.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from stage1_context.errors import StoreFailed
 
-MIGRATIONS: Sequence[tuple[str, ...]] = (
-    (
-        # Any length of id: a hash index takes what is too long for an ordinary one.
-        """CREATE TABLE llm_stages_session (
-            key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-            id text NOT NULL,
-            records integer NOT NULL,
-            created timestamptz NOT NULL DEFAULT now(),
-            updated timestamptz NOT NULL DEFAULT now(),
-            EXCLUDE USING hash (id WITH =)
-        )""",
-        # The body is text: jsonb would refuse some strings, and change some numbers.
-        """CREATE TABLE llm_stages_record (
-            session bigint NOT NULL REFERENCES llm_stages_session ON DELETE CASCADE,
-            position integer NOT NULL,
-            kind text NOT NULL,
-            body text NOT NULL,
-            PRIMARY KEY (session, position)
-        )""",
-        "CREATE INDEX llm_stages_record_by_kind ON llm_stages_record (session, kind, position)",
-        "CREATE INDEX llm_stages_session_by_update ON llm_stages_session (updated)",
-    ),
-)
-"""How tables of version n become those of version n + 1. A published step is never edited, only followed."""
+VERSION = 1
+"""The version of the tables. Tables of another version are refused."""
+
+_TABLES = f"""
+-- A hash index accepts ids that are too long for a B-tree index.
+CREATE TABLE llm_stages_session (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL,
+    records integer NOT NULL,
+    created timestamptz NOT NULL DEFAULT now(),
+    updated timestamptz NOT NULL DEFAULT now(),
+    EXCLUDE USING hash (id WITH =)
+);
+-- The body is text: jsonb would refuse some strings and change some numbers.
+CREATE TABLE llm_stages_record (
+    session bigint NOT NULL REFERENCES llm_stages_session ON DELETE CASCADE,
+    position integer NOT NULL,
+    kind text NOT NULL,
+    body text NOT NULL,
+    PRIMARY KEY (session, position)
+);
+CREATE INDEX llm_stages_record_by_kind ON llm_stages_record (session, kind, position);
+CREATE INDEX llm_stages_session_by_update ON llm_stages_session (updated);
+CREATE TABLE llm_stages_version (version integer NOT NULL);
+INSERT INTO llm_stages_version VALUES ({VERSION})"""
 
 CREATE = """
 WITH made AS (
@@ -44,7 +44,7 @@ WITH made AS (
 )
 SELECT key FROM made"""
 
-# The row of the session is what writers take turns at: it says where the next record belongs.
+# Writers lock the row of the session, which holds the position of the next record.
 APPEND = """
 WITH grown AS (
     UPDATE llm_stages_session SET records = records + cardinality($2::text[]), updated = clock_timestamp()
@@ -60,55 +60,43 @@ READ = """
 SELECT position, body FROM llm_stages_session JOIN llm_stages_record ON session = key
 WHERE id = $1 AND position >= $2 AND position < $3 {}ORDER BY position"""
 
-# Looked up in the catalogue: to_regclass remembers, while it waits for the lock, that there was nothing.
+SESSIONS = "SELECT id, records, created, updated FROM llm_stages_session"
+
+# to_regclass would be wrong here: while it waits for the lock, it remembers that the table was missing.
 _IS_THERE = """
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class
     WHERE relname = 'llm_stages_version' AND pg_catalog.pg_table_is_visible(oid)
 )"""
 
-_ONE_AT_A_TIME = int.from_bytes(b"llmstage")  # the number of the lock under which tables are changed
+_CREATION_LOCK = int.from_bytes(b"llmstage")
 
 
-async def bring_up_to_date(
-    connection: Any, address: str, migrations: Sequence[Sequence[str]] = MIGRATIONS
-) -> None:
-    """Make the tables where there are none, and take the steps that they have not taken yet.
+async def create_tables(connection: Any, address: str) -> None:
+    """Create the tables if they are missing.
 
     Args:
-        connection: One of asyncpg's, or of a pool of it.
-        address: What to call the database in an error.
-        migrations: The steps from nothing to the newest version.
+        connection: A connection of asyncpg, or of its pool.
+        address: The name of the database in an error.
 
     Raises:
-        StoreFailed: A newer version made the tables.
+        StoreFailed: The tables have another version.
     """
-    if not _missing(await _version(connection), address, migrations):
+    if await _has_tables(connection, address):
         return
     async with connection.transaction(isolation="read_committed"):
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _ONE_AT_A_TIME)
-        # Somebody else may have done it while this one waited.
-        version = await _version(connection)
-        for step in _missing(version, address, migrations):
-            for statement in step:
-                await connection.execute(statement)
-        if version == 0:
-            await connection.execute("CREATE TABLE llm_stages_version (version integer NOT NULL)")
-            await connection.execute("INSERT INTO llm_stages_version VALUES (0)")
-        await connection.execute("UPDATE llm_stages_version SET version = $1", len(migrations))
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _CREATION_LOCK)
+        if not await _has_tables(connection, address):  # another client may have created them meanwhile
+            await connection.execute(_TABLES)
 
 
-async def _version(connection: Any) -> int:
-    """The version of the tables; 0 where there are none."""
+async def _has_tables(connection: Any, address: str) -> bool:
     if not await connection.fetchval(_IS_THERE):
-        return 0
-    return int(await connection.fetchval("SELECT version FROM llm_stages_version"))
-
-
-def _missing(version: int, address: str, migrations: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    if version > len(migrations):
+        return False
+    version = await connection.fetchval("SELECT version FROM llm_stages_version")
+    if version != VERSION:
         raise StoreFailed(
-            f"The tables in {address} have version {version}; this program knows versions up to "
-            f"{len(migrations)}. Use the newer program that made them, or another database."
+            f"The tables in {address} have version {version}; this program knows version {VERSION}. "
+            "Use the program that made them, or another database."
         )
-    return migrations[version:]
+    return True

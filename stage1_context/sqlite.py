@@ -4,8 +4,7 @@ The file is made at first use, and works in SQLite's write-ahead mode: readers n
 several processes take turns. SQLite's calls block, so they run in a thread of their own.
 
 Covered: a process that is killed loses nothing that was acknowledged · two writers never mix their records ·
-    a file of an older version is brought up to date, one of a newer version is refused · what cannot be read in a
-    damaged file raises StoreFailed.
+    a file whose tables have another version is refused · what cannot be read in a damaged file raises StoreFailed.
 Not covered: a power cut may lose the last moments (the file stays sound) · file systems of a network, where
     SQLite's locks do not hold · a store that is used on both sides of a fork.
 """
@@ -35,6 +34,10 @@ from stage1_context.store import (
 
 T = TypeVar("T")
 
+# Positions count from 0 without gaps, so the last position gives the number of records.
+_LENGTH = "(SELECT coalesce(max(position) + 1, 0) FROM record WHERE session = key)"
+_SESSIONS = f"SELECT id, {_LENGTH}, created, updated FROM session"
+
 
 class SqliteStore:
     """Journals in a SQLite file.
@@ -45,7 +48,7 @@ class SqliteStore:
 
     Raises:
         ValueError: The path is empty.
-        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of a newer version.
+        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of another version.
             Later: it cannot be read or written, for example because it is damaged.
     """
 
@@ -67,11 +70,9 @@ class SqliteStore:
 
         def write(database: sqlite3.Connection) -> None:
             now = time.time()
+            query = "INSERT INTO session (id, created, updated) VALUES (?, ?, ?)"
             try:
-                made = database.execute(
-                    "INSERT INTO session (id, records, created, updated) VALUES (?, ?, ?, ?)",
-                    (session_id, len(rows), now, now),
-                )
+                made = database.execute(query, (session_id, now, now))
             except sqlite3.IntegrityError:
                 raise session_exists(session_id) from None
             _insert(database, made.lastrowid or 0, 0, rows)
@@ -80,17 +81,14 @@ class SqliteStore:
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
         """Add records; returns how many the journal now holds."""
-        find, rows = _find(session_id), [(each.kind, record_to_json(each)) for each in records]
+        rows = [(each.kind, record_to_json(each)) for each in records]
 
         def write(database: sqlite3.Connection) -> int:
-            key, there, *_ = find(database)
-            check_expected(session_id, expected, there)
-            _insert(database, key, there, rows)
-            database.execute(
-                "UPDATE session SET records = ?, updated = ? WHERE key = ?",
-                (there + len(rows), time.time(), key),
-            )
-            return there + len(rows)
+            key, length = _find(database, session_id)
+            check_expected(session_id, expected, length)
+            _insert(database, key, length, rows)
+            database.execute("UPDATE session SET updated = ? WHERE key = ?", (time.time(), key))
+            return length + len(rows)
 
         return await self._in_thread(write, writes=True)
 
@@ -99,39 +97,41 @@ class SqliteStore:
     ) -> list[tuple[int, Record]]:
         """Records and their indices."""
         # By itself SQLite would go through a whole talk in search of the few records that are no messages.
-        find, few = _find(session_id), kinds is not None and "message" not in kinds
+        few = kinds is not None and "message" not in kinds
         records = "record INDEXED BY record_by_kind" if few else "record"
         query = f"SELECT position, body FROM {records} WHERE session = ? AND position >= ? AND position < ?"
         if kinds is not None:
             query += f" AND kind IN ({', '.join('?' * len(kinds))})"
 
         def fetch(database: sqlite3.Connection) -> list[tuple[int, Record]]:
-            key, there, *_ = find(database)
-            if start >= there:  # it may be larger than any number SQLite knows; so may `end`
-                return []
-            stop = there if end is None else min(end, there)
-            found = database.execute(f"{query} ORDER BY position", (key, start, stop, *(kinds or ())))
+            key, length = _find(database, session_id)
+            # `start` and `end` may be larger than any number SQLite knows.
+            limits = (min(start, length), length if end is None else min(end, length))
+            found = database.execute(f"{query} ORDER BY position", (key, *limits, *(kinds or ())))
             return [(index, record_from_json(body)) for index, body in found]
 
         return await self._in_thread(fetch)
 
     async def info(self, session_id: str) -> SessionInfo:
         """How many records a journal holds, and since when it is there."""
-        find = _find(session_id)
-        return await self._in_thread(lambda database: _info(session_id, *find(database)[1:]))
+
+        def fetch(database: sqlite3.Connection) -> SessionInfo:
+            key, _ = _find(database, session_id)
+            return _info(*database.execute(f"{_SESSIONS} WHERE key = ?", (key,)).fetchone())
+
+        return await self._in_thread(fetch)
 
     async def sessions(self) -> list[SessionInfo]:
         """All sessions, the one that was written to last first."""
-        query = "SELECT id, records, created, updated FROM session ORDER BY updated DESC, key DESC"
+        query = f"{_SESSIONS} ORDER BY updated DESC, key DESC"
         return await self._in_thread(lambda database: [_info(*each) for each in database.execute(query)])
 
     async def delete(self, session_id: str) -> None:
         """Remove a session."""
-        find = _find(session_id)
 
         def write(database: sqlite3.Connection) -> None:
-            if not database.execute("DELETE FROM session WHERE id = ?", (findable(session_id),)).rowcount:
-                find(database)  # which raises
+            key, _ = _find(database, session_id)
+            database.execute("DELETE FROM session WHERE key = ?", (key,))
 
         await self._in_thread(write, writes=True)
 
@@ -176,34 +176,24 @@ def _failure(path: str, error: Exception) -> str:
     )
 
 
-def _find(session_id: str) -> Callable[[sqlite3.Connection], tuple[int, int, float, float]]:
-    """Make a function that finds a session: its key, its length, when it began and when it was last written to.
+def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
+    """Return the key of a session and the number of its records.
 
-    The function raises SessionNotFound if there is no such session, and ValueError if its records are incomplete.
+    Raises:
+        SessionNotFound: There is no such session.
     """
-    wanted = findable(session_id)
-    query = """SELECT key, records, created, updated, (SELECT max(position) FROM record WHERE session = key)
-        FROM session WHERE id = ?"""
-
-    def find(database: sqlite3.Connection) -> tuple[int, int, float, float]:
-        found = database.execute(query, (wanted,)).fetchone()
-        if found is None:
-            some = database.execute(
-                "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"
-            ).fetchall()
-            raise session_not_found(session_id, [id for (id,) in reversed(some)])
-        key, records, created, updated, last = found
-        if records != (0 if last is None else last + 1):
-            raise ValueError(f"the session {session_id!r} should have {records!r} records, and has others")
-        return key, records, created, updated
-
-    return find
+    query = f"SELECT key, {_LENGTH} FROM session WHERE id = ?"
+    found = database.execute(query, (findable(session_id),)).fetchone()
+    if found is None:
+        newest = database.execute("SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5").fetchall()
+        raise session_not_found(session_id, [id for (id,) in reversed(newest)])
+    key, length = found
+    return key, length
 
 
-def _info(session_id: str, records: int, created: float, updated: float) -> SessionInfo:
-    return SessionInfo(
-        session_id, records, datetime.fromtimestamp(created, UTC), datetime.fromtimestamp(updated, UTC)
-    )
+def _info(session_id: str, length: int, created: float, updated: float) -> SessionInfo:
+    created_at, updated_at = (datetime.fromtimestamp(each, UTC) for each in (created, updated))
+    return SessionInfo(session_id, length, created_at, updated_at)
 
 
 def _insert(database: sqlite3.Connection, key: int, start: int, rows: Iterable[tuple[str, str]]) -> None:

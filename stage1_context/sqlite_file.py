@@ -1,51 +1,48 @@
-"""Opening a SQLite file and bringing it up to date; a transaction in it. Used by `SqliteStore` only.
+"""Open a SQLite file and create its tables; run a transaction in it. Used by `SqliteStore` only.
 
-Knows the tables, and nothing of records. Whose a file is, and its
-version, stand in its own header (`application_id`, `user_version`).
+The module knows the tables and nothing of records. The file's own header identifies the program and the version of
+the tables (`application_id`, `user_version`).
 """
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from stage1_context.errors import StoreFailed
 
-MIGRATIONS: Sequence[tuple[str, ...]] = (
-    (
-        """CREATE TABLE session (
-            key INTEGER PRIMARY KEY,
-            id TEXT NOT NULL UNIQUE,
-            records INTEGER NOT NULL,
-            created REAL NOT NULL,
-            updated REAL NOT NULL
-        )""",
-        # Without a rowid the records of a session lie side by side, whoever wrote in between.
-        """CREATE TABLE record (
-            session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
-            position INTEGER NOT NULL,
-            kind TEXT NOT NULL,
-            body TEXT NOT NULL,
-            PRIMARY KEY (session, position)
-        ) WITHOUT ROWID""",
-        "CREATE INDEX record_by_kind ON record (session, kind, position)",
-        "CREATE INDEX session_by_update ON session (updated)",
-    ),
+VERSION = 1
+"""The version of the tables. A file of another version is refused."""
+
+_TABLES = (
+    """CREATE TABLE session (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        created REAL NOT NULL,
+        updated REAL NOT NULL
+    )""",
+    # Without a rowid, the records of one session are stored next to each other.
+    """CREATE TABLE record (
+        session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX record_by_kind ON record (session, kind, position)",
+    "CREATE INDEX session_by_update ON session (updated)",
 )
-"""How a file of version n becomes one of version n + 1. A published step is never edited, only followed."""
 
-_OURS = int.from_bytes(b"llms")  # how a file says whose it is
+_APPLICATION_ID = int.from_bytes(b"llms")
 
 
-def open_file(
-    path: str, patience: float, migrations: Sequence[Sequence[str]] = MIGRATIONS
-) -> sqlite3.Connection:
-    """Open a file, making it where there is none, and bring its tables up to date.
+def open_file(path: str, patience: float) -> sqlite3.Connection:
+    """Open a file, and create it and its tables if they are missing.
 
     Raises:
-        StoreFailed: A newer version wrote it, it is somebody else's database, or its folder is missing.
-        sqlite3.Error: It cannot be opened.
+        StoreFailed: The file has tables of another version or of another program, or its folder is missing.
+        sqlite3.Error: The file cannot be opened.
     """
     if not (folder := Path(path).parent).is_dir():
         raise StoreFailed(f"The SQLite file {path!r} cannot be made: there is no folder {str(folder)!r}.")
@@ -54,16 +51,43 @@ def open_file(
     try:
         database.execute("PRAGMA foreign_keys = ON")
         with transaction(database, writes=False):
-            missing = _missing(database, path, migrations)
-        if missing:
+            has_tables = _has_tables(database, path)
+        if not has_tables:
             _write_ahead(database, patience)
             with transaction(database, writes=True):
-                _migrate(database, _missing(database, path, migrations), len(migrations))
+                _create_tables(database, path)
         database.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing; a power cut may
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _has_tables(database: sqlite3.Connection, path: str) -> bool:
+    """Return whether the file has this program's tables; False for an empty file."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    (owner,) = database.execute("PRAGMA application_id").fetchone()
+    if owner != _APPLICATION_ID:
+        if version or database.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            raise StoreFailed(
+                f"The SQLite file {path!r} holds another program's tables. Choose another file."
+            )
+        return False
+    if version != VERSION:
+        raise StoreFailed(
+            f"The SQLite file {path!r} has version {version}; this program knows version {VERSION}. "
+            "Use the program that wrote it, or another file."
+        )
+    return True
+
+
+def _create_tables(database: sqlite3.Connection, path: str) -> None:
+    if _has_tables(database, path):  # another process has created them meanwhile
+        return
+    for statement in _TABLES:
+        database.execute(statement)
+    database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _write_ahead(database: sqlite3.Connection, patience: float) -> None:
@@ -91,27 +115,3 @@ def transaction(database: sqlite3.Connection, writes: bool) -> Iterator[None]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
-
-
-def _missing(
-    database: sqlite3.Connection, path: str, migrations: Sequence[Sequence[str]]
-) -> Sequence[Sequence[str]]:
-    """The steps that a file has not taken yet."""
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    (owner,) = database.execute("PRAGMA application_id").fetchone()
-    if owner != _OURS and (version or database.execute("SELECT 1 FROM sqlite_schema").fetchone()):
-        raise StoreFailed(f"The SQLite file {path!r} holds somebody else's tables. Choose another file.")
-    if version > len(migrations):
-        raise StoreFailed(
-            f"The SQLite file {path!r} has version {version}; this program knows versions up to "
-            f"{len(migrations)}. Use the newer program that wrote it, or another file."
-        )
-    return migrations[version:]
-
-
-def _migrate(database: sqlite3.Connection, steps: Sequence[Sequence[str]], version: int) -> None:
-    for step in steps:
-        for statement in step:
-            database.execute(statement)
-    database.execute(f"PRAGMA application_id = {_OURS}")
-    database.execute(f"PRAGMA user_version = {version}")

@@ -9,6 +9,7 @@ messages until the window is full.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from stage0_gateway import Message
 from stage1_context.journal import LANDMARKS, SHOWN, TALK, MessageRecord, Record, RepairRecord
 from stage1_context.store import SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter
@@ -16,9 +17,6 @@ from stage1_context.view import View
 from stage1_context.window import exchange_start, exchange_starts
 
 _LARGEST_PAGE = 4096
-
-_MOST_SAID = 100
-"""User messages at the end, beyond which nobody looks for a reply whose calls are open."""
 
 
 class Tail:
@@ -34,7 +32,6 @@ class Tail:
     Attributes:
         system: All system messages, oldest first.
         rest: The newest of the other messages, oldest first; it never begins between a call and its results.
-        call_ids: The ids of all calls that were read so far.
         view: How the messages are shown.
     """
 
@@ -57,11 +54,10 @@ class Tail:
     def _forget(self) -> None:
         """Begin with an empty journal."""
         self.system: list[Counted] = []
-        self.call_ids: set[str] = set()
         self.view = View()
         self._created: datetime | None = None  # when the journal began; None if nothing was read
         self._end = 0  # the records before this one were taken in, or are read back on demand
-        self._call_ids_begin = 0  # `call_ids` lacks those of the records before this one
+        self._call_ids: set[str] | None = None  # of all calls in the journal; None until the first use
         self._forget_messages()
 
     def _forget_messages(self) -> None:
@@ -126,14 +122,15 @@ class Tail:
         entries = await self._store.read(self._session_id, begin, self._begin, kinds=TALK)
         self._begin = begin
         self._cut_off[:0] = [each for entry in entries for each in self._shown(*entry)]
-        self._call_ids_begin = min(self._call_ids_begin, begin)
         start = 0 if self.whole else min(exchange_starts(self._cut_off), default=len(self._cut_off))
         self.rest[:0] = self._cut_off[start:]
         del self._cut_off[start:]
 
     def newest_exchange(self) -> Sequence[Counted]:
-        """The newest reply, its results, and what people have said since, be it between the two; if not too much."""
-        end = _said_since(self.rest)
+        """Return the newest reply, its results, and the user messages between and after them."""
+        end = len(self.rest)
+        while end and self.rest[end - 1].message.role == "user":
+            end -= 1
         return self.rest[exchange_start(self.rest, end) :] if end else self.rest[-1:]
 
     def closed_exchanges(self) -> Sequence[Counted]:
@@ -156,26 +153,30 @@ class Tail:
 
     async def all_call_ids(self) -> set[str]:
         """Return the ids of all calls there ever were in this journal."""
-        while self._call_ids_begin:
-            begin = max(0, self._call_ids_begin - _LARGEST_PAGE)
-            for _, record in await self._store.read(
-                self._session_id, begin, self._call_ids_begin, kinds=("call",)
-            ):
-                self._add_call_ids(record)
-            self._call_ids_begin = begin
-        return self.call_ids
+        if self._call_ids is None:
+            ids = set[str]()
+            for begin in range(0, self._end, _LARGEST_PAGE):
+                end = min(begin + _LARGEST_PAGE, self._end)
+                for _, record in await self._store.read(
+                    self._session_id, begin, end, kinds=("call", "repair")
+                ):
+                    ids |= _call_ids(record)
+            self._call_ids = ids
+        return self._call_ids
 
     async def _open(self, info: SessionInfo) -> None:
         landmarks = await self._store.read(self._session_id, 0, info.records, kinds=LANDMARKS)
         for index, record in landmarks:
             self._take(index, record)
-        self._end = self._call_ids_begin = info.records
+        self._end = info.records
         self._forget_messages()
         self._created = info.created
 
     def _take(self, index: int, record: Record) -> bool:
         """Take in a new record at the end; return whether `rest` has to be read again."""
         self.view.take(record)
+        if self._call_ids is not None:
+            self._call_ids |= _call_ids(record)
         messages = self._shown(index, record)
         if record.kind == "system":
             self.system.extend(messages)
@@ -186,29 +187,22 @@ class Tail:
         return record.kind in ("summary", "clearing", "repair")
 
     def _shown(self, index: int, record: Record) -> list[Counted]:
-        self._add_call_ids(record)
         if not isinstance(record, MessageRecord):
             return []
         return [Counted(message, self._counter, index) for message in self.view.shown(index, record.message)]
 
-    def _add_call_ids(self, record: Record) -> None:
-        if isinstance(record, MessageRecord):
-            self.call_ids.update(call.id for call in record.message.tool_calls)
-        elif isinstance(record, RepairRecord):  # it may show calls under new ids
-            self.call_ids.update(call.id for _, each in record.inserted for call in each.tool_calls)
+
+def _call_ids(record: Record) -> set[str]:
+    """Return the ids of the calls that a record holds; a repair may show calls under new ids."""
+    messages: list[Message] = []
+    if isinstance(record, MessageRecord):
+        messages = [record.message]
+    elif isinstance(record, RepairRecord):
+        messages = [message for _, message in record.inserted]
+    return {call.id for message in messages for call in message.tool_calls}
 
 
 def is_open(exchange: Sequence[Counted]) -> bool:
     """Whether a call of this exchange has no result."""
     answered = {each.message.tool_call_id for each in exchange}
     return bool(exchange) and any(call.id not in answered for call in exchange[0].message.tool_calls)
-
-
-def _said_since(rest: Sequence[Counted]) -> int:
-    """Where the messages begin that people have added since the newest reply or result; 0 if there is neither."""
-    end = len(rest)
-    while end and rest[end - 1].message.role == "user":
-        end -= 1
-        if len(rest) - end > _MOST_SAID:
-            return 0
-    return end

@@ -77,11 +77,6 @@ class Transcript:
         """Held by whoever runs a turn, so that two runs on one session come one after the other."""
         return self._locks().turn
 
-    @property
-    def busy(self) -> bool:
-        """Whether somebody runs a turn, in whichever event loop."""
-        return self._held is not None and self._held.turn.locked()
-
     def _locks(self) -> "Locks":
         """The locks of this event loop: one that was waited for in another loop is of no use here."""
         loop = asyncio.get_running_loop()

@@ -121,16 +121,13 @@ class VariableStore:
             for _, record in await self._store.read(session_id, place, place + 1, kinds=("variable",)):
                 if isinstance(record, VariableRecord):
                     return record.value
-        raise VariableNotFound(await self._not_found(session_id, id))
+        there = await self._store.read(session_id, kinds=("variable",))
+        some = ", ".join(f"var_{self._mark}{index + 1}" for index, _ in there[-5:]) or "none yet"
+        raise VariableNotFound(f"There is no variable {id!r} in this session. Variables: {some}.")
 
     async def _make(self, session_id: str) -> None:
         with suppress(SessionExists):
             await self._store.create(session_id)
-
-    async def _not_found(self, session_id: str, id: str) -> str:
-        there = await self._store.read(session_id, kinds=("variable",))
-        some = ", ".join(f"var_{self._mark}{index + 1}" for index, _ in there[-5:]) or "none yet"
-        return f"There is no variable {id!r} in this session. Variables: {some}."
 
 
 def _referred(value: Any) -> list[str]:

@@ -129,36 +129,27 @@ class DropOldest:
         return None if self.max_messages is None else self.max_messages - len(system)
 
     def _too_small(self, system: Sequence[Counted], newest: Sequence[Counted], room: Room) -> str:
-        """What was asked for, what there is, and what to do, for whoever set up the window."""
-        what = "The newest exchange does not fit" if newest else "What is sent in any case does not fit"
+        """Return the text of the error: what takes how much room, and what to change."""
+        text = f"The request does not fit into {self!r}: "
         places = self.places(system)
         if newest and newest[0].message.tool_call_id:
-            return (
-                f"{what} into {self!r}: it begins with a result whose call is not there "
-                f"({newest[0].message.tool_call_id!r}), so nothing can be parted. repair_history() mends that."
-            )
+            call_id = newest[0].message.tool_call_id
+            text += f"its newest exchange begins with a result whose call {call_id!r} is missing. "
+            return text + "Call repair_history()."
         if places is not None and len(newest) > places:
-            return (
-                f"{what} into {self!r}: {len(newest)} message(s) besides {len(system)} system message(s) are too "
-                "many. Give the window more messages."
-            )
-        scale = "" if room.ratio == 1.0 else f" (each is about {room.ratio:.2f} of the server's)"
-        fixed = (
-            f"{len(system)} system message(s) take {sum(each.tokens for each in system)} tokens, the tools "
-            f"{room.alongside_tokens}{scale}; {room.reserve_tokens} are kept for the reply"
+            text += f"{len(newest)} message(s) besides {len(system)} system message(s) are too many. "
+            return text + "Give the window more messages."
+        text += (
+            f"its newest exchange takes {sum(each.tokens for each in newest)} tokens, {len(system)} system message(s) "
+            f"{sum(each.tokens for each in system)}, the tools {room.alongside_tokens}, "
+            f"and {room.reserve_tokens} are kept for the reply. "
         )
-        if not newest:
-            return f"{what} into {self!r}: {fixed}. Give the window more tokens, or make these shorter."
-        largest = max(newest, key=lambda each: each.tokens)
-        begins = largest.message.text or ", ".join(call.name for call in largest.message.tool_calls)
-        shorten = "or make the message shorter"
-        if self.oversize == "error":
-            shorten = "make the message shorter, or have it cut with oversize='cut'"
-        return (
-            f"{what} into {self!r}: it takes {sum(each.tokens for each in newest)} tokens, {largest.tokens} of them "
-            f"for the {largest.message.role} message {begins[:40]!r}; {fixed}. Give the window more tokens, "
-            f"{shorten}."
-        )
+        if newest:
+            largest = max(newest, key=lambda each: each.tokens)
+            begin = largest.message.text or ", ".join(call.name for call in largest.message.tool_calls)
+            text += f"The {largest.message.role} message {begin[:40]!r} takes {largest.tokens}. "
+        text += "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest."
+        return text
 
 
 class KeepSystemAndRecent(DropOldest):

@@ -37,10 +37,6 @@ def test_what_is_known_of_calls_without_a_result(notes, started, waits):
     assert found == OpenCalls(ASKS, (B, C), frozenset(started), frozenset(waits))
 
 
-def test_where_every_call_has_its_result_none_is_open():
-    assert open_calls([ASKS, *(Message.tool("ok", each.id) for each in (A, B, C))], []) is None
-
-
 @pytest.mark.parametrize(
     "messages",
     [

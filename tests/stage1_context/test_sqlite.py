@@ -119,10 +119,6 @@ CHANGES = {
         """UPDATE record SET body = '{"kind": "dream"}'""",
         "Unknown journal record",
     ),
-    "a missing record": ("DELETE FROM record WHERE position = 1", "should have 2 records, and has others"),
-    "no records": ("DELETE FROM record", "should have 2 records, and has others"),
-    "a length that is no whole number": ("UPDATE session SET records = 1.5", "should have 1.5 records"),
-    "an enormous length": ("UPDATE session SET records = 1 << 62", "should have 4611686018427387904 records"),
     "a time that no calendar has": ("UPDATE session SET updated = 1e300", "out of range"),
     "a time that is text": ("UPDATE session SET updated = 'noon'", "str"),
 }
@@ -138,14 +134,6 @@ async def test_damaged_content_is_a_failure_of_the_store(change, reason, path, s
     assert str(caught.value).startswith(f"The SQLite file {str(path)!r} could not be used: ")
     assert reason in str(caught.value)
     assert str(caught.value).endswith(ADVICE)
-
-
-async def test_a_session_with_missing_records_can_be_deleted(path, store):
-    await store.create("s", ONE, TWO)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("DELETE FROM record WHERE position = 1")
-    await store.delete("s")
-    assert await store.sessions() == []
 
 
 @pytest.fixture(scope="module")

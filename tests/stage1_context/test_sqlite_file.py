@@ -1,4 +1,4 @@
-"""A SQLite file: made, recognized, brought up to date, or left alone."""
+"""A SQLite file: made, recognized, or left alone."""
 
 import sqlite3
 import threading
@@ -7,13 +7,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from stage1_context.errors import StoreFailed
-from stage1_context.sqlite_file import MIGRATIONS, open_file, transaction
-
-KNOWN = len(MIGRATIONS)
-NEWER = [
-    *MIGRATIONS,
-    ("ALTER TABLE session ADD note TEXT NOT NULL DEFAULT 'none'", "UPDATE session SET note = id || '!'"),
-]
+from stage1_context.sqlite_file import VERSION, open_file, transaction
 
 
 @pytest.fixture
@@ -22,8 +16,8 @@ def path(tmp_path):
 
 
 @contextmanager
-def opened(path, migrations=MIGRATIONS):
-    with closing(open_file(path, 5.0, migrations)) as database:
+def opened(path):
+    with closing(open_file(path, 5.0)) as database:
         yield database
 
 
@@ -40,9 +34,9 @@ def plain(path, *statements):
     return found
 
 
-def refused(path, migrations=MIGRATIONS):
+def refused(path):
     with pytest.raises(StoreFailed) as caught:
-        open_file(path, 0.0, migrations)
+        open_file(path, 0.0)
     return str(caught.value)
 
 
@@ -52,17 +46,17 @@ def test_a_file_that_is_not_there_is_made_with_everything_it_needs(path):
         assert found == [("record",), ("session",)]
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert database.execute("PRAGMA foreign_keys").fetchone() == (1,)
-    assert version(path) == KNOWN
+    assert version(path) == VERSION
 
 
 def test_an_empty_file_is_filled(path):
     open(path, "w").close()
-    assert version(path) == KNOWN
+    assert version(path) == VERSION
 
 
 def test_a_file_in_memory_is_made(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert version(":memory:") == KNOWN
+    assert version(":memory:") == VERSION
     assert [*tmp_path.iterdir()] == []
 
 
@@ -74,54 +68,32 @@ def test_a_missing_folder_is_named(tmp_path):
     assert not folder.exists()
 
 
-def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path):
-    with opened(path, NEWER) as database:
-        database.execute("INSERT INTO session (id, records, created, updated) VALUES ('s', 0, 0, 0)")
+@pytest.mark.parametrize("other", [VERSION + 1, VERSION - 1])
+def test_a_file_of_another_version_is_refused_and_left_as_it_is(path, other):
+    with opened(path) as database:
+        database.execute("INSERT INTO session (id, created, updated) VALUES ('s', 2.5, 3.5)")
+        database.execute(f"PRAGMA user_version = {other}")
     assert refused(path) == (
-        f"The SQLite file {path!r} has version {KNOWN + 1}; this program knows versions up to {KNOWN}. "
-        "Use the newer program that wrote it, or another file."
+        f"The SQLite file {path!r} has version {other}; this program knows version {VERSION}. "
+        "Use the program that wrote it, or another file."
     )
-    assert plain(path, "PRAGMA user_version", "SELECT id, note FROM session") == [
-        [(KNOWN + 1,)],
-        [("s", "none")],
-    ]
-
-
-def test_a_file_of_an_older_version_is_brought_up_to_date_with_what_it_holds(path):
-    with opened(path) as database:
-        database.execute("INSERT INTO session (id, records, created, updated) VALUES ('s', 1, 2.5, 3.5)")
-        database.execute("INSERT INTO record VALUES (1, 0, 'message', '{}')")
-    for _ in range(2):
-        with opened(path, NEWER) as database:
-            assert database.execute("PRAGMA user_version").fetchone() == (KNOWN + 1,)
-            assert database.execute("SELECT * FROM session").fetchall() == [(1, "s", 1, 2.5, 3.5, "s!")]
-            assert database.execute("SELECT * FROM record").fetchall() == [(1, 0, "message", "{}")]
-
-
-def test_a_step_that_fails_leaves_the_file_as_it_was(path):
-    with opened(path) as database:
-        database.execute("INSERT INTO session (id, records, created, updated) VALUES ('s', 1, 2.5, 3.5)")
-    broken = [*NEWER, ("ALTER TABLE nothing ADD note TEXT",)]
-    with pytest.raises(sqlite3.OperationalError):
-        open_file(path, 0.0, broken)
-    assert version(path) == KNOWN
-    assert plain(path, "SELECT * FROM session") == [[(1, "s", 1, 2.5, 3.5)]]
+    assert plain(path, "PRAGMA user_version", "SELECT * FROM session") == [[(other,)], [(1, "s", 2.5, 3.5)]]
 
 
 FOREIGN = {
     "tables": ("CREATE TABLE mine (x)", "INSERT INTO mine VALUES ('precious')"),
     "tables named like ours": ("CREATE TABLE session (x)",),
-    "a version": (f"PRAGMA user_version = {KNOWN}",),
-    "tables and a version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {KNOWN}"),
-    "tables and a newer version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {KNOWN + 1}"),
+    "a version": (f"PRAGMA user_version = {VERSION}",),
+    "tables and a version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {VERSION}"),
+    "tables and a newer version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {VERSION + 1}"),
 }
 
 
 @pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN)
-def test_somebody_elses_file_is_refused_and_not_touched(tmp_path, path, statements):
+def test_another_programs_file_is_refused_and_not_touched(tmp_path, path, statements):
     plain(path, *statements)
     before = (tmp_path / "sessions.sqlite").read_bytes()
-    assert refused(path) == f"The SQLite file {path!r} holds somebody else's tables. Choose another file."
+    assert refused(path) == f"The SQLite file {path!r} holds another program's tables. Choose another file."
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"sessions.sqlite": before}
     assert plain(path, "PRAGMA journal_mode") == [[("delete",)]]
 
@@ -142,9 +114,7 @@ def test_many_that_open_a_new_file_at_once_find_it_made_once(path):
         together.wait()
         try:
             with opened(path) as database, transaction(database, writes=True):
-                database.execute(
-                    "INSERT INTO session (id, records, created, updated) VALUES (random(), 0, 0, 0)"
-                )
+                database.execute("INSERT INTO session (id, created, updated) VALUES (random(), 0, 0)")
         except Exception as error:
             failed.append(error)
 
@@ -163,7 +133,7 @@ def test_a_transaction_that_fails_leaves_nothing_behind(path):
 
     def fail(database):
         with transaction(database, writes=True):
-            database.execute("INSERT INTO session (id, records, created, updated) VALUES ('s', 0, 0, 0)")
+            database.execute("INSERT INTO session (id, created, updated) VALUES ('s', 0, 0)")
             raise Stopped
 
     with opened(path) as database:

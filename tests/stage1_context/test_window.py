@@ -442,27 +442,27 @@ class Six:
             [SYSTEM],
             [CALL, QUESTION],
             Room(7, 2),
-            "The newest exchange does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None, "
-            "oversize='error'): it takes 10 tokens, 10 of them for the user message 'what is in the box?'; "
-            "1 system message(s) take 10 tokens, the tools 2; 7 are kept for the reply. Give the window more "
-            "tokens, make the message shorter, or have it cut with oversize='cut'.",
+            "The request does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None, "
+            "oversize='error'): its newest exchange takes 10 tokens, 1 system message(s) 10, the tools 2, "
+            "and 7 are kept for the reply. The user message 'what is in the box?' takes 10. "
+            "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest.",
         ),
         (
-            DropOldest(max_tokens=30, oversize="cut"),
+            DropOldest(max_tokens=29, oversize="cut"),
             [],
             [Message.user("x" * 50), CALL, *RESULTS],
-            Room(0, 0, 1.25, Six()),  # and four for the message: ten, as all others here
-            "The newest exchange does not fit into DropOldest(max_tokens=30, max_messages=None, "
-            "oversize='cut'): it takes 30 tokens, 10 of them for the assistant message 'f, f'; "
-            "0 system message(s) take 0 tokens, the tools 0 (each is about 1.25 of the server's); 0 are kept "
-            "for the reply. Give the window more tokens, or make the message shorter.",
+            Room(counter=Six()),  # and four for the message: ten, as all others here
+            "The request does not fit into DropOldest(max_tokens=29, max_messages=None, "
+            "oversize='cut'): its newest exchange takes 30 tokens, 0 system message(s) 0, the tools 0, "
+            "and 0 are kept for the reply. The assistant message 'f, f' takes 10. "
+            "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest.",
         ),
         (
             DropOldest(max_messages=3),
             [SYSTEM],
             [CALL, *RESULTS],
             Room(),
-            "The newest exchange does not fit into DropOldest(max_tokens=None, max_messages=3, "
+            "The request does not fit into DropOldest(max_tokens=None, max_messages=3, "
             "oversize='error'): 3 message(s) besides 1 system message(s) are too many. "
             "Give the window more messages.",
         ),
@@ -471,21 +471,22 @@ class Six:
             [SYSTEM, SYSTEM],
             [],
             Room(5),
-            "What is sent in any case does not fit into DropOldest(max_tokens=15, max_messages=None, "
-            "oversize='error'): 2 system message(s) take 20 tokens, the tools 0; 5 are kept for the reply. "
-            "Give the window more tokens, or make these shorter.",
+            "The request does not fit into DropOldest(max_tokens=15, max_messages=None, "
+            "oversize='error'): its newest exchange takes 0 tokens, 2 system message(s) 20, the tools 0, "
+            "and 5 are kept for the reply. "
+            "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest.",
         ),
         (
             DropOldest(max_messages=1),
             [SYSTEM, SYSTEM],
             [],
             Room(),
-            "What is sent in any case does not fit into DropOldest(max_tokens=None, max_messages=1, "
+            "The request does not fit into DropOldest(max_tokens=None, max_messages=1, "
             "oversize='error'): 0 message(s) besides 2 system message(s) are too many. "
             "Give the window more messages.",
         ),
     ],
-    ids=["tokens", "calls, by the server's count", "messages", "system messages", "too many system messages"],
+    ids=["tokens", "calls that cannot be cut", "messages", "system messages", "too many system messages"],
 )
 def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, rest, room, text):
     with pytest.raises(WindowTooSmall) as caught:
@@ -494,7 +495,7 @@ def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, re
 
 
 def test_an_error_shows_only_the_beginning_of_a_message():
-    with pytest.raises(WindowTooSmall, match=f"the user message '{'x' * 40}';"):
+    with pytest.raises(WindowTooSmall, match=f"The user message '{'x' * 40}' takes"):
         DropOldest(max_tokens=5).select([], of_ten(Message.user("x" * 41)), Room())
 
 

@@ -87,7 +87,7 @@ async def test_nobody_holds_the_conversation_between_two_steps(walk):
     transcript = w.steps._run.transcript
     for _ in range(2):
         await w.steps.next()
-        assert not transcript.busy
+        assert not transcript.lock.locked()
     async with transcript.lock:
         waiting = asyncio.create_task(w.steps.next())
         await asyncio.sleep(0)
