@@ -2,8 +2,7 @@ r"""JSON that was written as a string: with escaped quotes, in quotes or without
 
     "{\"a\": 1}"   and   {\"a\": 1}
 
-One layer is taken off. The inside must be valid, except that a key may appear twice with equal values. Used by
-`candidates.py`.
+One layer of escapes is removed. The JSON inside must be valid. Used by `candidates.py`.
 """
 
 import json
@@ -32,13 +31,11 @@ def read_encoded(written: str, start: int) -> Mended | None:
     found = None
     if plain.startswith(("{", "["), begin):
         with suppress(TooDeep):
-            found = _read_valid(plain, begin)
-    if found is None or found.end != len(plain):
+            found = read_strictly(plain, begin)
+    if found is None or found[1] != len(plain):
         return None
-    places = _places(written[1:-1], [each.position for each in found.repairs])
-    repeated = [Repair("duplicate_key", start + 1 + place) for place in places]
-    repairs = (Repair("double_encoded", start), *repeated)
-    return found._replace(end=start + len(written), repairs=repairs)
+    repairs = (Repair("double_encoded", start),)
+    return Mended(found[0], start + len(written), repairs, complete=True, fragile=False)
 
 
 def read_escaped(text: str, start: int, end: int) -> Mended:
@@ -65,41 +62,19 @@ def _read_slice(text: str, start: int, end: int) -> Mended:
         plain = json.loads(f'"{run[0]}"', strict=False)
     except ValueError:
         raise Damaged("has escapes that JSON does not know", start) from None
-    found = _read_valid(plain, 0)
+    found = read_strictly(plain, 0)
     if found is None:
         raise Damaged("has escaped quotes and is not valid", start)
-    *places, stop = _places(run[0], [*(each.position for each in found.repairs), found.end])
-    repeated = [Repair("duplicate_key", start + place) for place in places]
-    return found._replace(end=start + stop, repairs=(Repair("escaped_json", start), *repeated))
+    stop = start + _escaped_length(run[0], found[1])
+    return Mended(found[0], stop, (Repair("escaped_json", start),), complete=True, fragile=False)
 
 
-def _read_valid(text: str, start: int) -> Mended | None:
-    """Read the valid object or list at a place; its only repairs are duplicate keys with equal values.
-
-    Raises:
-        TooDeep: It is nested too deeply.
-    """
-    if (strict := read_strictly(text, start)) is not None:
-        return Mended(*strict, repairs=(), complete=True, fragile=False)
-    from stage2_output.repair import read_leniently  # its patterns take time to compile
-
-    try:
-        mended = read_leniently(text, start, len(text), {})
-    except Damaged:
-        return None
-    return mended if {each.name for each in mended.repairs} == {"duplicate_key"} else None
-
-
-def _places(escaped: str, counts: list[int]) -> list[int]:
-    """Where in an escaped text its first characters end, for several ascending counts of characters."""
-    places: list[int] = []
-    done = 0
+def _escaped_length(escaped: str, count: int) -> int:
+    """The number of characters that the first `count` characters of an escaped text are written with."""
     for step in _STEP.finditer(escaped):
         is_plain = step[0][0] != "\\"
         size = len(step[0]) if is_plain else 1
-        while len(places) < len(counts) and counts[len(places)] <= done + size:
-            places.append(step.start() + counts[len(places)] - done if is_plain else step.end())
-        if len(places) == len(counts):
-            break
-        done += size
-    return places
+        if count <= size:
+            return step.start() + count if is_plain else step.end()
+        count -= size
+    return len(escaped)

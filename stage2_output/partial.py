@@ -6,20 +6,19 @@ objects gain keys at the end; numbers, `true`, `false` and `null` are shown once
 for the best value in the text, as `extract_json` does: it takes the first one, and shows it to its end even
 if the model gives it up.
 
-It is strict, and repairs only duplicate keys with equal values. At anything else that is not JSON the value stays
-what it was and is never complete, and a value that does not even begin like JSON is skipped. The result is for
-display, not for acting: at the end `extract_json` or the controller decide. This module knows no schema, and
-nothing else in this stage uses it.
+It is strict and repairs nothing. At anything that is not JSON, and at a key that appears twice, the value stays what it
+was and is never complete. A value that does not even begin like JSON is skipped. The result is for display, not for
+acting: at the end `extract_json` or the controller decide. This module knows no schema, and nothing else in this
+stage uses it.
 """
 
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from stage2_output import clues
 from stage2_output.candidates import Extraction
-from stage2_output.damage import Repair
-from stage2_output.strict import MOST_DEPTH, are_identical
+from stage2_output.strict import MOST_DEPTH
 from stage2_output.wrapping import BLANK, Source, Surroundings
 
 LONGEST_POINTER = 1000
@@ -77,8 +76,7 @@ def parse_partial(text: str) -> Extraction:
     start, source = begin
     reader = _Reader(text, start)
     opened = reader.pointers()
-    repairs = tuple(reader.repairs)
-    return Extraction(reader.value, start, reader.at, source, repairs, complete=not opened, open=opened)
+    return Extraction(reader.value, start, reader.at, source, complete=not opened, open=opened)
 
 
 def _begin(text: str) -> tuple[int, Source] | None:
@@ -130,47 +128,21 @@ def _behind(text: str, start: int) -> int | None:
     return None
 
 
-class _Repeated(NamedTuple):
-    key: str
-    begin: int
-    depth: int
-    aside: dict[str, Any]
-
-
 class _Reader:
-    """Reads a value member by member, until it is closed, the text ends, or it is no JSON.
+    """Read a value member by member, until it is closed, the text ends, or the JSON is invalid."""
 
-    The second value of a duplicate key is read aside. Nothing of it shows, before it turns out to be equal or after.
-    """
-
-    __slots__ = ("_open", "_repeated", "_string", "_text", "at", "repairs", "value")
+    __slots__ = ("_open", "_string", "_text", "at", "value")
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._open: list[tuple[Any, str, str]] = []  # objects and arrays: their closing bracket, their place
         self._string: list[str] = []  # the place of a string that is not closed
-        self._repeated: list[_Repeated] = []  # the second values that are being read, one within the other
-        self.repairs: list[Repair] = []
         root: list[Any] = []
         self.at = start
         self._container(root, 0, start)
         self.value = root[0]
-        while self._open and self._is_same() and self._member():
+        while self._open and self._member():
             pass
-        if self._repeated:
-            outermost = self._repeated[0]
-            self.at = outermost.begin
-            del self._open[outermost.depth :], self._string[:]
-            self.repairs = [each for each in self.repairs if each.position < outermost.begin]
-
-    def _is_same(self) -> bool:
-        """Compare the second value of a duplicate key with the first, if it was just read; False if they differ."""
-        if self._repeated and self._repeated[-1].depth == len(self._open):
-            repeated = self._repeated[-1]
-            if not are_identical(self._open[-1][0][repeated.key], repeated.aside[repeated.key]):
-                return False
-            self._repeated.pop()
-        return True
 
     def pointers(self) -> tuple[str, ...]:
         """What is not closed yet, outermost first."""
@@ -201,11 +173,9 @@ class _Reader:
         if key is None:
             return False
         name = _decoded(key[1])
-        if name not in container:
-            return self._value(container, name, key.end())
-        self._repeated.append(_Repeated(name, self.at, len(self._open), {}))
-        self.repairs.append(Repair("duplicate_key", at))
-        return self._value(self._repeated[-1].aside, name, key.end())
+        if name in container:
+            return False
+        return self._value(container, name, key.end())
 
     def _value(self, into: Any, place: Any, at: int) -> bool:
         first = self._text[at : at + 1]

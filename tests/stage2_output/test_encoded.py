@@ -89,21 +89,9 @@ def test_other_json_does_not_begin_so(text):
     assert BEGINS_ESCAPED.match(text) is None
 
 
-# ---- duplicate keys ----
-
-
-def test_equal_duplicate_keys_below_escapes_are_reported_at_their_places():
-    text = r"So {\"\ud83d\ude00\": {\"b\": 1, \"b\": 1}, \"c\": 2, \"c\": 2} it is"
-    assert mended(text) == (
-        {"😀": {"b": 1}, "c": 2},
-        [
-            ("escaped_json", text[3:]),
-            ("duplicate_key", r"\"b\": 1}, \"c\": 2, \"c\": 2} it is"),
-            ("duplicate_key", r"\"c\": 2} it is"),
-        ],
-    )
-
-
-def test_equal_duplicate_keys_in_a_string_are_reported_at_their_places():
-    text = json.dumps(' {"é": 1, "é": 1}\n')
-    assert mended(text) == ({"é": 1}, [("double_encoded", text), ("duplicate_key", r'\"\u00e9\": 1}\n"')])
+@pytest.mark.parametrize("inner", ['{"a": 1, "a": 1}', '{"a": 1, "a": 2}'])
+def test_duplicate_keys_below_escapes_are_refused(inner):
+    encoded = json.dumps(inner)
+    assert extract_json(encoded).value == inner
+    with pytest.raises(ExtractionError):
+        extract_json(encoded[1:-1])
