@@ -28,22 +28,6 @@ _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 _SHORT_ESCAPE = re.compile(r"\\[bfnrtu]")
 _WRAPPING = re.compile(r"\n[ \t]*+```|</[a-zA-Z]")
 
-# Strings that leave nothing to ask: no escape, no quote of its own kind, and an end that everybody would see.
-_DOUBLE, _SINGLE = r'"[^"\'\\\x00-\x1f]*+"', r"'[^'\"\\\x00-\x1f]*+'"
-_GAP = r"[ \t\r\n]*+"
-_FOLLOWS: dict[Role, str] = {
-    "key": ":",
-    "member": rf",{_GAP}(?:{_DOUBLE}|{_SINGLE}){_GAP}:",
-    "item": rf",{_GAP}[\"']",
-}
-_PLAIN = {
-    role: re.compile(
-        rf"""(?:"(?P<double>[^"\\\x00-\x1f]*+)"|'(?P<single>[^'"\\\x00-\x1f]*+)'){_GAP}"""
-        rf"""(?:(?P<closer>[}}\])])|{follows})"""
-    )
-    for role, follows in _FOLLOWS.items()
-}
-
 
 class String(NamedTuple):
     """A string that was read.
@@ -83,8 +67,6 @@ def read_string(text: str, start: int, end: int, role: Role, closers: str, unclo
     Raises:
         Damaged: There is no way to read it, or more than one.
     """
-    if plain := _plain(text, start, end, role, closers):
-        return plain
     closing = CLOSING_QUOTES[text[start]]
     first, last = unclosed.get(closing, (end, start))
     is_known = first <= start and end <= last
@@ -101,16 +83,6 @@ def _wrapped_end(text: str, start: int, end: int) -> int:
     """The end of a string that is never closed: before the next fence or closing tag."""
     wrapping = _WRAPPING.search(text, start, end)
     return start + len(text[start : wrapping.start()].rstrip(" \t\r\n")) if wrapping else end
-
-
-def _plain(text: str, start: int, end: int, role: Role, closers: str) -> String | None:
-    """A string that leaves nothing to ask: no escape, no other quote, and a clear end. Most are so."""
-    found = _PLAIN[role].match(text, start, end)
-    if found is None or (found["closer"] and found["closer"] not in closers):
-        return None
-    if found["double"] is not None:
-        return String(found["double"], found.end("double") + 1)
-    return String(found["single"], found.end("single") + 1, (Repair("single_quotes", start),))
 
 
 class _Reader:
