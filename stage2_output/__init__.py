@@ -20,6 +20,7 @@ Reading order:
     wrapping     fences, thoughts and tags
     candidates   every value in a text
     extract      the value that was meant
+    partial      what can be shown of JSON that is still being written
     names        names in words for a model
     patterns     match the patterns of a schema, with a time limit
     keys         keys that are missing, unknown, or meant for each other
@@ -42,15 +43,11 @@ Sometimes:
     refusals     what pydantic finds wrong, in the same words
     unions       values that pydantic would take too long to read
     typed        pydantic models and types as schemas
-    partial      what can be shown of JSON that is still being written
 
     text ──▶ candidates ──▶ schema ──▶ data
                  │             │
                  └─▶ feedback ◀┘ ──▶ the model, once more
 """
-
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from stage2_output.candidates import Extraction
 from stage2_output.controller import OutputController
@@ -60,12 +57,10 @@ from stage2_output.extract import extract_json, find_json
 from stage2_output.feedback import feedback, issue_lines
 from stage2_output.issues import Issue
 from stage2_output.names import nearest
+from stage2_output.partial import parse_partial
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
 from stage2_output.thinking import without_thinking
-
-if TYPE_CHECKING:  # what is needed only sometimes
-    from stage2_output.partial import parse_partial
 
 __all__ = [
     "CompiledSchema",
@@ -85,15 +80,3 @@ __all__ = [
     "parse_partial",
     "without_thinking",
 ]
-
-_SOMETIMES = {
-    "parse_partial": "partial",
-}
-"""Names that are loaded when somebody asks for them, and the files they are in."""
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        if name not in _SOMETIMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_SOMETIMES[name]}"), name)

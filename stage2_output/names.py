@@ -14,7 +14,7 @@ MOST_SHOWN = 10
 _LONGEST = 40
 _LONGEST_STEP = 80
 # Comparing two names takes far longer than looking at them, and a list of known ones may be a dictionary.
-_MOST_KNOWN, _MOST_COMPARED, _MOST_READ, _MOST_LETTERS = 10_000, 300, 20, 64
+_MOST_KNOWN, _MOST_COMPARED, _MOST_LETTERS = 10_000, 300, 64
 # How like each other names must be: any; short ones, or where one begins the other; to be hardly another one.
 _NEAR, _NEAR_IF_SHORT, _CLOSE = 0.7, 0.6, 0.8
 _FEW_LETTERS, _FEW_WORDS = 4, 2
@@ -35,14 +35,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     by_short = {each[:_MOST_LETTERS].lower(): each for each in islice(known, _MOST_KNOWN)}
     if short in by_short or not any(map(str.isalpha, short)):
         return by_short.get(short) or None  # of numbers none is near: 2009 is not meant for 2019
-    near, most = None, 0.0
-    for each in _candidates(short, by_short):
-        if (likeness := _spelled_alike(short, each)) > most:
-            near, most = each, likeness
-    several = islice(by_short.values(), _MOST_COMPARED)
-    if most < _CLOSE and len(same := [each for each in several if _has_the_words_of(name, each)]) == 1:
-        return same[0]
-    return by_short[near] if near else None
+    scores = {each: _spelled_alike(short, each) for each in islice(by_short, _MOST_COMPARED)}
+    near = max(scores, key=scores.__getitem__, default="")
+    most = scores.get(near, 0.0)
+    if most < _CLOSE:
+        same = [by_short[each] for each in scores if _has_the_words_of(name, by_short[each])]
+        if len(same) == 1:
+            return same[0]
+    return by_short[near] if most else None
 
 
 def likeness(name: str, other: str) -> float:
@@ -51,24 +51,13 @@ def likeness(name: str, other: str) -> float:
     return _CLOSE if alike < _CLOSE and _has_the_words_of(name, other) else alike
 
 
-def _candidates(short: str, known: Collection[str]) -> list[str]:
-    """The names that may be nearest, the likelier first, for comparing two takes long."""
-    import difflib  # when a name is wrong, which few are
-
-    # Each way of comparing says at most what the next, dearer one says: lengths, letters, and their order.
-    similar = (each for each in known if 10 * min(len(each), len(short)) >= 3 * (len(each) + len(short)))
-    letters = difflib.SequenceMatcher(None, "", short, autojunk=False)
-    scores: dict[str, float] = {}
-    for each in islice(similar, _MOST_COMPARED):
-        letters.set_seq1(each)
-        scores[each] = letters.quick_ratio()
-    return sorted(scores, key=scores.__getitem__, reverse=True)[:_MOST_READ]
-
-
 def _spelled_alike(short: str, other: str) -> float:
-    import difflib
+    import difflib  # at the first unknown name
 
-    alike = difflib.SequenceMatcher(None, other, short, autojunk=False).ratio()
+    letters = difflib.SequenceMatcher(None, other, short, autojunk=False)
+    if letters.quick_ratio() < _NEAR_IF_SHORT:
+        return 0.0  # an upper bound of the ratio, which takes far longer
+    alike = letters.ratio()
     begun = short.startswith(other) or other.startswith(short)
     few = max(len(short), len(other)) <= _FEW_LETTERS
     return alike if alike >= (_NEAR_IF_SHORT if begun or few else _NEAR) else 0.0
