@@ -4,7 +4,7 @@ Knows gaps and marks; nothing of what they mean. Used by `repair.py`.
 """
 
 from stage2_output.damage import Repair, RepairName
-from stage2_output.gaps import NO_GAP, skip_gap, wrapping_ends
+from stage2_output.gaps import skip_gap, wrapping_ends
 
 FULLWIDTH = {"｛": "{", "｝": "}", "［": "[", "］": "]", "，": ",", "：": ":"}
 """The marks of JSON as they are typed in Chinese and Japanese, and what they stand for."""
@@ -26,8 +26,7 @@ class Cursor:
 
     def gap(self) -> None:
         """Go on behind white space and comments."""
-        if self.text[self.at : self.at + 1] not in NO_GAP:
-            self.at = skip_gap(self.text, self.at, self.end, self.repairs)
+        self.at = skip_gap(self.text, self.at, self.end, self.repairs)
 
     def at_end(self) -> bool:
         """Whether the text ends here, or what is wrapped around the JSON does."""

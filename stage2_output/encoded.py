@@ -26,16 +26,15 @@ def read_encoded(written: str, start: int) -> Mended | None:
         written: The string with its quotes.
         start: Where it begins in its text.
     """
-    plain = json.loads(written).rstrip()
-    begin = len(plain) - len(plain.lstrip())
-    found = None
-    if plain.startswith(("{", "["), begin):
-        with suppress(TooDeep):
-            found = read_strictly(plain, begin)
-    if found is None or found[1] != len(plain):
+    plain = json.loads(written).strip()
+    if not plain.startswith(("{", "[")):
         return None
-    repairs = (Repair("double_encoded", start),)
-    return Mended(found[0], start + len(written), repairs, complete=True, fragile=False)
+    with suppress(TooDeep):
+        found = read_strictly(plain, 0)
+        if found is not None and found[1] == len(plain):
+            repairs = (Repair("double_encoded", start),)
+            return Mended(found[0], start + len(written), repairs, complete=True, fragile=False)
+    return None
 
 
 def read_escaped(text: str, start: int, end: int) -> Mended:

@@ -63,8 +63,7 @@ class _Reader(Cursor):
             else:
                 self._item(frame, mark)
         self.repairs.sort(key=lambda repair: repair.position)
-        fragile = self._quotes > 0
-        return Mended(root, self.at, tuple(self.repairs), self._complete, fragile)
+        return Mended(root, self.at, tuple(self.repairs), self._complete, fragile=self._quotes > 0)
 
     # ---- one step each ----
 

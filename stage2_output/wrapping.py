@@ -49,7 +49,7 @@ class Surroundings:
         self._language, self._fence_begins = "", 0
         self._tagged = -1  # the first visible character behind the last tag
         self._beginning = len(text) - len(text.lstrip())
-        self._closings = _closings(text)
+        self._closings = [tag.start for tag in thinking_tags(text) if tag.closing]
         self._next_fence_line = -1
 
     def source(self, start: int) -> Source:
@@ -112,11 +112,6 @@ _LABEL = re.compile(
     r"[ \t]*+([\w+#.-]++)[^\n{\[]{0,200}+\n"
 )  # a label is short: many fences may stand in one line
 _FOR_JSON = ("json", "json5", "jsonc", "jsonl", "ndjson")
-
-
-def _closings(text: str) -> list[int]:
-    """Where the tags stand that end thinking blocks."""
-    return [tag.start for tag in thinking_tags(text) if tag.closing]
 
 
 _FENCE_OPENS = re.compile(r"```(?:json)?[ \t]*+\n")
