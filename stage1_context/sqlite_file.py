@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stage1_context.errors import StoreFailed
 
-VERSION = 1
+VERSION = 2
 """The version of the tables. A file of another version is refused."""
 
 _TABLES = (
