@@ -16,7 +16,7 @@ from typing import Any
 from stage2_output import clues
 from stage2_output.damage import Damaged, Repair
 from stage2_output.encoded import BEGINS_ESCAPED, read_encoded, read_escaped
-from stage2_output.strict import TooDeep, read_strictly
+from stage2_output.strict import IntactParts, TooDeep, read_strictly
 from stage2_output.wrapping import BLANK, Source, Surroundings, next_mark, scalar_place
 
 _WRAPPING_OF = {"fenced": "```", "code": "```", "tagged": "</"}
@@ -109,6 +109,7 @@ class _Walk:
     def __init__(self, text: str) -> None:
         self._text = text
         self._around = Surroundings(text)
+        self._intact = IntactParts(text)
         self._unclosed: dict[str, tuple[int, int]] = {}
         self._beginning = self._first = _skip_blank(text, 0)  # of the text, and of it without its thoughts
         self._last = len(text.rstrip(BLANK))
@@ -196,10 +197,12 @@ class _Walk:
         """Read the value that begins at a bracket: strictly if possible, otherwise leniently."""
         text, end = self._text, self._around.end(start)
         if self._sound and text[start] in "{[":
-            # Behind damage each attempt might read the rest of the text for nothing.
-            if strict := read_strictly(text, start):
-                return Extraction(strict[0], start, strict[1], source)
-            self._sound = False
+            strict = read_strictly(text, start)  # at once; the parts are for texts that hold damage
+            self._sound = strict is not None
+        else:
+            strict = self._intact.read(start, end)
+        if strict is not None:
+            return Extraction(strict[0], start, strict[1], source)
         self._damaged += 1
         if self._damaged > MOST_DAMAGED:
             raise Damaged("is one damaged value too many", start)
@@ -212,9 +215,7 @@ class _Walk:
             read_leniently,  # at the first damage: its patterns take time to compile
         )
 
-        mended = read_leniently(text, start, end, self._unclosed)
-        if not mended.repairs:
-            self._damaged -= 1  # it was valid
+        mended = read_leniently(text, start, end, self._intact, self._unclosed)
         if source == "prose" and mended.end == known_end and not mended.complete:
             raise Damaged("is not closed within its backticks", mended.end)
         line = text[mended.end : mended.end + 1000].partition("\n")[0]

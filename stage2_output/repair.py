@@ -13,6 +13,7 @@ from stage2_output.cursor import FULLWIDTH, Cursor
 from stage2_output.damage import Damaged, Mended, Repair
 from stage2_output.nesting import Frame, Nesting
 from stage2_output.quotes import CLOSING_QUOTES, Role
+from stage2_output.strict import IntactParts
 from stage2_output.strings import Unclosed, read_string
 from stage2_output.words import read_word
 
@@ -21,26 +22,27 @@ _ELLIPSIS = re.compile(r"\.\.\.++|…++")
 _VALUE_BEGINS = re.compile(r"[\"'“‘\[{]|-?[0-9]|(?:true|false|null|True|False|None)\b")
 
 
-def read_leniently(text: str, start: int, end: int, unclosed: Unclosed) -> Mended:
+def read_leniently(text: str, start: int, end: int, intact: IntactParts, unclosed: Unclosed) -> Mended:
     """Read the damaged object or array that begins at a place.
 
     Args:
         text: The text.
         start: Index of the opening bracket.
         end: Where the text is taken to end.
+        intact: Reads the undamaged parts of the same text.
         unclosed: What is known of strings that are never closed; shared by all readings of the same text.
 
     Raises:
         Damaged: It cannot be mended, or in more ways than one.
         TooDeep: It is nested too deeply.
     """
-    return _Reader(text, start, end, unclosed).read()
+    return _Reader(text, start, end, intact, unclosed).read()
 
 
 class _Reader(Cursor):
-    def __init__(self, text: str, start: int, end: int, unclosed: Unclosed) -> None:
+    def __init__(self, text: str, start: int, end: int, intact: IntactParts, unclosed: Unclosed) -> None:
         super().__init__(text, start, end)
-        self._unclosed = unclosed
+        self._intact, self._unclosed = intact, unclosed
         self._complete = True
         self._quotes = 0
         self._open = Nesting()
@@ -197,7 +199,10 @@ class _Reader(Cursor):
 
     def _value(self, frame: Frame) -> None:
         mark = self.text[self.at]
-        if mark == "(":
+        if mark in "{[" and (intact := self._intact.read(self.at, self.end)) is not None:
+            value, self.at = intact
+            frame.add(value)
+        elif mark == "(":
             self.mended("tuple")
             self._begin()
         elif FULLWIDTH.get(mark, mark) in "{[":

@@ -2,13 +2,13 @@ import pytest
 
 from stage2_output.damage import Damaged
 from stage2_output.repair import Mended, read_leniently
-from stage2_output.strict import MOST_DEPTH, TooDeep
+from stage2_output.strict import MOST_DEPTH, IntactParts, TooDeep
 
 
 def read(text, behind=""):
     """The object or array at the beginning of a text that stands behind three other characters."""
     whole = "So " + text + behind
-    found = read_leniently(whole, 3, len(whole), {})
+    found = read_leniently(whole, 3, len(whole), IntactParts(whole), {})
     repairs = tuple((name, position - 3) for name, position in found.repairs)
     return found._replace(end=found.end - 3, repairs=repairs)
 
@@ -193,7 +193,7 @@ def test_what_ends_the_text_ends_the_value():
         {"a": 1}, 8, (), False, False
     )
     whole = "[1, 2, 3]"
-    assert read_leniently(whole, 0, 5, {}).value == [1, 2]
+    assert read_leniently(whole, 0, 5, IntactParts(whole), {}).value == [1, 2]
 
 
 # ---- what is given up: text, why, position ----

@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output.strict import MOST_DEPTH, TooDeep, read_strictly
+from stage2_output.strict import MOST_DEPTH, IntactParts, TooDeep, read_strictly
 
 VALID = {
     "object": ('{"a": 1}', {"a": 1}),
@@ -84,3 +84,70 @@ def test_what_is_wide_or_holds_brackets_in_its_texts_is_not_deep():
 def test_the_deepest_part_counts_wherever_it_stands():
     with pytest.raises(TooDeep):
         read_strictly(f'{{"a": 1, "b": [2, {nested(MOST_DEPTH - 1)}, 3]}}', 0)
+
+
+# ---- the undamaged parts of a damaged text ----
+
+
+def read_part(text, start, end=None):
+    return IntactParts(text).read(start, len(text) if end is None else end)
+
+
+def test_a_part_is_read_where_it_stands():
+    assert read_part('{x: {"a": [1]}, y', 4) == ({"a": [1]}, 14)
+    assert read_part("{x: []}", 4) == ([], 6)
+
+
+@pytest.mark.parametrize("text", ["{a: 1}", "[1,]", '{"a": 1', "[tru]", '["a', '["\\', "[", "{", '[{"a" 1}]'])
+def test_a_part_that_is_damaged_is_left_to_others(text):
+    assert read_part(text, 0) is None
+
+
+def test_a_part_may_not_reach_beyond_the_end():
+    assert read_part("[1, [2]] [3]", 0, 7) is None
+    assert read_part("[1, [2]] [3]", 4, 7) == ([2], 7)
+
+
+@pytest.mark.parametrize("pad", range(1990, 2060))
+def test_a_part_is_whole_wherever_it_is_sliced(pad):
+    text = '["' + "x" * pad + '", {"key": "a \\u00e9 b"}, true, null, -12.5e3, [false]]'
+    value = ["x" * pad, {"key": "a é b"}, True, None, -12500.0, [False]]
+    assert read_part("!" + text + ",", 1) == (value, 1 + len(text))
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+def test_a_part_may_be_long(size):
+    text = '{"a": "' + "x" * size + '"}'
+    assert read_part(text, 0) == ({"a": "x" * size}, len(text))
+
+
+def test_a_part_that_is_too_deep_is_told():
+    with pytest.raises(TooDeep):
+        read_part("{a: " + nested(MOST_DEPTH + 1), 4)
+
+
+def test_where_parts_are_damaged_only_some_are_tried_until_one_is_whole():
+    text = "[1; [1; [1; [1; " + "[2] " * 8
+    parts = IntactParts(text)
+    for start in (0, 4, 8, 12):
+        assert parts.read(start, len(text)) is None
+    starts = range(16, len(text), 4)
+    found = [parts.read(start, len(text)) for start in starts]
+    assert found[:3] == [None] * 3  # the fourth is tried
+    assert [each for each in found if each] == [([2], start + 3) for start in list(starts)[3:]]
+
+
+def test_a_whole_part_gives_the_next_ones_their_turn():
+    text = "[1; " * 3 + "[2] " + "[1; " * 3 + "[2] "
+    parts = IntactParts(text)
+    found = [parts.read(start, len(text)) for start in range(0, len(text), 4)]
+    assert found == [None, None, None, ([2], 15), None, None, None, ([2], 31)]
+
+
+def test_attempts_in_vain_are_not_made_for_ever():
+    text = "[1, 2;" + " " * 100 + "[3]"
+    parts = IntactParts(text)
+    assert parts.read(106, len(text)) == ([3], len(text))
+    for _ in range(100):
+        assert parts.read(0, len(text)) is None
+    assert [parts.read(106, len(text)) for _ in range(4)] == [None] * 4
