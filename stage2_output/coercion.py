@@ -12,7 +12,6 @@ pointer; and no alternative is chosen with the help of `unevaluatedProperties` o
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -25,8 +24,6 @@ from stage2_output.schema import CompiledSchema
 from stage2_output.subschemas import Schema
 
 _DEEPEST = 200
-# What a string may hold that was meant as a list; put into one, it would be a single wrong item.
-_SEPARATOR = re.compile(r"[,;|\n\t]|^\s*[\[{]")
 
 _Changes = list[tuple[str, str]]
 """Where something was changed, as a pointer, and what."""
@@ -119,25 +116,12 @@ class _Walk:
         for other in _also(schema, pointer):
             value, more = self.at(other, value)
             changes += more
-        value, own = self._own(pointer, schema, wanted, value)
+        if (converted := wanted.convert(value)) is not None:
+            value, what = converted
+            changes.append(("", what))
         value, chosen = self._alternative(pointer, schema, value)
         value, inner = self._inner(pointer, schema, value)
-        return value, [*changes, *own, *chosen, *inner]
-
-    def _own(
-        self, pointer: str, schema: Mapping[str, Any], wanted: Wanted, value: Any
-    ) -> tuple[Any, _Changes]:
-        """What the schema itself says of the value's type."""
-        if wanted.takes(value):
-            return value, []
-        if found := wanted.convert(value):
-            return found[0], [("", found[1])]
-        if not _could_be_an_item(value, schema):
-            return value, []
-        item, changes = self.at(f"{pointer}/items", value)
-        if not self._parts.fit([item], pointer):
-            return value, []
-        return [item], [("", "one value to array"), *_behind("/0", changes)]
+        return value, [*changes, *chosen, *inner]
 
     def _alternative(self, pointer: str, schema: Mapping[str, Any], value: Any) -> tuple[Any, _Changes]:
         """The only alternative that takes the value once it is changed, if none takes it as it is."""
@@ -203,15 +187,6 @@ def _inner_schemas(schema: Mapping[str, Any], pointer: str, key: str | int) -> I
 def _step(name: str) -> str:
     """One step of a pointer into the schema, whole: that of an issue may be cut."""
     return "/" + name.replace("~", "~0").replace("/", "~1")
-
-
-def _could_be_an_item(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether a value may be the only item of the array that is wanted."""
-    if "array" not in (schema.get("type") or ()) or not isinstance(schema.get("items"), Mapping):
-        return False
-    if isinstance(value, str):
-        return bool(value.strip()) and not _SEPARATOR.search(value)
-    return value is not None and not isinstance(value, list)
 
 
 def _behind(place: str, changes: _Changes) -> _Changes:

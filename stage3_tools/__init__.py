@@ -56,7 +56,7 @@ Reading order:
 """
 
 from stage3_tools.abort import Abort, RunStopped
-from stage3_tools.approval import Always, ApprovalRequest, Approve, Approver, Edit, Later, Reject, Verdict
+from stage3_tools.approval import Always, ApprovalRequest, Approve, Edit, Later, Reject, Verdict
 from stage3_tools.batch import execute_tool_calls
 from stage3_tools.cache import ResultCache
 from stage3_tools.chain import ChainMessages, ChainStats, ChainStatus, ToolChainResult, execute_tool_chain
@@ -97,12 +97,11 @@ from stage3_tools.events import (
 from stage3_tools.execution import Execution
 from stage3_tools.executor import execute_tool_call
 from stage3_tools.flow import MessageFlowFormatter
-from stage3_tools.kinds import Classify, ErrorText
 from stage3_tools.limits import RunLimits
 from stage3_tools.loop import run_tool_loop, run_turns
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.native import NativeDialect
-from stage3_tools.options import BeforeSend, RequestInfo, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import RequestInfo, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import RegistryView
@@ -119,19 +118,15 @@ __all__ = [
     "ApprovalPending",
     "ApprovalRequest",
     "Approve",
-    "Approver",
-    "BeforeSend",
     "Calls",
     "ChainMessages",
     "ChainStats",
     "ChainStatus",
-    "Classify",
     "DecisionMade",
     "Dialect",
     "Edit",
     "Effect",
     "Ending",
-    "ErrorText",
     "Execution",
     "FeedbackGiven",
     "FinalReply",
