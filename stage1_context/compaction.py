@@ -1,11 +1,13 @@
 """Compaction: when a conversation fills its window, let a model write down what the old part of it says.
 
     fill < at ─▶ nothing to do
-    fill ≥ at ─▶ clear old long results (if asked to) ─▶ still full? ─▶ summarize all but the newest
+    fill ≥ at ─▶ summarize all but the newest
 
 The journal keeps every word: a record says that from here on the summary stands for the old messages. If the
-model fails, nothing is summarized. Covered: a long old part goes in pieces · results that were cleared just now are
-summarized whole · a summary that would take more room than it makes is not kept · another one in the meantime wins.
+model fails, nothing is summarized.
+
+Covered: a long old part is summarized in pieces · a summary longer than what it replaces is not kept · a summary that
+    another writer adds meanwhile wins.
 Not covered: whether a summary is true; a model wrote it.
 """
 
@@ -28,9 +30,6 @@ _PIECE_TOKENS = 16_000
 _MOST_FULL = 2.0
 """A mark beyond this is meant as a percentage, and would never be reached."""
 
-_WORTH_CLEARING = 80
-"""Characters of a result at least: the note in its place has nearly as many, and is not cleared itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -41,7 +40,6 @@ class Compaction:
         reason: Why, or why not, in a sentence.
         fill: How full the window was before; 1.0 is full.
         summarized: How many messages the summary newly stands for.
-        cleared: How many tool results were cleared.
         error: What the model's call raised, if it failed.
     """
 
@@ -49,7 +47,6 @@ class Compaction:
     reason: str
     fill: float
     summarized: int = 0
-    cleared: int = 0
     error: Exception | None = field(default=None, repr=False)
 
 
@@ -59,7 +56,6 @@ async def compact(
     *,
     at: float = 1.0,
     to: float = 0.5,
-    clear_results_over: int | None = None,
     reserve_tokens: int = 0,
 ) -> Compaction:
     """Summarize the old part of a conversation if its window is full; see `ContextEngine.compact`."""
@@ -73,26 +69,22 @@ async def compact(
         )
     begun, before = (await transcript.info()).created, await transcript.summary()
     seen = await transcript.select(reserve_tokens=reserve_tokens, read_all=True)
-    fill, cleared = _fill(seen), 0
+    fill = _fill(seen)
     if fill < at:
         return Compaction(False, f"The window is {fill:.0%} full; it is compacted at {at:.0%}.", fill)
-    results = {each.index: each.message for each in seen.rest if each.message.role == "tool"}
-    if clear_results_over is not None and (cleared := await _clear(transcript, seen, to, clear_results_over)):
-        seen = await transcript.select(reserve_tokens=reserve_tokens, read_all=True)
-        if _fill(seen) < at:
-            return Compaction(False, "Clearing old results made room enough.", fill, cleared=cleared)
     old, newest = _parted(seen, to)
     if not old:
-        return Compaction(False, "All messages belong to the newest part.", fill, cleared=cleared)
-    told = [results.get(each.index, each.message) for each in old]
+        return Compaction(False, "All messages belong to the newest part.", fill)
     try:
-        text = await summarize(chat, before, told, seen.room.counter, _piece_tokens(seen))
+        text = await summarize(
+            chat, before, [each.message for each in old], seen.room.counter, _piece_tokens(seen)
+        )
     except Exception as error:  # whatever went wrong, the conversation goes on as it was
-        return Compaction(False, f"The model failed: {error}", fill, cleared=cleared, error=error)
+        return Compaction(False, f"The model failed: {error}", fill, error=error)
     reason = _harm(seen, text, old, newest)
     if reason or (reason := await _write(transcript, begun, before, text, old[-1].index + 1)):
-        return Compaction(False, reason, fill, cleared=cleared)
-    return Compaction(True, f"{len(old)} messages were summarized.", fill, len(old), cleared)
+        return Compaction(False, reason, fill)
+    return Compaction(True, f"{len(old)} messages were summarized.", fill, len(old))
 
 
 def _limits(seen: Selection) -> tuple[float | None, int | None]:
@@ -138,14 +130,6 @@ def _parted(seen: Selection, to: float) -> tuple[Sequence[Counted], Sequence[Cou
 
 def _is_reply(message: Message) -> bool:
     return message.role == "assistant" and not message.tool_calls
-
-
-async def _clear(transcript: Transcript, seen: Selection, to: float, longer_than: int) -> int:
-    longer_than, (old, _) = max(longer_than, _WORTH_CLEARING), _parted(seen, to)
-    long = [each for each in old if each.message.role == "tool" and len(each.message.text) > longer_than]
-    if long:
-        await transcript.clear_results(until=old[-1].index + 1, longer_than=longer_than)
-    return len(long)
 
 
 def _piece_tokens(seen: Selection) -> int:

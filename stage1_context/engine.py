@@ -230,7 +230,6 @@ class ContextEngine:
         *,
         at: float = 1.0,
         to: float = 0.5,
-        clear_results_over: int | None = None,
         reserve_tokens: int = 0,
     ) -> "Compaction":
         """If the window is full, have a model summarize the old messages. The history keeps them.
@@ -241,8 +240,6 @@ class ContextEngine:
             at: From which fill on to act: 0.8 is four fifths of the window. A session without a window, or with a
                 window of your own making, is taken to be full: call this when you want it done.
             to: How much of the window the newest messages, which stay as they are, may fill afterwards.
-            clear_results_over: First show old tool results with more characters than this no longer; if that makes
-                room enough, no model is asked. None leaves them.
             reserve_tokens: Room that requests leave for the reply.
 
         Returns:
@@ -260,7 +257,6 @@ class ContextEngine:
             chat,
             at=at,
             to=to,
-            clear_results_over=clear_results_over,
             reserve_tokens=reserve_tokens,
         )
 

@@ -21,7 +21,7 @@ class MessageHistory:
 
     Attributes:
         messages: All messages.
-        visible: Those that no summary stands for; results that were cleared are shown as they are sent.
+        visible: Those that no summary stands for.
     """
 
     def __init__(self, messages: Iterable[Message], visible: Iterable[Message] | None = None) -> None:

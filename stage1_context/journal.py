@@ -74,15 +74,6 @@ class SummaryRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ClearingRecord:
-    """From here on, tool results before the record at index `until` with more characters are not shown."""
-
-    kind: ClassVar[Literal["clearing"]] = "clearing"
-    until: int
-    longer_than: int
-
-
-@dataclass(frozen=True, slots=True)
 class RepairRecord:
     """From here on, messages are shown behind others, or not shown, so that calls and results match.
 
@@ -107,9 +98,9 @@ class VariableRecord:
 ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
 """What happens to a call between the message that asks for it and its result."""
 
-Record = MessageRecord | ProgressRecord | SummaryRecord | ClearingRecord | RepairRecord | VariableRecord
+Record = MessageRecord | ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 
-LANDMARKS = ("system", "summary", "clearing", "repair")
+LANDMARKS = ("system", "summary", "repair")
 """The kinds that say how the messages are shown; there are few of them, wherever in the journal they stand."""
 
 TALK = ("message", "call")
@@ -118,7 +109,7 @@ TALK = ("message", "call")
 SHOWN = (*TALK, *LANDMARKS)
 """The kinds that a view of the conversation needs; the others may be large, and are left where they are."""
 
-_WithFields = ProgressRecord | SummaryRecord | ClearingRecord | RepairRecord | VariableRecord
+_WithFields = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 _BY_KIND: dict[str, type[_WithFields]] = {each.kind: each for each in get_args(_WithFields)}
 KINDS = (*TALK, "system", *_BY_KIND)
 """Every kind of record there is."""

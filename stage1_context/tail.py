@@ -1,8 +1,8 @@
 """`Tail`: the newest part of a conversation, counted, read backwards on demand.
 
 A window shows the end of a conversation, so a journal is read from its end: opening a session of a million messages
-costs what its window costs. New records are read from where the last reading stopped. After a summary, a clearing
-or a repair the messages look different, so the tail is read again. It knows no window; `Selector` asks for older
+costs what its window costs. New records are read from where the last reading stopped. After a summary or
+a repair the messages look different, so the tail is read again. It knows no window; `Selector` asks for older
 messages until the window is full.
 """
 
@@ -184,12 +184,14 @@ class Tail:
             self.rest.extend(messages)
             # Is this a result whose call was not read?
             return not self.whole and next(exchange_starts(self.rest), None) is None
-        return record.kind in ("summary", "clearing", "repair")
+        return record.kind in ("summary", "repair")
 
     def _shown(self, index: int, record: Record) -> list[Counted]:
         if not isinstance(record, MessageRecord):
             return []
-        return [Counted(message, self._counter, index) for message in self.view.shown(index, record.message)]
+        return [
+            Counted(message, self._counter, index) for message in self.view.repaired(index, record.message)
+        ]
 
 
 def _call_ids(record: Record) -> set[str]:

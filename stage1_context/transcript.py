@@ -16,7 +16,7 @@ from stage1_context.claims import Claims
 from stage1_context.concurrency import Locks, uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
-from stage1_context.journal import SHOWN, ClearingRecord, MessageRecord, ProgressRecord, Record, SummaryRecord
+from stage1_context.journal import SHOWN, MessageRecord, ProgressRecord, Record, SummaryRecord
 from stage1_context.open_calls import OpenCalls, open_calls
 from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
@@ -213,10 +213,6 @@ class Transcript:
             async with self._locks().reading:
                 until = (await self._read_on(include_summary=True)).view.until if text else 0
         await self.store.append(self.session_id, SummaryRecord(text, until), expected=expected)
-
-    async def clear_results(self, *, until: int, longer_than: int) -> None:
-        """Show tool results before the record at this index no longer, if they have more characters."""
-        await self.store.append(self.session_id, ClearingRecord(until, longer_than))
 
     async def open_calls(self) -> OpenCalls | None:
         """The calls of the newest exchange that have no result yet, and what is known of them."""

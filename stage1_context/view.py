@@ -1,22 +1,15 @@
 """`View`: which messages of a journal are shown, and how. The fold of its landmarks.
 
 A journal is never edited; a landmark in it says how to look at what came before: a summary stands for old
-messages, long results are cleared, a broken history is repaired. Pure, and knows no window: of what is shown
+messages, a broken history is repaired. Pure, and knows no window: of what is shown
 here, a window takes what fits. Used by `tail` and `transcript`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from stage0_gateway import Message
 from stage1_context.history import MessageHistory
-from stage1_context.journal import (
-    ClearingRecord,
-    MessageRecord,
-    Record,
-    RepairRecord,
-    SummaryRecord,
-)
+from stage1_context.journal import MessageRecord, Record, RepairRecord, SummaryRecord
 
 
 class View:
@@ -30,7 +23,6 @@ class View:
     def __init__(self) -> None:
         self.summary = ""
         self.until = 0
-        self._clearings: list[ClearingRecord] = []
         self._inserted: dict[int, list[Message]] = {}
         self._hidden: set[int] = set()
 
@@ -39,8 +31,6 @@ class View:
         match record:
             case SummaryRecord(text, until):
                 self.summary, self.until = text, max(0, until) if text else 0
-            case ClearingRecord():
-                self._clearings.append(record)
             case RepairRecord(inserted, hidden):
                 self._hidden.update(hidden)
                 for index in hidden:
@@ -54,19 +44,6 @@ class View:
             return (message,)
         itself = () if index in self._hidden else (message,)
         return (*itself, *self._inserted.get(index, ()))
-
-    def shown(self, index: int, message: Message) -> Sequence[Message]:
-        """The same as a model is shown it: results that were cleared are not there any more."""
-        repaired = self.repaired(index, message)
-        return [self._cleared(index, each) for each in repaired] if self._clearings else repaired
-
-    def _cleared(self, index: int, message: Message) -> Message:
-        length = len(message.text)
-        if message.role != "tool" or not any(
-            index < each.until and length > each.longer_than for each in self._clearings
-        ):
-            return message
-        return replace(message, content=f"[A result of {length:,} characters was removed to save room.]")
 
 
 def summary_message(summary: str) -> Message:
@@ -98,6 +75,6 @@ def history_of(entries: Sequence[tuple[int, Record]], view: View) -> MessageHist
         shown
         for index, record in entries
         if isinstance(record, MessageRecord) and (index >= view.until or record.kind == "system")
-        for shown in view.shown(index, record.message)
+        for shown in view.repaired(index, record.message)
     )
     return MessageHistory((message for _, message in messages_of(entries, view)), visible)

@@ -179,7 +179,7 @@ async def test_the_history_stays_whole_and_the_next_request_holds_the_summary_an
     engine = await session(messages, THOUSAND)
     compaction = await engine.compact("s", Model(SHORT))
     assert compaction.reason == "16 messages were summarized."
-    assert (compaction.summarized, compaction.cleared, compaction.error) == (16, 0, None)
+    assert (compaction.summarized, compaction.error) == (16, None)
     history = await engine.history("s")
     assert history.messages == tuple(messages)
     assert history.visible == (SYSTEM, *messages[17:])
@@ -285,7 +285,7 @@ async def test_if_the_model_fails_nothing_changes_and_the_reason_is_said(reply, 
     compaction = await engine.compact("s", model)
     assert len(model.asked) == after + 1
     assert compaction.reason.startswith(reason)
-    assert (compaction.done, compaction.summarized, compaction.cleared) == (False, 0, 0)
+    assert (compaction.done, compaction.summarized) == (False, 0)
     assert isinstance(compaction.error, Exception)
     assert await engine.messages_for_request("s") == sent
     assert (await engine.store.info("s")).records == length
@@ -425,50 +425,6 @@ async def test_of_two_compactions_at_once_the_one_that_is_ready_first_counts(fir
     assert (compaction.done, compaction.error) == (False, None)
     assert compaction.reason == "Somebody else summarized in the meantime."
     assert await engine.get_summary("s") == "other"
-
-
-# ---- clearing first --------------------------------------------------------------------------------------
-
-
-def exchange(number, length):
-    call = Message.assistant("", [ToolCall(f"{number}", "f")])
-    return [talk(number), call, Message.tool(f"{number:03} ".ljust(length, "x"), f"{number}")]
-
-
-async def test_clearing_old_results_may_make_room_enough_without_a_model():
-    messages = [each for number in range(5) for each in exchange(number, 300)]
-    engine = await session(messages, KeepSystemAndRecent(max_tokens=2000))
-    compaction = await engine.compact("s", never, to=0.5, clear_results_over=200)
-    assert (compaction.done, compaction.cleared) == (False, 3)
-    assert compaction.reason == "Clearing old results made room enough."
-    sent = await engine.messages_for_request("s")
-    note = "[A result of 300 characters was removed to save room.]"
-    assert [each.text for each in sent if each.role == "tool"][:3] == [note] * 3
-    assert [each.text for each in sent if each.role == "tool"][3:] == [messages[11].text, messages[14].text]
-    assert (await engine.history("s")).messages == tuple(messages)
-
-
-async def test_where_clearing_is_not_enough_the_model_is_asked_too():
-    messages = [each for number in range(20) for each in exchange(number, 300)]
-    engine = await session(messages, KeepSystemAndRecent(max_tokens=2000))
-    model = Model("ok")
-    compaction = await engine.compact("s", model, clear_results_over=200)
-    assert compaction.done
-    assert compaction.cleared > 10
-    results = [line for asked in model.asked for line in lines(asked)[1] if line["role"] == "tool"]
-    assert {len(line["content"]) for line in results} == {300}  # whole: the summary may need what they say
-    assert compaction.summarized % 3 == 0
-
-
-async def test_results_that_are_short_or_were_cleared_before_are_left_alone():
-    messages = [each for number in range(5) for each in exchange(number, 80 + number % 2)]
-    engine = await session(messages, KeepSystemAndRecent(max_tokens=900))
-    first = await engine.compact("s", Model(RuntimeError("no")), to=0.1, clear_results_over=0)
-    assert first.cleared == 2
-    length = (await engine.store.info("s")).records
-    again = await engine.compact("s", Model(RuntimeError("no")), to=0.1, clear_results_over=0)
-    assert again.cleared == 0
-    assert (await engine.store.info("s")).records == length
 
 
 # ---- other windows ---------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from stage1_context.journal import (
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
-    ClearingRecord,
     MessageRecord,
     RepairRecord,
     SummaryRecord,
@@ -54,7 +53,6 @@ RECORDS = {
     "approval pending": ApprovalPendingRecord("a", "f", '{"x": 1}'),
     "summary": SummaryRecord("They talked about 北京.", 7),
     "summary taken back": SummaryRecord(""),
-    "clearing": ClearingRecord(5, 1000),
     "repair": RepairRecord(((1, Message.tool("gone", "a", is_error=True)), (1, Message.user(PARTS))), (2, 3)),
     "repair of nothing": RepairRecord(),
     "variable": VariableRecord({"a": [1, 2.5, None, True, "\ud83d\0"]}),
@@ -103,10 +101,10 @@ def test_any_value_text_and_number_survives(value, text, number):
 
 def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_default():
     assert [
-        json.loads(record_to_json(each)) for each in (RECORDS["system message"], RECORDS["clearing"])
+        json.loads(record_to_json(each)) for each in (RECORDS["system message"], CallStartedRecord("a", "f"))
     ] == [
         {"kind": "system", "role": "system", "content": "Be brief."},
-        {"kind": "clearing", "until": 5, "longer_than": 1000},
+        {"kind": "call_started", "call_id": "a", "tool": "f"},
     ]
     assert record_to_json(MessageRecord(Message.user("北京"))) == (
         '{"kind": "message", "role": "user", "content": "北京"}'
@@ -142,11 +140,11 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
             "'until' of a 'summary' record is a whole number, not str",
         ),
         ({"kind": "summary", "text": "", "until": True}, "a whole number, not bool"),
-        ({"kind": "clearing", "until": 1.5, "longer_than": 3}, "a whole number, not float"),
+        ({"kind": "summary", "text": "", "until": 1.5}, "a whole number, not float"),
         ({"kind": "summary"}, r"A 'summary' record has the fields \['text', 'until'\], not \[\]"),
         ({"kind": "variable"}, r"has the fields \['value'\], not \[\]"),
         ({"kind": "summary", "text": "", "til": 3}, r"\['text', 'until'\], not \['text', 'til'\]"),
-        ({"kind": "clearing", "until": 3}, r"\['until', 'longer_than'\], not \['until'\]"),
+        ({"kind": "call_started", "tool": "f"}, r"\['call_id', 'tool'\], not \['tool'\]"),
         ({"kind": "call_started", "call_id": "a", "tool": None}, "is text, not NoneType"),
         ({"kind": "repair", "shown": []}, r"has the fields \['inserted', 'hidden'\], not \['shown'\]"),
         ({"kind": "repair", "inserted": 5}, r"\[index, message\] pairs"),

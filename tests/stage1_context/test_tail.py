@@ -10,7 +10,6 @@ from stage1_context import (
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
-    ClearingRecord,
     MemoryStore,
     MessageRecord,
     RepairRecord,
@@ -61,12 +60,10 @@ def result(id, text="done"):
 
 def fold(records, folded=True):
     """What a journal shows, by looking at all of it: the system messages, and the rest."""
-    until, clearings, inserted, hidden = 0, [], [], set()
+    until, inserted, hidden = 0, [], set()
     for record in records:
         if isinstance(record, SummaryRecord):
             until = record.until if record.text else 0
-        elif isinstance(record, ClearingRecord):
-            clearings.append(record)
         elif isinstance(record, RepairRecord):
             hidden.update(record.hidden)
             inserted = [each for each in inserted if each[0] not in record.hidden] + [*record.inserted]
@@ -76,20 +73,11 @@ def fold(records, folded=True):
             continue
         shown = [] if index in hidden else [record.message]
         shown += [message for place, message in inserted if place == index]
-        shown = [cleared(index, message, clearings) for message in shown]
         if record.message.role == "system":
             system += [(index, message) for message in shown]
         elif index >= until or not folded:
             rest += [(index, message) for message in shown]
     return system, rest
-
-
-def cleared(index, message, clearings):
-    length = len(message.text)
-    if message.role != "tool" or all(index >= c.until or length <= c.longer_than for c in clearings):
-        return message
-    note = f"[A result of {length:,} characters was removed to save room.]"
-    return Message.tool(note, message.tool_call_id, is_error=message.is_error, name=message.name)
 
 
 def pairs(counted):
@@ -118,7 +106,7 @@ async def test_a_long_journal_is_opened_with_its_landmarks_and_its_last_page_onl
     landmarks = {
         0: MessageRecord(Message.system("be brief")),
         1000: SummaryRecord("they met", 900),
-        2000: ClearingRecord(1500, 10),
+        2000: SummaryRecord("they met again", 1500),
         3000: RepairRecord((), (2999,)),
         4000: MessageRecord(Message.system("be kind")),
     }
@@ -181,9 +169,7 @@ async def test_what_was_written_from_here_is_not_read_unless_somebody_else_wrote
     assert [each.index for each in tail.rest][-5:] == [999, 1000, 1002, 1003, 1004]
 
 
-@pytest.mark.parametrize(
-    "landmark", [RepairRecord((), (2,)), SummaryRecord("they met", 2), ClearingRecord(9, 1)]
-)
+@pytest.mark.parametrize("landmark", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
 async def test_a_landmark_that_was_written_from_here_changes_how_messages_look(landmark):
     records = [said(0), calls("a"), said(2), result("a", "long")]
     store = MemoryStore({"s": records})
@@ -231,11 +217,11 @@ async def test_a_summary_that_parted_a_call_from_its_results_does_no_harm_once_i
         assert tail.rest[0].index in first
 
 
-async def test_after_a_clearing_was_taken_in_only_what_is_new_is_read():
+async def test_after_a_repair_was_taken_in_only_what_is_new_is_read():
     store = Watched({"s": map(said, range(1000))})
     tail = Tail(store, "s", Letters())
     await tail.read_on()
-    await store.append("s", ClearingRecord(500, 10))
+    await store.append("s", RepairRecord((), (500,)))
     await tail.read_on()
     store.handed_out.clear()
     await tail.read_on()
@@ -372,7 +358,6 @@ steps = st.lists(
         st.tuples(st.just("noise"), st.integers(1, 6)),
         st.tuples(st.just("summary"), parts),
         st.just(("take back",)),
-        st.tuples(st.just("clearing"), parts, st.integers(0, 40)),
         st.just(("repair",)),
         st.tuples(st.just("hide"), parts),
         st.just(("read on",)),
@@ -419,8 +404,6 @@ def new_records(step, records):
             return [SummaryRecord(f"summary {number}", boundary(records, part))]
         case ("take back",):
             return [SummaryRecord("")]
-        case ("clearing", part, longer_than):
-            return [ClearingRecord(boundary(records, part), longer_than)]
         case ("repair",):
             entries = list(enumerate(records))
             repair = repairs(messages_of(entries, view_of(entries)))
@@ -495,7 +478,7 @@ BEGINNING = [
 ]
 LATER = [
     [said(31), MessageRecord(Message.system("be kind"))],
-    [ClearingRecord(25, 10), said(34)],
+    [RepairRecord(((25, Message.user("first")),)), said(34)],
     [RepairRecord(((30, Message.user("inserted")),), (30,))],
     [SummaryRecord("they met", 5), said(37)],
     [SummaryRecord("")],

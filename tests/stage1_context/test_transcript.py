@@ -263,17 +263,6 @@ async def test_a_summary_is_not_written_over_what_the_writer_has_not_seen():
     assert await transcript.summary() == "they met"
 
 
-async def test_results_that_were_cleared_are_shown_shorter_and_kept_whole():
-    call = Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "f")])
-    long, short = Message.tool("x" * 1000, "a", name="f"), Message.tool("ok", "b")
-    transcript = Transcript.of([call, long, short, HI])
-    await transcript.for_request()
-    await transcript.clear_results(until=3, longer_than=100)
-    note = Message.tool("[A result of 1,000 characters was removed to save room.]", "a", name="f")
-    assert await transcript.for_request() == [call, note, short, HI]
-    assert (await transcript.history()).messages == (call, long, short, HI)
-
-
 # ---- after a crash ---------------------------------------------------------------------------------------
 
 CALLS = Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")])
@@ -462,8 +451,6 @@ async def test_two_transcripts_of_one_store_show_the_same_whatever_either_writes
             await writer.set_summary(f"summary {number}", until=60 + number)
         elif number % 10 == 6:
             await writer.repair_history()
-        elif number % 10 == 8:
-            await writer.clear_results(until=70, longer_than=2)
         else:
             await writer.append(Message.user(f"message {number}"))
         fresh = Transcript(store, "s", KeepSystemAndRecent(max_messages=30))

@@ -1,11 +1,10 @@
 import pytest
 
-from stage0_gateway import Message, TextPart, ToolCall
-from stage1_context import MessageHistory, Transcript
+from stage0_gateway import Message, ToolCall
+from stage1_context import Transcript
 from stage1_context import view as looking
 from stage1_context.journal import (
     CallStartedRecord,
-    ClearingRecord,
     MessageRecord,
     RepairRecord,
     SummaryRecord,
@@ -20,7 +19,6 @@ SHORT = Message.tool("Sunny", "a", name="weather")
 LONG = Message.tool("Rain. " * 200, "b", name="forecast")
 REPLY = Message.assistant("Sunny.")
 TALK = [SYSTEM, QUESTION, CALL, SHORT, LONG, REPLY]  # their records are 0 to 5
-CLEARED = Message.tool("[A result of 1,200 characters was removed to save room.]", "b", name="forecast")
 
 
 def journal(*landmarks, talk=TALK):
@@ -89,45 +87,6 @@ def test_a_summary_is_told_in_a_system_message():
     )
 
 
-@pytest.mark.parametrize(
-    ("until", "longer_than", "result"),
-    [
-        (5, 1199, CLEARED),
-        (99, 5, CLEARED),
-        (5, 1200, LONG),
-        (4, 5, LONG),  # it stands at 4, so it is not before it
-        (0, 0, LONG),
-    ],
-)
-def test_results_before_a_record_with_more_characters_are_cleared(until, longer_than, result):
-    assert shown(ClearingRecord(until, longer_than)) == [SYSTEM, QUESTION, CALL, SHORT, result, REPLY]
-
-
-def test_only_results_are_cleared():
-    note = Message.tool("[A result of 5 characters was removed to save room.]", "a", name="weather")
-    assert shown(ClearingRecord(99, 0)) == [SYSTEM, QUESTION, CALL, note, CLEARED, REPLY]
-
-
-def test_the_history_keeps_what_was_cleared():
-    history = history_of(journal(ClearingRecord(99, 0)))
-    assert history.messages == tuple(TALK)
-    assert MessageHistory(history.visible).check_history() == []
-
-
-def test_a_cleared_result_is_still_the_failed_answer_to_its_call():
-    failed = Message.tool((TextPart("Error: "), TextPart("x" * 100)), "a", is_error=True, name="weather")
-    note = "[A result of 107 characters was removed to save room.]"
-    assert shown(ClearingRecord(9, 50), talk=[failed]) == [
-        Message.tool(note, "a", is_error=True, name="weather")
-    ]
-
-
-def test_each_clearing_counts_for_what_stood_before_it():
-    talk = [LONG, LONG, LONG]
-    assert shown(ClearingRecord(1, 10), ClearingRecord(2, 2000), talk=talk) == [CLEARED, LONG, LONG]
-    assert shown(ClearingRecord(2, 2000), ClearingRecord(1, 10), talk=talk) == [CLEARED, LONG, LONG]
-
-
 LATE = Message.tool("late", "a")
 
 
@@ -156,12 +115,7 @@ def test_a_later_repair_adds_to_an_earlier_one_and_hides_what_it_showed():
     assert shown(first, RepairRecord((), (2,))) == [SYSTEM, QUESTION, LONG, REPLY]
 
 
-def test_what_a_repair_shows_is_summarized_and_cleared_with_the_record_it_stands_behind():
+def test_what_a_repair_shows_is_summarized_with_the_record_it_stands_behind():
     repair = RepairRecord(((2, LONG), (5, LONG)), (4,))
     assert shown(repair, SummaryRecord("…", 5)) == [SYSTEM, REPLY, LONG]
     assert shown(SummaryRecord("…", 5), repair) == [SYSTEM, REPLY, LONG]
-    assert shown(repair, ClearingRecord(5, 10)) == [SYSTEM, QUESTION, CALL, CLEARED, SHORT, REPLY, LONG]
-    assert shown(ClearingRecord(5, 10), repair, SummaryRecord("…", 2)) == [
-        *[SYSTEM, CALL, CLEARED, SHORT],
-        *[REPLY, LONG],
-    ]
