@@ -53,9 +53,8 @@ class Connection:
         self._given, self._timeouts = transport, timeouts
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
-        self._urls: dict[
-            str, httpx.URL
-        ] = {}  # parsed; no local variable holds one, since its repr shows a key
+        # Parsed URLs. No local variable holds one, because a traceback would show its key.
+        self._urls: dict[str, httpx.URL] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
@@ -74,6 +73,9 @@ class Connection:
 
     async def _acquire(self, slots: asyncio.Semaphore) -> None:
         """Wait for a free slot, at most as long as for an exchange."""
+        if not slots.locked():
+            await slots.acquire()
+            return
         try:
             async with asyncio.timeout(self._timeouts.total):
                 await slots.acquire()

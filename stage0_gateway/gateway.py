@@ -177,7 +177,8 @@ class Gateway:
         """Send a request to each model until one answers, with retries and events."""
 
         async def ask(target: models.Target) -> T:
-            out = outgoing(target, replace(request, model=target.model), stream=stream)
+            own = request if request.model == target.model else replace(request, model=target.model)
+            out = outgoing(target, own, stream=stream)
             connection = self._embedded if target.provider == "offline" else self._connection
 
             async def attempt(number: int) -> T:
