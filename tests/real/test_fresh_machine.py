@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def fresh(tmp_path):
     """A copy of the project without anything that was made in it."""
-    made = shutil.ignore_patterns(".venv", ".git", "*cache*", ".hypothesis", "*.egg-info")
+    made = shutil.ignore_patterns(
+        ".venv", ".bench", ".git", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
+    )
     return shutil.copytree(ROOT, tmp_path / "project", ignore=made)
 
 
