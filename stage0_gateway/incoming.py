@@ -96,12 +96,12 @@ class Incoming:
         self._take_in(self._waiting.popleft())
 
     def take(self) -> list[StreamEvent]:
-        """Return the events for everything that has arrived; the draft grows by them.
+        """What the next of the server's events amounts to; the draft grows by it.
 
-        The list is empty if all of it was taken, or if the next is an error, which `read_on` raises.
+        Nothing, where all that came is taken, or where the next is an error, which `read_on` raises.
         """
         try:
-            while self._waiting:
+            while self._waiting and not self.draft.events:
                 self._take_in(self._waiting.popleft())
         except GatewayError as error:
             hide(error, self._target.secrets)
