@@ -140,3 +140,11 @@ def test_a_secret_is_a_text_that_no_repr_shows():
     secret = Secret("sk-1234")
     assert (secret, f"Bearer {secret}", {secret: 1}["sk-1234"]) == ("sk-1234", "Bearer sk-1234", 1)
     assert "sk-1234" not in repr([secret, {"key": secret}])
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["my+long+pass+phrase", r"my\u0020long\u0020pass\u0020phrase", "my&#32;long&#32;pass&#32;phrase"],
+)
+def test_a_secret_with_spaces_is_hidden_where_only_its_spaces_are_escaped(written):
+    assert redact(f"key: {written}.", ["my long pass phrase"]) == "key: [hidden]."

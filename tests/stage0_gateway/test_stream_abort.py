@@ -70,6 +70,12 @@ async def test_a_listener_may_abort():
     assert ([event.reason for event in told], body.closed) == (["enough"], 1)
 
 
+async def test_events_that_arrived_together_with_the_last_one_are_not_delivered_after_an_abort():
+    stream = gateway(Body(b"".join([text("a"), text("b"), text("c"), *END]))).stream(ASK)
+    stream.on("text", lambda event: stream.abort())
+    assert await names(stream) == ABORTED
+
+
 async def test_whoever_reads_may_abort():
     body = Body(text("a"), text("b"), *END)
     stream = gateway(body).stream(ASK)
