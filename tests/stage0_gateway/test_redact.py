@@ -147,4 +147,4 @@ def test_a_secret_is_a_text_that_no_repr_shows():
     ["my+long+pass+phrase", r"my\u0020long\u0020pass\u0020phrase", "my&#32;long&#32;pass&#32;phrase"],
 )
 def test_a_secret_with_spaces_is_hidden_where_only_its_spaces_are_escaped(written):
-    assert redact(f"key: {written}.", ["my long pass phrase"]) == "key: [hidden]."
+    assert redact(f"key: {written} end", ["my long pass phrase"]) == "key: [hidden] end"
