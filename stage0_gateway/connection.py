@@ -53,8 +53,8 @@ class Connection:
         self._given, self._timeouts = transport, timeouts
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
-        # Parsed URLs. No local variable holds one, because a traceback would show its key.
-        self._urls: dict[str, httpx.URL] = {}
+        # Parsed once. No local variable holds one, because a traceback would show its key.
+        self._prepared: dict[tuple[str, ...], tuple[httpx.URL, httpx.Headers]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
@@ -98,21 +98,26 @@ class Connection:
         waits = {"connect": timeouts.connect, "read": timeouts.read, "write": timeouts.read, "pool": None}
         host = ""
         try:
-            if url not in self._urls:
-                self._urls[url] = httpx.URL(url)
-            host = self._urls[url].host
-            request = QuietRequest(
-                "POST",
-                self._urls[url],
-                headers={**_HEADERS, **headers},
-                content=body,
-                extensions={"timeout": waits},
-            )
+            request = self._request(url, headers, body)
+            host = request.url.host
+            request.extensions["timeout"] = waits
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
         except LIBRARY_ERRORS as error:
             raise gateway_error(error, host, timeouts) from error
         return Exchange(response, host, Limits(timeouts, deadline, self._max_reply_bytes), on_close)
+
+    def _request(self, url: str, headers: Mapping[str, str], body: bytes) -> httpx.Request:
+        """A request as httpx makes it from `content=body`, with a URL and headers that were parsed once."""
+        key = url, *headers.values()
+        if key not in self._prepared:
+            example = httpx.Request("POST", url, headers={**_HEADERS, **headers})
+            self._prepared[key] = example.url, example.headers
+        parsed, prepared = self._prepared[key]
+        request = QuietRequest("POST", parsed, headers=prepared, stream=httpx.ByteStream(body))
+        request.headers["Content-Length"] = str(len(body))
+        request.read()
+        return request
 
     def _open(self) -> tuple[httpx.AsyncBaseTransport, asyncio.Semaphore]:
         loop = asyncio.get_running_loop()

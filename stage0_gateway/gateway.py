@@ -246,7 +246,7 @@ class Gateway:
     def _received(self, out: Outgoing, started: float, response: ChatResponse) -> ChatResponse:
         duration = time.perf_counter() - started
         target = out.target
-        if response.cost is None:
+        if self._prices is not None and response.cost is None:
             response = replace(response, cost=self._cost(target, response))
         self._on_event(ResponseEvent(response.model, response.finish_reason, response.usage, duration))
         if (unread := unread_tokens(out.request, len(out.body), response.usage)) is not None:

@@ -179,11 +179,21 @@ class MessageStream:
 
     async def _advance(self) -> bool:
         """Read one step, or wait until another task has read one; False when nothing is left."""
+        if not self._lock.locked() and self._take_step():
+            return True
         steps = self._steps
         async with self._lock:
             if self._steps > steps:
                 return True  # another task has read it
             return not self._finished and await self._read_step()
+
+    def _take_step(self) -> bool:
+        """Emit the events of one server event that has arrived; False if there is none."""
+        if self._reply is None or self._aborted or self._ended or not (events := self._reply.take()):
+            return False
+        self._steps += 1
+        self._emit(events)
+        return True
 
     async def _read_step(self) -> bool:
         task = self._reading = asyncio.current_task()

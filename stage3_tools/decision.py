@@ -45,9 +45,7 @@ _CALL = {
     "properties": {**TOOL_DECISION_SCHEMA["properties"], "tool": {"type": "string"}},
     "required": ["tool"],
 }
-_DECISIONS: Mapping[str, Any] = {
-    "anyOf": [TOOL_DECISION_SCHEMA, {"type": "array", "minItems": 1, "items": _CALL}]
-}
+_DECISIONS = {**TOOL_DECISION_SCHEMA, "type": ["object", "array"], "minItems": 1, "items": _CALL}
 
 
 _ONLY_THOUGHT = "There is JSON in your thoughts only, and thoughts are not acted on."

@@ -103,7 +103,7 @@ class OpenAIReader(ReplyReader):
         """Why the choice ended: an error, a filter, a reason."""
         if failed := choice.get("error"):  # OpenRouter's
             raise refused_in_stream({"error": failed})
-        if blocked := _blocked_categories(choice):
+        if not choice.keys().isdisjoint(_FILTERS) and (blocked := _blocked_categories(choice)):
             self.draft.block_reason = ", ".join(blocked)
         if reason := choice.get("finish_reason"):
             self.complete = True
