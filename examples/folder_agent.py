@@ -3,12 +3,13 @@
     python examples/folder_agent.py
 
 Key points:
-  1. A path that a model wrote is followed to its end, symbolic links included, before anything is done with it.
-  2. Before a file is written somebody is asked. The model reads the reason of a "no", and may do better.
-  3. A refusal is the result of a call, not the end of a run: the model goes on from there.
+  1. A path that a model wrote is followed to its end, symbolic links included, before anything is
+  done with it. 2. Before a file is written somebody is asked. The model reads the reason of a "no",
+  and may do better. 3. A refusal is the result of a call, not the end of a run: the model goes on
+  from there.
 
-A script plays the model, a rule plays the person. The folder is made for this run, and removed after it.
-It prints each call of the model, what the person was asked, and the result.
+A script plays the model, a rule plays the person. The folder is made for this run, and removed
+after it. It prints each call of the model, what the person was asked, and the result.
 """
 
 import asyncio
@@ -40,7 +41,9 @@ from stage3_tools import (
 
 
 class Folder:
-    """What a model may do in a folder; its methods become tools. Nothing beside the folder is touched."""
+    """What a model may do in a folder; its methods become tools. Nothing beside the folder is
+    touched.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -49,7 +52,9 @@ class Folder:
         """One that asks first, three that change nothing."""
         read = tool(effect="read")
         write_file = tool(needs_approval=True)(self.write_file)
-        return ToolRegistry(read(self.list_files), read(self.read_file), read(self.search), write_file)
+        return ToolRegistry(
+            read(self.list_files), read(self.read_file), read(self.search), write_file
+        )
 
     def list_files(self, path: str = ".") -> list[str]:
         """Name what is in the folder, or in a folder in it."""
@@ -70,7 +75,10 @@ class Folder:
         found: list[str] = []
         for file in sorted(self.root.rglob("*")):
             with suppress(ToolError, OSError):  # folders, pictures, links that lead out
-                lines, name = self.read_file(str(file)).splitlines(), file.relative_to(self.root).as_posix()
+                lines, name = (
+                    self.read_file(str(file)).splitlines(),
+                    file.relative_to(self.root).as_posix(),
+                )
                 found += [f"{name}: {line}" for line in lines if word in line]
         return found[:100]
 
@@ -85,13 +93,18 @@ class Folder:
 
     def _inside(self, path: str) -> Path:
         try:
-            place = (self.root / path).resolve()  # follows every link, also one in the middle of the path
+            place = (
+                self.root / path
+            ).resolve()  # follows every link, also one in the middle of the path
         except (OSError, RuntimeError, ValueError):  # a link to itself, a NUL
             place = self.root.parent
         if not place.is_relative_to(self.root):
-            raise ToolError("permission", f"{path[:200]!r} is not in the folder.", hint="Try list_files.")
-        # A link that somebody makes between this look and the use is not seen, and a hard link looks like any
-        # file: let nobody else write here. Where you cannot know that, run the tools in a container.
+            raise ToolError(
+                "permission", f"{path[:200]!r} is not in the folder.", hint="Try list_files."
+            )
+        # A link that somebody makes between this look and the use is not seen, and a hard link
+        # looks like any file: let nobody else write here. Where you cannot know that, run the tools
+        # in a container.
         return place
 
 
@@ -99,7 +112,11 @@ def ask(request: ApprovalRequest) -> Verdict:
     """A person who wants the milk to stay on the list; yours would read from the keyboard."""
     if not request.needs_approval:  # every call is asked about, also those that only read
         return Approve()
-    verdict = Approve() if "milk" in request.arguments["text"] else Reject("The milk must stay on the list.")
+    verdict = (
+        Approve()
+        if "milk" in request.arguments["text"]
+        else Reject("The milk must stay on the list.")
+    )
     print(f"  Somebody is asked: may {request.tool} run? {verdict}")
     return verdict
 
@@ -132,12 +149,15 @@ async def main(outside: Path) -> None:
     (root / "home").symlink_to(outside)
     (root / "list.txt").write_text("Buy milk.\n")
     (root / "people.txt").write_text("Ada likes tea.\nBob does not.\n")
-    # The text of an OSError would name the real place of the folder; its type is enough for a model.
+    # The text of an OSError would name the real place of the folder; its type is enough for a
+    # model.
     options = ToolLoopOptions(approve=ask, on_event=show, error_text="type")
     async with Gateway("openai:any", transport=ScriptedModel(REPLIES)) as gateway:
         context = ContextEngine()
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), Folder(root).tools())
-        result = await run_tool_loop(deps, await context.create_session(), "Add what Ada likes.", options)
+        result = await run_tool_loop(
+            deps, await context.create_session(), "Add what Ada likes.", options
+        )
     print(result.reply, "|", result.status)
     print("In the file:", (root / "list.txt").read_text().splitlines())
 

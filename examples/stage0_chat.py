@@ -34,7 +34,9 @@ async def main() -> None:
         print("  sent 1 message: ", reply.content)
 
     print("2. A busy server is asked again (a scripted model plays it)")
-    async with Gateway("openai:any", transport=ScriptedModel([429, "Here I am."]), on_event=log) as gateway:
+    async with Gateway(
+        "openai:any", transport=ScriptedModel([429, "Here I am."]), on_event=log
+    ) as gateway:
         print("  reply:", (await gateway.chat([question])).content)
 
     print("3. What cannot succeed is not repeated")

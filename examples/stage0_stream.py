@@ -3,9 +3,9 @@
     python examples/stage0_stream.py
 
 Key points:
-  1. A stream is the same reply told piece by piece; `final_message` is what `chat` would have returned.
-  2. The arguments of a tool call can be read while they grow, but only a complete call is one.
-  3. A stream that breaks off is an error, and what had arrived until then is still there.
+  1. A stream is the same reply told piece by piece; `final_message` is what `chat` would have
+  returned. 2. The arguments of a tool call can be read while they grow, but only a complete call is
+  one. 3. A stream that breaks off is an error, and what had arrived until then is still there.
 """
 
 import asyncio
@@ -44,7 +44,9 @@ async def main() -> None:
                 print("  finish_reason:", event.response.finish_reason)
 
     print("3. A stream that breaks off (the embedded model plays the fault)")
-    async with Gateway("offline:teacher", transport=OfflineModel(["disconnect_mid_stream"])) as gateway:
+    async with Gateway(
+        "offline:teacher", transport=OfflineModel(["disconnect_mid_stream"])
+    ) as gateway:
         stream = gateway.stream(HELLO)
         try:
             await stream.final_message()

@@ -3,9 +3,9 @@
     python examples/stage1_long_talk.py
 
 Key points:
-  1. A session in a SQLite file outlives its process, also one that stops in the middle of a tool call.
-  2. A full window is compacted: a summary stands for the old messages, and the journal keeps them all.
-  3. What is sent, what is not, and why can be asked for.
+  1. A session in a SQLite file outlives its process, also one that stops in the middle of a tool
+  call. 2. A full window is compacted: a summary stands for the old messages, and the journal keeps
+  them all. 3. What is sent, what is not, and why can be asked for.
 """
 
 import asyncio
@@ -33,7 +33,9 @@ async def ask(gateway: Gateway, context: ContextEngine, question: str) -> None:
 
 
 async def main(part: str, store: SqliteStore) -> None:
-    """Talk, make room where the window is full, and stop in mid-call; then, in another process, go on."""
+    """Talk, make room where the window is full, and stop in mid-call; then, in another process, go
+    on.
+    """
     window = KeepSystemAndRecent(max_messages=6 if part == "talk" else 3)
     async with Gateway.from_env() as gateway, ContextEngine(store=store, window=window) as context:
         if part == "talk":
@@ -42,12 +44,16 @@ async def main(part: str, store: SqliteStore) -> None:
                 await ask(gateway, context, question)
                 if (compaction := await context.compact("ada", gateway.chat)).done:
                     print(f"  {compaction.reason} {await context.get_summary('ada')}")
-            await context.add_message("ada", Message.assistant("", [ToolCall("call_1", "get_time", "{}")]))
+            await context.add_message(
+                "ada", Message.assistant("", [ToolCall("call_1", "get_time", "{}")])
+            )
             print("  The model asks for a tool, and the process stops dead.", flush=True)
             os._exit(1)
         print("  wrong with the history:", await context.repair_history("ada"))
         await ask(gateway, context, "What is my name?")
-        print(f"  {len(await context.history('ada'))} messages are kept.\n{await context.explain('ada')}")
+        print(
+            f"  {len(await context.history('ada'))} messages are kept.\n{await context.explain('ada')}"
+        )
 
 
 if __name__ == "__main__":

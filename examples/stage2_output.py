@@ -19,7 +19,12 @@ from stage0_gateway import ChatResponse, Gateway, OfflineModel
 from stage2_output import OutputController, feedback
 
 FIELDS = {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}}
-PERSON = {"type": "object", "properties": FIELDS, "required": ["name", "age"], "additionalProperties": False}
+PERSON = {
+    "type": "object",
+    "properties": FIELDS,
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
 TEXTS = {
     "good": '{"name": "Ada", "age": 36}',
     "wrapped": 'Let me see.\n```json\n{"name": "Ada", "age": 36}\n```\nI hope that helps!',
@@ -40,13 +45,19 @@ async def main() -> None:
         print(f"{kind}: {text!r}")
         if found := result.extraction:
             repairs = ", ".join(repair.name for repair in found.repairs) or "none"
-            print(f"  found {found.value} ({found.source}; repairs: {repairs}; complete: {found.complete})")
+            print(
+                f"  found {found.value} ({found.source}; repairs: {repairs}; complete: {found.complete})"
+            )
         print("  ->", result.data if result.success else feedback(result).replace("\n", "\n     "))
 
     print("\nThe embedded model gets a name wrong, on purpose:")
-    async with Gateway("offline:teacher", transport=OfflineModel(faults=["wrong_argument_name"])) as gateway:
+    async with Gateway(
+        "offline:teacher", transport=OfflineModel(faults=["wrong_argument_name"])
+    ) as gateway:
 
-        async def chat(messages: list[dict[str, Any]]) -> ChatResponse:  # `gateway.chat` itself takes schemas
+        async def chat(
+            messages: list[dict[str, Any]],
+        ) -> ChatResponse:  # `gateway.chat` itself takes schemas
             reply = await gateway.chat(messages)
             told = messages[-1]["content"].replace("\n", "\n  ")
             print(f"  {told}\n  -> {reply.content}")

@@ -3,8 +3,8 @@
     python examples/stage3_chain.py
 
 Key points:
-  1. A chain begins with a reply that asks for tools, whoever made it, and ends with one that does not.
-  2. A long result is kept as a variable: the model sees how it begins, and can read on.
+  1. A chain begins with a reply that asks for tools, whoever made it, and ends with one that does
+  not. 2. A long result is kept as a variable: the model sees how it begins, and can read on.
   3. Kept as one message a chain takes little room, and the next question can still read all of it.
 """
 
@@ -36,23 +36,35 @@ def read_chapter(number: int) -> str:
 
 
 CALLS = [ToolCall("", "read_chapter", f'{{"number": {number}}}') for number in (1, 2)]
-CALLS += [ToolCall("", "read_variable", '{"id": "var_2", "start": 7203}')]  # its first record is the question
+CALLS += [
+    ToolCall("", "read_variable", '{"id": "var_2", "start": 7203}')
+]  # its first record is the question
 ONE, TWO, READ_ON = (Message.assistant("I look.", [call]) for call in CALLS)
 
 
 async def main() -> None:
-    """A chain of two calls, kept as one message; then a question that needs what was read, in the same dialect."""
+    """A chain of two calls, kept as one message; then a question that needs what was read, in the
+    same dialect.
+    """
     model = ScriptedModel([ONE, TWO, "It rains in both.", READ_ON, "With the sun."])
-    book, context, asked = ToolRegistry(read_chapter), ContextEngine(), Message.user("How is the book?")
+    book, context, asked = (
+        ToolRegistry(read_chapter),
+        ContextEngine(),
+        Message.user("How is the book?"),
+    )
     await context.add_message(await context.create_session("ada"), asked)
     async with Gateway("openai:any", api_key="none", transport=model) as gateway:
         first = await gateway.chat([asked], tools=book.specs())  # a request of your own
-        options = ToolChainOptions(gateway.chat, [asked], variables=context.variables, session_id="ada")
+        options = ToolChainOptions(
+            gateway.chat, [asked], variables=context.variables, session_id="ada"
+        )
         chain = await execute_tool_chain(book, first, options)
         await context.add_message("ada", chain.as_message())  # instead of all its messages
         print(f"{chain.as_message().text}\n-- Chapter 1 is in", chain.tool_call_history[0].variable)
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), book)
-        last = await run_tool_loop(deps, "ada", "How does 1 end?", ToolLoopOptions(dialect=NativeDialect()))
+        last = await run_tool_loop(
+            deps, "ada", "How does 1 end?", ToolLoopOptions(dialect=NativeDialect())
+        )
     print("-- Read on demand:", last.history[0].result.output, "\n-- Reply:", last.reply)
 
 

@@ -21,7 +21,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the packages, before examp
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import ContextEngine, SqliteStore
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from stage3_tools import (
+    NativeDialect,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
 
 STEPS = ("book_train", "pay", "write_to_ada")
 
@@ -36,7 +43,9 @@ def run(step: str, arguments: object) -> str:
 
 async def main(part: str, path: str) -> None:
     """Begin in one process, and go on in the next."""
-    steps = ToolRegistry(*(Tool(each, "A step.", None, partial(run, each), exclusive=True) for each in STEPS))
+    steps = ToolRegistry(
+        *(Tool(each, "A step.", None, partial(run, each), exclusive=True) for each in STEPS)
+    )
     calls = Message.assistant("", [ToolCall("", each, "{}") for each in STEPS])
     options = ToolLoopOptions(dialect=NativeDialect())
     model = ScriptedModel([calls if part == "begin" else "Please look whether it was paid."])
@@ -46,7 +55,9 @@ async def main(part: str, path: str) -> None:
         if part == "begin":
             await run_tool_loop(deps, await context.create_session("trip"), "To Rome!", options)
         await run_tool_loop(deps, "trip", None, options, resume=True)
-        for message in list(await context.history("trip"))[2:]:  # the first are the question and the calls
+        for message in list(await context.history("trip"))[
+            2:
+        ]:  # the first are the question and the calls
             print(f"  {message.name or message.role}: {message.text}")
 
 

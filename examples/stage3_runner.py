@@ -1,11 +1,13 @@
-"""Stage 3: the loop, step by step, for whoever wants to look at a reply before its tools run, or to step in.
+"""Stage 3: the loop, step by step, for whoever wants to look at a reply before its tools run, or to
+step in.
 
     python examples/stage3_runner.py
 
 Key points:
   1. `async for` stops at each reply of the model; no tool of it has run yet.
-  2. Tools run once, whoever asks for it first; what is pushed comes behind the reply and its results.
-  3. At the limit of requests nothing is run whose result could not be sent; the history is whole.
+  2. Tools run once, whoever asks for it first; what is pushed comes behind the reply and its
+  results. 3. At the limit of requests nothing is run whose result could not be sent; the history is
+  whole.
 """
 
 import asyncio
@@ -36,9 +38,13 @@ def calls(*cities: str) -> Message:
 async def main() -> None:
     """Step in after the first reply; then stop at a limit."""
     params = RunnerParams(messages=[Message.user("How warm is it?")], dialect=NativeDialect())
-    model = ScriptedModel([calls("Rome", "Oslo"), "22 degrees, in both.", calls("Rome"), calls("Oslo")])
+    model = ScriptedModel(
+        [calls("Rome", "Oslo"), "22 degrees, in both.", calls("Rome"), calls("Oslo")]
+    )
     async with Gateway("openai:any", api_key="none", transport=model) as gateway:
-        deps = ToolLoopDeps(gateway.chat, ContextEngine(), OutputController(), ToolRegistry(get_weather))
+        deps = ToolLoopDeps(
+            gateway.chat, ContextEngine(), OutputController(), ToolRegistry(get_weather)
+        )
         runner = ToolRunner(deps, params)
         async for reply in runner:
             print(f"Reply {runner.iteration_count}:", reply.content, *reply.tool_calls)
@@ -49,7 +55,9 @@ async def main() -> None:
         print(*(message.role for message in said), sep=" > ")
 
         print("Another runner, and at most two requests:")
-        runner = ToolRunner(deps, params, max_iterations=2, on_tool_result=lambda told: print(told.output))
+        runner = ToolRunner(
+            deps, params, max_iterations=2, on_tool_result=lambda told: print(told.output)
+        )
         print("The last reply:", *(await runner).tool_calls)
         print(runner.result and runner.result.status_reason)
 

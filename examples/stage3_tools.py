@@ -53,7 +53,14 @@ async def main() -> None:
         for message in list(await context.history(session))[1:]:
             calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
             print(f"{message.role}:", *calls or [message.text.replace("\n", "\n    ")])
-    print("Status:", result.status, "| tool rounds:", result.tool_rounds, "| turns:", result.stats.turns)
+    print(
+        "Status:",
+        result.status,
+        "| tool rounds:",
+        result.tool_rounds,
+        "| turns:",
+        result.stats.turns,
+    )
 
 
 if __name__ == "__main__":

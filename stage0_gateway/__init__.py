@@ -3,7 +3,8 @@
     messages ─▶ wire format ─▶ HTTP ─▶ model server
     reply    ◀─ wire format ◀─ HTTP ◀─┘
 
-Every call carries the whole conversation: this stage remembers nothing, and does not know what a reply means.
+Every call carries the whole conversation: this stage remembers nothing, and does not know what a
+reply means.
 
 Reading order:
     errors                  what can go wrong, as one tree
@@ -76,7 +77,7 @@ Sometimes:
     __main__                python -m stage0_gateway serve
 """
 
-from stage0_gateway.cost import GenaiPrices, Price, PriceTable
+from stage0_gateway.accounting.prices import GenaiPrices, Price, PriceTable
 from stage0_gateway.errors import (
     AuthenticationFailed,
     ConfigurationError,
@@ -98,11 +99,12 @@ from stage0_gateway.events import (
     RetryEvent,
     WarningEvent,
 )
-from stage0_gateway.exchange import Timeouts
 from stage0_gateway.finish_reasons import FinishReason, normalize_finish_reason
 from stage0_gateway.gateway import Gateway
+from stage0_gateway.http.response import Timeouts
 from stage0_gateway.messages import Message, Role, as_message
 from stage0_gateway.offline import OfflineModel
+from stage0_gateway.offline.scripted import ScriptedModel, ScriptError
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -115,13 +117,12 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.recording import Recorder
-from stage0_gateway.replay import Replayer, ReplayMiss
+from stage0_gateway.recording.recorder import Recorder
+from stage0_gateway.recording.replayer import Replayer, ReplayMiss
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.scripted import ScriptedModel, ScriptError
-from stage0_gateway.stream import MessageStream
-from stage0_gateway.stream_events import StreamEvent
+from stage0_gateway.streaming.events import StreamEvent
+from stage0_gateway.streaming.stream import MessageStream
 from stage0_gateway.usage import Prices, Usage
 
 __all__ = [

@@ -1,7 +1,8 @@
 """`python -m stage0_gateway serve`: the offline model as a server on this machine.
 
-The only file of the stage that prints: where it listens and which variable to set, so that any program that uses
-OpenAI's, Anthropic's or Gemini's format can be pointed at it. It does not know how a request is answered.
+The only file of the stage that prints: where it listens and which variable to set, so that any
+program that uses OpenAI's, Anthropic's or Gemini's format can be pointed at it. It does not know
+how a request is answered.
 """
 
 import argparse
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.offline.faults import FAULTS
-from stage0_gateway.serve.tcp import make_server
+from stage0_gateway.offline.local_server import make_server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,10 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigurationError as error:
         parser.error(str(error))
     except (OSError, OverflowError) as error:
-        parser.error(f"cannot listen on {options.host}:{options.port}: {error}. Try another --port, or 0.")
+        parser.error(
+            f"cannot listen on {options.host}:{options.port}: {error}. Try another --port, or 0."
+        )
     with server:
         url = f"http://{options.host}:{server.server_address[1]}/v1"
-        print(f"Listening on {url} - answers come from rules, not from a language model. Ctrl-C stops it.")
+        print(
+            f"Listening on {url} - answers come from rules, not from a language model. Ctrl-C stops it."
+        )
         print(f"LLM_BASE_URL={url}", flush=True)
         try:
             server.serve_forever()
@@ -38,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m stage0_gateway",
         description="Answer over HTTP with the offline model, in OpenAI's, Anthropic's and Gemini's format.",
-        epilog="\n".join(["faults:", *(f"  {name:21}  {fault.does}" for name, fault in FAULTS.items())]),
+        epilog="\n".join(
+            ["faults:", *(f"  {name:21}  {fault.does}" for name, fault in FAULTS.items())]
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=["serve"], help="the only command")

@@ -1,9 +1,11 @@
 """Messages and tools keep their encoding, so a request encodes only what is new.
 
-Every request carries the whole conversation and all tools. Encoding them again for each turn would make the cost
-of a turn grow with the history. Messages and tools are frozen, so an encoding stays valid.
+Every request carries the whole conversation and all tools. Encoding them again for each turn would
+make the cost of a turn grow with the history. Messages and tools are frozen, so an encoding stays
+valid.
 
-Knows no format. Used by `messages.py`, `request.py` and `outgoing.py`, and by the prompt dialect of stage 3.
+Knows no format. Used by `messages.py`, `request.py` and `outgoing.py`, and by the prompt dialect of
+stage 3.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,9 @@ _Encoding = TypeVar("_Encoding")
 
 
 class KeepsEncoding:
-    """A frozen value with a slot for its encodings. The slot is not a field: copies and comparisons ignore it."""
+    """A frozen value with a slot for its encodings. The slot is not a field: copies and comparisons
+    ignore it.
+    """
 
     __slots__ = ("_encodings",)
     _encodings: dict[str, Any]
@@ -24,7 +28,8 @@ class KeepsEncoding:
 
         Args:
             form: The name of the encoding.
-            encode: Returns the encoding, which must depend on this value alone. If it raises, nothing is kept.
+            encode: Returns the encoding, which must depend on this value alone. If it raises,
+                nothing is kept.
         """
         try:
             return self._encodings[form]  # type: ignore[no-any-return]
@@ -34,11 +39,14 @@ class KeepsEncoding:
             return encoding
 
 
-def encoded_groups(form: str, encode: Callable[..., _Encoding], groups: list[list[Any]]) -> list[_Encoding]:
+def encoded_groups(
+    form: str, encode: Callable[..., _Encoding], groups: list[list[Any]]
+) -> list[_Encoding]:
     """Return `encode(*group)` for each group of values, computed once for the same objects.
 
-    Some formats merge neighbors, such as the results of one turn. They are encoded together, and the first one
-    keeps the encoding. One loop without further calls, because each exchange of a conversation is a group.
+    Some formats merge neighbors, such as the results of one turn. They are encoded together, and
+    the first one keeps the encoding. One loop without further calls, because each exchange of a
+    conversation is a group.
     """
     encodings = []
     for first, *following in groups:
@@ -56,5 +64,7 @@ def encoded_groups(form: str, encode: Callable[..., _Encoding], groups: list[lis
 
 def _keep(value: KeepsEncoding, form: str, encoding: Any) -> None:
     if not hasattr(value, "_encodings"):
-        object.__setattr__(value, "_encodings", {})  # the value is frozen, and this is not a part of it
+        object.__setattr__(
+            value, "_encodings", {}
+        )  # the value is frozen, and this is not a part of it
     value._encodings[form] = encoding

@@ -6,8 +6,8 @@
     ├── RequestTimeout          nobody answered in time
     ├── AuthenticationFailed    401, 403: the key was refused
     ├── RateLimited             429: too many requests, or the quota is used up
-    ├── InvalidRequest          400, 404, 422 …: the server will refuse this request however often it is sent
-    │   └── ContextOverflow     the messages are longer than the model can read
+    ├── InvalidRequest          400, 404, 422 …: the server will refuse this request however often
+    it is sent │   └── ContextOverflow     the messages are longer than the model can read
     ├── ServerFailed            5xx: the server's own fault
     ├── MalformedResponse       the answer is not what the wire format promises
     └── StreamInterrupted       a stream ended before it was finished
@@ -48,7 +48,9 @@ class GatewayError(Exception):
 
 
 class ConfigurationError(GatewayError):
-    """The gateway was set up in a way that cannot work; the text says what exists and what to do."""
+    """The gateway was set up in a way that cannot work; the text says what exists and what to
+    do.
+    """
 
 
 class ConnectionFailed(GatewayError):
@@ -94,8 +96,8 @@ class MalformedResponse(GatewayError):
 class StreamInterrupted(GatewayError):
     """A streamed reply ended before it was complete.
 
-    The connection broke before the end marker, or the body ended without a finish reason and an end marker.
-    The gateway repeats the request only while nothing of the reply was delivered.
+    The connection broke before the end marker, or the body ended without a finish reason and an end
+    marker. The gateway repeats the request only while nothing of the reply was delivered.
     """
 
     retries = True

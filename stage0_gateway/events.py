@@ -6,8 +6,8 @@ Pass a function as `on_event` and it is called with these, in this order for eac
     request ─▶ retry ─▶ request ─▶ response     the first try failed and may be repeated
     request ─▶ fallback ─▶ request ─▶ response  another model is asked instead
 
-An error that ends the request is raised, not reported. No event holds a key, a header or a query string,
-so all of them may be printed. The values know nothing of who listens.
+An error that ends the request is raised, not reported. No event holds a key, a header or a query
+string, so all of them may be printed. The values know nothing of who listens.
 """
 
 from dataclasses import dataclass

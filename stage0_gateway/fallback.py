@@ -1,8 +1,8 @@
 """Request a reply from one model after the other until one answers.
 
-An error of one model's server says nothing about the next: the model may be down, unknown, or too small for the
-prompt. Only a wrong configuration is raised at once. Knows no HTTP. Used by the gateway; each model is retried
-before the next one is tried.
+An error of one model's server says nothing about the next: the model may be down, unknown, or too
+small for the prompt. Only a wrong configuration is raised at once. Knows no HTTP. Used by the
+gateway; each model is retried before the next one is tried.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,8 @@ async def first_answer(
         on_fallback: Receives an error, the model that caused it, and the model that is tried next.
 
     Raises:
-        GatewayError: The last model's. `earlier` holds the errors of the others, and its text shows them.
+        GatewayError: The last model's. `earlier` holds the errors of the others, and its text shows
+            them.
     """
     earlier: list[GatewayError] = []
     for model, following in pairwise(models):

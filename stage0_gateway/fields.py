@@ -1,7 +1,8 @@
-"""Fields of a body that came over the wire, each of the type it must have, or a ValueError that names it.
+"""Fields of a body that came over the wire, each of the type it must have, or a ValueError that
+names it.
 
-Knows types and no format. Used by the wire formats, for what servers send, and by `serve/`, for what
-clients send.
+Knows types and no format. Used by the wire formats, for what servers send, and by `serve/`, for
+what clients send.
 """
 
 import json

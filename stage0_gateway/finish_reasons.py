@@ -1,7 +1,8 @@
 """Finish reasons of all servers in the words of `ChatResponse.finish_reason`.
 
-One table for all wire formats, because many servers keep their own reasons in another provider's format.
-Reasons are compared without case and punctuation. Used by `response`, `draft` and the wire formats.
+One table for all wire formats, because many servers keep their own reasons in another provider's
+format. Reasons are compared without case and punctuation. Used by `response`, `draft` and the wire
+formats.
 """
 
 from typing import Literal
@@ -48,7 +49,8 @@ def normalize_finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason
 
     Args:
         raw: The server's value; None where it sent none.
-        has_calls: Whether the reply holds tool calls. Many servers report "stop" or nothing beside them.
+        has_calls: Whether the reply holds tool calls. Many servers report "stop" or nothing beside
+            them.
     """
     reason = _MEANING.get(_plain(raw or ""), "unknown")
     if has_calls and reason in ("stop", "unknown"):
@@ -59,5 +61,7 @@ def normalize_finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason
 
 
 def is_complete(raw: str | None) -> bool:
-    """Whether the reason says that the model ended the reply itself; False for an unknown or missing reason."""
+    """Whether the reason says that the model ended the reply itself; False for an unknown or
+    missing reason.
+    """
     return _MEANING.get(_plain(raw or "")) in ("stop", "tool_calls", "pause")

@@ -1,9 +1,9 @@
 """`Gateway`: messages go in, a model's reply comes out, whole or as it arrives.
 
-It puts the other files together: a model's name becomes a target (`models`), a request is sent and its answer
-read (`sending`), failures are repeated where that can help (`retry`), and other models are asked where it
-cannot (`fallback`). It knows nothing of sessions, decisions or tools' code: every call carries the whole
-conversation.
+It puts the other files together: a model's name becomes a target (`models`), a request is sent and
+its answer read (`sending`), failures are repeated where that can help (`retry`), and other models
+are asked where it cannot (`fallback`). It knows nothing of sessions, decisions or tools' code:
+every call carries the whole conversation.
 """
 
 import time
@@ -14,8 +14,7 @@ from typing import Any, TypeVar, Unpack
 
 import httpx
 
-from stage0_gateway import models
-from stage0_gateway.connection import MAX_REPLY_BYTES, Connection
+from stage0_gateway.accounting.usage_check import unread_tokens
 from stage0_gateway.errors import ConfigurationError, GatewayError
 from stage0_gateway.events import (
     FallbackEvent,
@@ -25,19 +24,20 @@ from stage0_gateway.events import (
     RetryEvent,
     WarningEvent,
 )
-from stage0_gateway.exchange import Timeouts
 from stage0_gateway.fallback import first_answer
-from stage0_gateway.incoming import Incoming, open_stream
+from stage0_gateway.http import endpoint as models
+from stage0_gateway.http.client import MAX_REPLY_BYTES, Connection
+from stage0_gateway.http.encode import Outgoing, outgoing
+from stage0_gateway.http.receive import Incoming, open_stream
+from stage0_gateway.http.response import Timeouts
+from stage0_gateway.http.send import receive
 from stage0_gateway.messages import Message, as_message
-from stage0_gateway.outgoing import Outgoing, outgoing
-from stage0_gateway.redact import Secret
+from stage0_gateway.recording.redaction import Secret
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import with_retries
-from stage0_gateway.sending import receive
 from stage0_gateway.settings import settings_from_env
-from stage0_gateway.stream import MessageStream
-from stage0_gateway.truncation import unread_tokens
+from stage0_gateway.streaming.stream import MessageStream
 from stage0_gateway.usage import Prices
 
 T = TypeVar("T")
@@ -48,8 +48,8 @@ class Gateway:
 
     Args:
         model: "provider:name", such as "openai:gpt-5-mini", "ollama:llama3.2" or "offline:teacher".
-        api_key: The provider's key, or a mapping from providers to keys where fallback models need others.
-            `Gateway.from_env()` finds them in the environment.
+        api_key: The provider's key, or a mapping from providers to keys where fallback models need
+            others. `Gateway.from_env()` finds them in the environment.
         base_url: Another server that speaks the provider's format.
         transport: Stands in for the network: `ScriptedModel`, `OfflineModel`, `Recorder`, `httpx.MockTransport`.
         timeout: Seconds for a whole exchange, or `Timeouts`.
@@ -58,7 +58,8 @@ class Gateway:
         max_concurrency: The most requests under way at once; further ones wait. None is no limit.
         max_reply_bytes: The maximum size of a reply; a larger one is a `MalformedResponse`.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
-        prices: Where `ChatResponse.cost` comes from: a `PriceTable` or `GenaiPrices`. None: costs stay unknown.
+        prices: Where `ChatResponse.cost` comes from: a `PriceTable` or `GenaiPrices`. None: costs
+            stay unknown.
 
     Raises:
         ConfigurationError: The model, the URL or a missing key can be seen to be wrong right away.
@@ -83,11 +84,17 @@ class Gateway:
         self._targets: list[models.Target] = []
         self._keys, self._base_url = api_key, base_url = _secret(api_key), _secret(base_url)
         if max_retries < 0:
-            raise ConfigurationError(f"max_retries is {max_retries}; 0 is the least and tries once.")
+            raise ConfigurationError(
+                f"max_retries is {max_retries}; 0 is the least and tries once."
+            )
         if max_concurrency is not None and max_concurrency < 1:
-            raise ConfigurationError(f"max_concurrency is {max_concurrency}; 1 is the least, None no limit.")
+            raise ConfigurationError(
+                f"max_concurrency is {max_concurrency}; 1 is the least, None no limit."
+            )
         if max_reply_bytes < 1:
-            raise ConfigurationError(f"max_reply_bytes is {max_reply_bytes}; it must be at least 1.")
+            raise ConfigurationError(
+                f"max_reply_bytes is {max_reply_bytes}; it must be at least 1."
+            )
         self._is_network = transport is None
         self._targets = [self._resolve(each) for each in (model, *fallback_models)]
         limits = _timeouts(timeout), max_concurrency, max_reply_bytes
@@ -111,7 +118,9 @@ class Gateway:
         Raises:
             ConfigurationError: What is set there does not make a gateway.
         """
-        options |= {name: _secret(options[name]) for name in ("api_key", "base_url") if name in options}
+        options |= {
+            name: _secret(options[name]) for name in ("api_key", "base_url") if name in options
+        }
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
 
@@ -126,12 +135,14 @@ class Gateway:
         """Send a conversation and wait for the whole reply.
 
         Args:
-            messages: The conversation, oldest first: `Message`s, or mappings with `role` and `content`.
-            options: tools: for the provider's own tool calls; the prompt dialect of stage 3 sends none.
-                tool_choice: "auto", "none", "required", or a tool's name.
+            messages: The conversation, oldest first: `Message`s, or mappings with `role` and
+                `content`.
+            options: tools: for the provider's own tool calls; the prompt dialect of stage 3 sends
+                none. tool_choice: "auto", "none", "required", or a tool's name.
                 temperature: Randomness; None leaves it to the server.
                 max_tokens: The most tokens the model may write.
-                response_schema: A JSON Schema for the server to hold the reply to. Check the reply all the same.
+                response_schema: A JSON Schema for the server to hold the reply to. Check the reply
+                    all the same.
                 stop: A text, or several, at which the model stops.
                 model: Another "provider:name" of the same provider for this request.
                 provider_options: Fields put into the body as they are.
@@ -156,7 +167,8 @@ class Gateway:
         Failures are repeated, and other models asked, only while nothing of a reply has arrived.
 
         Raises:
-            ValueError: There is no message, or one is none. Whatever else goes wrong, whoever reads gets.
+            ValueError: There is no message, or one is none. Whatever else goes wrong, whoever reads
+                gets.
         """
         targets, request = self._asked(messages, **options)
 
@@ -190,7 +202,8 @@ class Gateway:
 
         return await first_answer(targets, ask, self._report_fallback)
 
-    # ---- who is asked what ------------------------------------------------------------------------------
+    # ---- who is asked what
+    # ------------------------------------------------------------------------------
 
     def _asked(
         self,
@@ -232,15 +245,20 @@ class Gateway:
         target = self._resolve(model)
         if target.provider != self._targets[0].provider:
             ours = self._targets[0].provider
-            raise ConfigurationError(f"This gateway speaks to {ours!r}; make another Gateway for {model!r}.")
+            raise ConfigurationError(
+                f"This gateway speaks to {ours!r}; make another Gateway for {model!r}."
+            )
         return target
 
-    # ---- what is reported -------------------------------------------------------------------------------
+    # ---- what is reported
+    # -------------------------------------------------------------------------------
 
     def _report_retry(self, error: GatewayError, attempt: int) -> None:
         self._on_event(RetryEvent(error, attempt, error.retry_after))
 
-    def _report_fallback(self, error: GatewayError, model: models.Target, following: models.Target) -> None:
+    def _report_fallback(
+        self, error: GatewayError, model: models.Target, following: models.Target
+    ) -> None:
         self._on_event(FallbackEvent(error, model.name, following.name))
 
     def _received(self, out: Outgoing, started: float, response: ChatResponse) -> ChatResponse:
@@ -248,7 +266,9 @@ class Gateway:
         target = out.target
         if self._prices is not None and response.cost is None:
             response = replace(response, cost=self._cost(target, response))
-        self._on_event(ResponseEvent(response.model, response.finish_reason, response.usage, duration))
+        self._on_event(
+            ResponseEvent(response.model, response.finish_reason, response.usage, duration)
+        )
         if (unread := unread_tokens(out.request, len(out.body), response.usage)) is not None:
             text = (
                 f"The server read at least {unread} tokens less than it was sent: it cuts long prompts without "
@@ -258,7 +278,9 @@ class Gateway:
         return response
 
     def _cost(self, target: models.Target, response: ChatResponse) -> float | None:
-        """What a reply cost, by the name its server gives the model or by the one that was asked for."""
+        """What a reply cost, by the name its server gives the model or by the one that was asked
+        for.
+        """
         if self._prices is None or response.usage is None:
             return None
         for model in filter(None, (response.model, target.model)):
@@ -298,4 +320,6 @@ def _takes_schemas(target: models.Target) -> bool:
 def _timeouts(timeout: float | Timeouts | None) -> Timeouts:
     if timeout is None:
         return Timeouts()
-    return timeout if isinstance(timeout, Timeouts) else Timeouts(min(timeout, 10.0), timeout, timeout)
+    return (
+        timeout if isinstance(timeout, Timeouts) else Timeouts(min(timeout, 10.0), timeout, timeout)
+    )

@@ -1,8 +1,9 @@
 """What is said between a user, a model and tools: one message, a frozen value.
 
-A word that every stage speaks. This file knows no wire format: how a message looks in OpenAI's or anyone's
-JSON is told in `wire/`. The mappings of `to_dict` are our own form, which sessions are saved in; `from_dict`
-also reads the form OpenAI's documentation shows, because that is what people have at hand.
+A word that every stage speaks. This file knows no wire format: how a message looks in OpenAI's or
+anyone's JSON is told in `wire/`. The mappings of `to_dict` are our own form, which sessions are
+saved in; `from_dict` also reads the form OpenAI's documentation shows, because that is what people
+have at hand.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,13 +40,15 @@ class Message(KeepsEncoding):
         tool_calls: The tools an assistant message asks for.
         tool_call_id: For a tool message, the call it answers.
         is_error: For a tool message, that the call failed.
-        name: For a tool message, the name of the tool. "feedback" for a user message in which stage 3 gives the model
-            feedback on its reply; that name is never sent.
+        name: For a tool message, the name of the tool. "feedback" for a user message in which stage
+            3 gives the model feedback on its reply; that name is never sent.
         raw_text: What the model literally wrote, where `content` is only what it meant by it: the
-            prompt dialect of stage 3 writes its decisions as JSON text and shows them to the model again.
+            prompt dialect of stage 3 writes its decisions as JSON text and shows them to the model
+            again.
 
     Raises:
-        ValueError: The role is unknown, a tool message answers no call, or content is neither text nor parts.
+        ValueError: The role is unknown, a tool message answers no call, or content is neither text
+            nor parts.
     """
 
     role: Role
@@ -134,9 +137,13 @@ class Message(KeepsEncoding):
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(part_from_dict(part) for part in content)
-        calls = tuple(call_from_dict(call) for call in a_list(plain.get("tool_calls"), "tool_calls"))
+        calls = tuple(
+            call_from_dict(call) for call in a_list(plain.get("tool_calls"), "tool_calls")
+        )
         rest = {
-            name: plain[name] for name in ("tool_call_id", "is_error", "name", "raw_text") if plain.get(name)
+            name: plain[name]
+            for name in ("tool_call_id", "is_error", "name", "raw_text")
+            if plain.get(name)
         }
         return cls(plain["role"], content, calls, **rest)
 

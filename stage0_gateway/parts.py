@@ -1,9 +1,10 @@
-"""What a message is made of besides plain text: pictures, documents, thinking, citations, tool calls.
+"""What a message is made of besides plain text: pictures, documents, thinking, citations, tool
+calls.
 
-All are frozen values. What only one provider understands (signatures of thinking, cache marks, its own kinds
-of parts) is kept beside our words in `provider_data`, under the name of the wire format it belongs to: it is
-sent back to that provider unchanged, and to no other. This file knows no wire format; the mappings read and
-written here are our own form, which sessions are saved in.
+All are frozen values. What only one provider understands (signatures of thinking, cache marks, its
+own kinds of parts) is kept beside our words in `provider_data`, under the name of the wire format
+it belongs to: it is sent back to that provider unchanged, and to no other. This file knows no wire
+format; the mappings read and written here are our own form, which sessions are saved in.
 """
 
 import json
@@ -163,7 +164,9 @@ def part_from_dict(plain: Any) -> Part:
     if "text" in fields and name in ("text", "thinking"):
         fields["text"] = a_text(fields.get("text"), f"The text of a {name} part")
     if name == "text":
-        fields["citations"] = tuple(_citation(each) for each in a_list(fields.get("citations"), "citations"))
+        fields["citations"] = tuple(
+            _citation(each) for each in a_list(fields.get("citations"), "citations")
+        )
     try:
         return kind(**fields)
     except TypeError as error:
@@ -178,7 +181,8 @@ def call_to_dict(call: ToolCall) -> dict[str, Any]:
 def call_from_dict(plain: Any) -> ToolCall:
     """Read a call as `call_to_dict` wrote it, or in the form of OpenAI's documentation.
 
-    Empty arguments mean `{}` in OpenAI's form only. In ours they are kept: they were cut off and must not run.
+    Empty arguments mean `{}` in OpenAI's form only. In ours they are kept: they were cut off and
+    must not run.
     """
     plain = a_mapping(plain, "A tool call")
     function = a_mapping(plain.get("function", plain), "function")
@@ -188,9 +192,14 @@ def call_from_dict(plain: Any) -> ToolCall:
     elif arguments is None or (arguments == "" and "function" in plain):
         arguments = "{}"
     for name, where in (("id", plain), ("name", function)):
-        if where.get(name) is None:  # an empty one is bad, but it is what a model wrote, and what was kept
+        if (
+            where.get(name) is None
+        ):  # an empty one is bad, but it is what a model wrote, and what was kept
             raise ValueError(f"A tool call needs a {name!r}.")
-    call_id, name = a_text(plain["id"], "A tool call.id"), a_text(function["name"], "A tool call.name")
+    call_id, name = (
+        a_text(plain["id"], "A tool call.id"),
+        a_text(function["name"], "A tool call.name"),
+    )
     return ToolCall(call_id, name, a_text(arguments, "arguments"), plain.get("provider_data"))
 
 
@@ -207,7 +216,9 @@ def _fields(value: Part | ToolCall | Citation) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return {key: _plain(each) for key, each in value.items()} if isinstance(value, Mapping) else value
+    return (
+        {key: _plain(each) for key, each in value.items()} if isinstance(value, Mapping) else value
+    )
 
 
 def _image_from_url(image: Mapping[str, Any]) -> ImagePart:

@@ -1,6 +1,7 @@
 """What came back from a model server, after the wire format has read it.
 
-Knows nothing of what the text means: whether it holds JSON, a decision or a lie is for later stages.
+Knows nothing of what the text means: whether it holds JSON, a decision or a lie is for later
+stages.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +21,8 @@ class ChatResponse:
 
     Attributes:
         message: The assistant message: text, thinking, tool calls.
-        finish_reason: Why the model stopped, in our words. A server's own word is translated, so that a chat function
-            of yours may pass it on.
+        finish_reason: Why the model stopped, in our words. A server's own word is translated, so
+            that a chat function of yours may pass it on.
         raw_finish_reason: The same in the server's own word, or None.
         usage: The server's token counts, or None where it gave none.
         model: The model that answered, as the server names it.

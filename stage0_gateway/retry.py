@@ -1,8 +1,8 @@
 """Repeat requests that may succeed later.
 
-An error itself states whether it may pass (`GatewayError.retryable`). The `stamina` library repeats, with growing waits
-and jitter; a wait that the server asks for replaces them, up to a limit. Knows nothing of HTTP or models; used by the
-gateway.
+An error itself states whether it may pass (`GatewayError.retryable`). The `stamina` library
+repeats, with growing waits and jitter; a wait that the server asks for replaces them, up to a
+limit. Knows nothing of HTTP or models; used by the gateway.
 """
 
 import logging
@@ -16,7 +16,8 @@ T = TypeVar("T")
 LONGEST_WAIT = 60.0
 """Seconds. If a server asks for a longer wait, its error is raised at once."""
 
-# Retries are reported through on_event; without a handler, stamina's own log line would go to stderr.
+# Retries are reported through on_event; without a handler, stamina's own log line would go to
+# stderr.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
@@ -30,7 +31,8 @@ async def with_retries(
     Args:
         send: Called with the number of the attempt, 1 for the first, which starts at once.
         max_retries: The most retries; 0 makes one attempt.
-        on_retry: Called with each error that will be followed by a retry, and the number of the failed attempt.
+        on_retry: Called with each error that will be followed by a retry, and the number of the
+            failed attempt.
 
     Raises:
         GatewayError: The error of the last attempt.

@@ -5,27 +5,33 @@
     LLM_API_KEY     a key, which counts before the provider's own
     OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, …   a provider's own key
 
-Nothing set means "offline:teacher", which says itself that it is no language model. A base URL alone means
-an OpenAI-compatible server with one model; a key alone means that provider's example model. LLM_BASE_URL and
-LLM_API_KEY belong to LLM_MODEL: a program that asks for another provider's model gets neither. This is the only
-file of the four stages that reads the environment for settings, and only when it is called.
+Nothing set means "offline:teacher", which says itself that it is no language model. A base URL
+alone means an OpenAI-compatible server with one model; a key alone means that provider's example
+model. LLM_BASE_URL and LLM_API_KEY belong to LLM_MODEL: a program that asks for another provider's
+model gets neither. This is the only file of the four stages that reads the environment for
+settings, and only when it is called.
 """
 
 import os
 from collections.abc import Iterable
 from typing import Any
 
-from stage0_gateway.models import OFFLINE, PROVIDERS
+from stage0_gateway.http.endpoint import OFFLINE, PROVIDERS
 
 
-def settings_from_env(model: str | None = None, fallback_models: Iterable[str] = ()) -> dict[str, Any]:
+def settings_from_env(
+    model: str | None = None, fallback_models: Iterable[str] = ()
+) -> dict[str, Any]:
     """The arguments for `Gateway`: model, and keys and base URL where they are set.
 
     Args:
         model: "provider:name", where the caller knows better than LLM_MODEL.
         fallback_models: Models whose keys are needed as well.
     """
-    base_url, own_key = os.environ.get("LLM_BASE_URL") or None, os.environ.get("LLM_API_KEY") or None
+    base_url, own_key = (
+        os.environ.get("LLM_BASE_URL") or None,
+        os.environ.get("LLM_API_KEY") or None,
+    )
     described = os.environ.get("LLM_MODEL") or None
     model = model or described or _guess(base_url)
     provider = _provider(model)

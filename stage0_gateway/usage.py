@@ -1,7 +1,8 @@
 """How many tokens a request cost, in the server's own numbers.
 
-Knows no prices, and derives nothing: where a server is silent, the number is None, not zero. Used by every
-wire format, and added up by the loop of stage 3; whoever knows what a token costs is a `Prices` (`cost.py`).
+Knows no prices, and derives nothing: where a server is silent, the number is None, not zero. Used
+by every wire format, and added up by the loop of stage 3; whoever knows what a token costs is a
+`Prices` (`cost.py`).
 """
 
 from dataclasses import dataclass, fields
@@ -19,8 +20,9 @@ class Usage:
         reasoning_tokens: Tokens the model spent on thinking.
         cache_write_tokens: Prompt tokens that were written into the server's cache.
 
-    What a number covers differs: OpenAI's and Gemini's input includes what was cached, Anthropic's does not;
-    Gemini's output leaves the thinking out. They are kept as they came; `cost.py` knows the difference.
+    What a number covers differs: OpenAI's and Gemini's input includes what was cached, Anthropic's
+    does not; Gemini's output leaves the thinking out. They are kept as they came; `cost.py` knows
+    the difference.
     """
 
     input_tokens: int | None = None

@@ -38,9 +38,9 @@ Sometimes:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from stage1_context.approximate import ApproximateCounter
-from stage1_context.calibration import Calibration
 from stage1_context.claims import Claims
+from stage1_context.counting.calibration import Calibration
+from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.engine import ContextEngine
 from stage1_context.errors import (
     ContextError,
@@ -64,10 +64,10 @@ from stage1_context.journal import (
     record_from_json,
     record_to_json,
 )
-from stage1_context.open_calls import OpenCalls
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.transcript import Transcript
+from stage1_context.view.open_calls import OpenCalls
 from stage1_context.window import (
     DropOldest,
     KeepEverything,
@@ -77,12 +77,12 @@ from stage1_context.window import (
 )
 
 if TYPE_CHECKING:  # what is needed only sometimes
-    from stage1_context.compaction import Compaction
-    from stage1_context.exact import TiktokenCounter
-    from stage1_context.explanation import Explained, Explanation
-    from stage1_context.postgres import PostgresStore
-    from stage1_context.sqlite import SqliteStore
+    from stage1_context.compaction.compact import Compaction
+    from stage1_context.counting.tiktoken import TiktokenCounter
+    from stage1_context.stores.postgres import PostgresStore
+    from stage1_context.stores.sqlite import SqliteStore
     from stage1_context.variables import VariableStore
+    from stage1_context.view.explanation import Explained, Explanation
 
 __all__ = [
     "ApprovalPendingRecord",
@@ -130,12 +130,12 @@ __all__ = [
 ]
 
 _SOMETIMES = {
-    "Compaction": "compaction",
-    "Explained": "explanation",
-    "Explanation": "explanation",
-    "PostgresStore": "postgres",
-    "SqliteStore": "sqlite",
-    "TiktokenCounter": "exact",
+    "Compaction": "compaction.compact",
+    "Explained": "view.explanation",
+    "Explanation": "view.explanation",
+    "PostgresStore": "stores.postgres",
+    "SqliteStore": "stores.sqlite",
+    "TiktokenCounter": "counting.tiktoken",
     "VariableStore": "variables",
 }
 """Names that are loaded when somebody asks for them, and the files they are in."""

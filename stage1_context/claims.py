@@ -1,14 +1,16 @@
-"""Append to a journal that others write to: each record once, each call begun once and answered once.
+"""Append to a journal that others write to: each record once, each call begun once and answered
+once.
 
 Two processes may continue the same session, for example when one takes the other for dead:
 
-    A  begins call 1 ──────────────────── its result is refused: a SessionConflict, A begins nothing more
-    B                 reads: 1 is begun ─ answers 1 ("may have happened"), begins 2, answers 2
+    A  begins call 1 ──────────────────── its result is refused: a SessionConflict, A begins nothing
+    more B                 reads: 1 is begun ─ answers 1 ("may have happened"), begins 2, answers 2
 
 The second writer gets a SessionConflict. It neither runs a tool again nor adds a second result.
 
-An append that is cancelled may have been written or not. Every append here states how many records the journal has,
-so the next one is refused if the first was written; then the journal is read. Used by `transcript`.
+An append that is cancelled may have been written or not. Every append here states how many records
+the journal has, so the next one is refused if the first was written; then the journal is read. Used
+by `transcript`.
 """
 
 import asyncio
@@ -30,7 +32,8 @@ ClaimRecord = CallStartedRecord | CallFinishedRecord | MessageRecord
 
 
 Append = Callable[..., Awaitable[int]]
-"""`append(*records, expected=n)` adds records to a journal of n records, else raises SessionConflict.
+"""`append(*records, expected=n)` adds records to a journal of n records, else raises
+SessionConflict.
 
 It returns how many records there are then.
 """
@@ -58,7 +61,8 @@ class Claims:
         seen: How many records the journal had when the conversation was read.
 
     Attributes:
-        lost: Whether another run was met. This one then begins no further call, or both might give up.
+        lost: Whether another run was met. This one then begins no further call, or both might give
+            up.
     """
 
     def __init__(self, store: SessionStore, session_id: str, append: Append, seen: int) -> None:
@@ -67,9 +71,15 @@ class Claims:
         self.lost = False
         self._taken = set[str]()  # calls that another run has begun or answered
         self._others_replied = False
-        self._written = set[tuple[type, str]]()  # what this run has written: the kind of record and the call
-        self._unsure: list[list[Record]] = []  # interrupted attempts, of which one may have been stored
-        self._one_at_a_time = asyncio.Lock()  # so that all new records are of other runs, or of `_unsure`
+        self._written = set[
+            tuple[type, str]
+        ]()  # what this run has written: the kind of record and the call
+        self._unsure: list[
+            list[Record]
+        ] = []  # interrupted attempts, of which one may have been stored
+        self._one_at_a_time = (
+            asyncio.Lock()
+        )  # so that all new records are of other runs, or of `_unsure`
 
     async def reply(self, *records: MessageRecord) -> int:
         """Add messages, all together. User messages that others add meanwhile are no conflict.
@@ -83,7 +93,8 @@ class Claims:
         return await uninterrupted(self._store, lambda: self._reply([*records]))
 
     async def add(self, *records: ClaimRecord, skip: bool = False) -> None:
-        """Add that calls begin, or their results: all, or none where another run has taken one of the calls.
+        """Add that calls begin, or their results: all, or none where another run has taken one of
+        the calls.
 
         What this run has added before is not added again, so a call never has two results.
 

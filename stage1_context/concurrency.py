@@ -17,15 +17,16 @@ async def uninterrupted(
 ) -> T:
     """Run a write to its end, even if the caller is cancelled meanwhile.
 
-    The write runs in a task of its own. A cancellation of the caller is delivered at its next wait, after the write,
-    so the caller can rely on what is returned or raised here.
+    The write runs in a task of its own. A cancellation of the caller is delivered at its next wait,
+    after the write, so the caller can rely on what is returned or raised here.
 
-    `asyncio.run` cancels every task when it ends, the write's own included. Whether the store has then written
-    something is unknown, so the write runs again in a new task.
+    `asyncio.run` cancels every task when it ends, the write's own included. Whether the store has
+    then written something is unknown, so the write runs again in a new task.
 
     Args:
         store: Where it writes. A `MemoryStore` writes without waiting, so it needs no task.
-        write: The write. When it is called again, it must add only what the cancelled call has not added.
+        write: The write. When it is called again, it must add only what the cancelled call has not
+            added.
         repeat: False raises CancelledError instead of calling `write` again.
     """
     if type(store) is MemoryStore:
@@ -38,7 +39,9 @@ async def uninterrupted(
                 await asyncio.wait({task})
             except asyncio.CancelledError:
                 cancelled = True
-        interrupted = task.cancelled() and task.cancelling()  # it may also raise a CancelledError of its own
+        interrupted = (
+            task.cancelled() and task.cancelling()
+        )  # it may also raise a CancelledError of its own
         if not (interrupted and repeat):
             break
     if cancelled and (caller := asyncio.current_task()):

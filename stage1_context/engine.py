@@ -1,7 +1,8 @@
 """`ContextEngine`: sessions, and what of them a model sees.
 
-It puts the stage together: a store keeps the journals, a counter counts, a window decides. Knows nothing of
-HTTP or tools. What is needed only sometimes (compaction, variables, export) is reached from here, lazily.
+It puts the stage together: a store keeps the journals, a counter counts, a window decides. Knows
+nothing of HTTP or tools. What is needed only sometimes (compaction, variables, export) is reached
+from here, lazily.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from stage0_gateway import ChatResponse, Message, Usage, as_message
-from stage1_context.calibration import Calibration
+from stage1_context.counting.calibration import Calibration
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
@@ -20,20 +21,23 @@ from stage1_context.transcript import Transcript
 from stage1_context.window import WindowPolicy
 
 if TYPE_CHECKING:
-    from stage1_context.compaction import Compaction
-    from stage1_context.explanation import Explanation
+    from stage1_context.compaction.compact import Compaction
     from stage1_context.variables import VariableStore
+    from stage1_context.view.explanation import Explanation
 
 KEPT_OPEN = 256
-"""How many sessions stay counted in memory; one that was used longer ago is read again when it is needed."""
+"""How many sessions stay counted in memory; one that was used longer ago is read again when it is
+needed."""
 
 
 class ContextEngine:
     """Keeps conversations and prepares what is sent of them.
 
     Args:
-        store: Where journals are kept, such as `SqliteStore("sessions.db")`; None keeps them in memory.
-        window: Which messages a request holds, such as `KeepSystemAndRecent(max_tokens=8000)`; None sends all.
+        store: Where journals are kept, such as `SqliteStore("sessions.db")`; None keeps them in
+            memory.
+        window: Which messages a request holds, such as `KeepSystemAndRecent(max_tokens=8000)`; None
+            sends all.
         token_counter: None counts approximately, without files or network.
 
     `async with ContextEngine(…) as engine:` closes the store at the end.
@@ -60,9 +64,12 @@ class ContextEngine:
         self._transcripts: WeakValueDictionary[str, Transcript] = WeakValueDictionary()
         self._used_last: dict[str, Transcript] = {}
 
-    # ---- sessions ----------------------------------------------------------------------------------------
+    # ---- sessions
+    # ----------------------------------------------------------------------------------------
 
-    async def create_session(self, session_id: str | None = None, system_prompt: str | None = None) -> str:
+    async def create_session(
+        self, session_id: str | None = None, system_prompt: str | None = None
+    ) -> str:
         """Begin a session.
 
         Args:
@@ -100,7 +107,7 @@ class ContextEngine:
         Raises:
             SessionNotFound: There is no such session.
         """
-        from stage1_context.export import export_session
+        from stage1_context.stores.export import export_session
 
         return await export_session(self.store, session_id)
 
@@ -115,11 +122,12 @@ class ContextEngine:
             SessionExists: The id is taken.
             ValueError: The text is no exported session.
         """
-        from stage1_context.export import import_session
+        from stage1_context.stores.export import import_session
 
         return await import_session(self.store, text, session_id)
 
-    # ---- messages ----------------------------------------------------------------------------------------
+    # ---- messages
+    # ----------------------------------------------------------------------------------------
 
     async def add_message(self, session_id: str, message: Message | Mapping[str, Any]) -> int:
         """Add a message; nothing that was added is ever changed.
@@ -136,7 +144,8 @@ class ContextEngine:
     async def messages_for_request(
         self, session_id: str, *, include_summary: bool = True, reserve_tokens: int = 0
     ) -> list[Message]:
-        """What a model should see next: the system messages and as much of the rest as the window holds.
+        """What a model should see next: the system messages and as much of the rest as the window
+        holds.
 
         Args:
             session_id: The session.
@@ -148,22 +157,28 @@ class ContextEngine:
             WindowTooSmall: Not even the newest exchange fits.
         """
         transcript = self.transcript(session_id)
-        return await transcript.for_request(include_summary=include_summary, reserve_tokens=reserve_tokens)
+        return await transcript.for_request(
+            include_summary=include_summary, reserve_tokens=reserve_tokens
+        )
 
     async def explain(self, session_id: str, *, reserve_tokens: int = 0) -> "Explanation":
-        """What `messages_for_request` shows, what it leaves out, and why: a table, if it is printed.
+        """What `messages_for_request` shows, what it leaves out, and why: a table, if it is
+        printed.
 
         Raises:
             SessionNotFound: There is no such session.
             WindowTooSmall: Not even the newest exchange fits.
         """
-        from stage1_context.explanation import explain
+        from stage1_context.view.explanation import explain
 
-        selection = await self.transcript(session_id).select(reserve_tokens=reserve_tokens, read_all=True)
+        selection = await self.transcript(session_id).select(
+            reserve_tokens=reserve_tokens, read_all=True
+        )
         return explain(selection)
 
     def report_usage(self, session_id: str, usage: Usage | None) -> None:
-        """Say what a server reported of the session's last request, so that further counts come closer.
+        """Say what a server reported of the session's last request, so that further counts come
+        closer.
 
         The loop of stage 3 does it by itself.
         """
@@ -178,7 +193,8 @@ class ContextEngine:
         return await self.transcript(session_id).history()
 
     async def repair_history(self, session_id: str) -> list[str]:
-        """Give each tool call one result, right behind it; a call without one gets one that says so.
+        """Give each tool call one result, right behind it; a call without one gets one that says
+        so.
 
         Returns:
             What was wrong, as `check_history` says it; empty if nothing was.
@@ -193,22 +209,30 @@ class ContextEngine:
         """The session as a loop sees it; the same object as long as anybody uses it."""
         transcript = self._transcripts.get(session_id)
         if transcript is None:
-            transcript = Transcript(self.store, session_id, self._window, self._counter, self._calibration)
+            transcript = Transcript(
+                self.store, session_id, self._window, self._counter, self._calibration
+            )
             self._transcripts[session_id] = transcript
         self._used_last.pop(session_id, None)
-        self._used_last[session_id] = transcript  # at the end; the first is the one used longest ago
+        self._used_last[session_id] = (
+            transcript  # at the end; the first is the one used longest ago
+        )
         if len(self._used_last) > KEPT_OPEN:
             del self._used_last[next(iter(self._used_last))]
         return transcript
 
     def transcript_of(self, messages: Iterable[Message]) -> Transcript:
-        """These messages as a loop sees them, with this engine's window; they belong to no session."""
+        """These messages as a loop sees them, with this engine's window; they belong to no
+        session.
+        """
         return Transcript.of(messages, self._window, self._counter)
 
-    # ---- the summary, variables --------------------------------------------------------------------------
+    # ---- the summary, variables
+    # --------------------------------------------------------------------------
 
     async def set_summary(self, session_id: str, text: str | None) -> None:
-        """Say what a model is told of the messages before; None or an empty text takes the summary back.
+        """Say what a model is told of the messages before; None or an empty text takes the summary
+        back.
 
         Raises:
             SessionNotFound: There is no such session.
@@ -237,20 +261,23 @@ class ContextEngine:
         Args:
             session_id: The session.
             chat: Sends messages to a model; `Gateway.chat`.
-            at: From which fill on to act: 0.8 is four fifths of the window. A session without a window, or with a
-                window of your own making, is taken to be full: call this when you want it done.
-            to: How much of the window the newest messages, which stay as they are, may fill afterwards.
+            at: From which fill on to act: 0.8 is four fifths of the window. A session without a
+                window, or with a window of your own making, is taken to be full: call this when you
+                want it done.
+            to: How much of the window the newest messages, which stay as they are, may fill
+                afterwards.
             reserve_tokens: Room that requests leave for the reply.
 
         Returns:
-            What was done, or why nothing was. A model that fails is part of it: nothing changes then.
+            What was done, or why nothing was. A model that fails is part of it: nothing changes
+            then.
 
         Raises:
             SessionNotFound: There is no such session.
             WindowTooSmall: Not even the newest exchange fits.
             ValueError: `at` or `to` is no part of a window, or `chat` is no function.
         """
-        from stage1_context.compaction import compact
+        from stage1_context.compaction.compact import compact
 
         return await compact(
             self.transcript(session_id),
@@ -267,7 +294,8 @@ class ContextEngine:
 
         return VariableStore(self.store)
 
-    # ---- the end -----------------------------------------------------------------------------------------
+    # ---- the end
+    # -----------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
         """Close the store."""

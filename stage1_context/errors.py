@@ -1,4 +1,6 @@
-"""What can go wrong with sessions, stores and windows. All of it is the caller's to mend; the texts say how."""
+"""What can go wrong with sessions, stores and windows. All of it is the caller's to mend; the texts
+say how.
+"""
 
 
 class ContextError(Exception):

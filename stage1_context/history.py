@@ -1,7 +1,8 @@
 """`MessageHistory`: look at a conversation without changing it.
 
-A frozen view with the questions people ask of a history: by role, the last few, a range. `check_history`
-says whether every tool call has exactly one result, which is what model servers insist on.
+A frozen view with the questions people ask of a history: by role, the last few, a range.
+`check_history` says whether every tool call has exactly one result, which is what model servers
+insist on.
 """
 
 import json
@@ -24,7 +25,9 @@ class MessageHistory:
         visible: Those that no summary stands for.
     """
 
-    def __init__(self, messages: Iterable[Message], visible: Iterable[Message] | None = None) -> None:
+    def __init__(
+        self, messages: Iterable[Message], visible: Iterable[Message] | None = None
+    ) -> None:
         self.messages = tuple(messages)
         self.visible = self.messages if visible is None else tuple(visible)
 
@@ -89,7 +92,9 @@ class MessageHistory:
         answered: Counter[str] = Counter()
         for message in self.messages:
             if waiting and message.role != "tool":
-                problems.append(f"{message.role} message between a call and its result: {min(waiting)}")
+                problems.append(
+                    f"{message.role} message between a call and its result: {min(waiting)}"
+                )
                 waiting.clear()
             called.update(call.id for call in message.tool_calls)
             waiting.update(call.id for call in message.tool_calls)
@@ -101,16 +106,19 @@ class MessageHistory:
                     problems.append(f"result without a call before it: {message.tool_call_id}")
         problems += [f"duplicate call id: {id}" for id, count in called.items() if count > 1]
         problems += [f"call without a result: {id}" for id in called if not answered[id]]
-        problems += [f"{count} results for one call: {id}" for id, count in answered.items() if count > 1]
+        problems += [
+            f"{count} results for one call: {id}" for id, count in answered.items() if count > 1
+        ]
         return problems
 
     def repair_history(self) -> "MessageHistory":
         """The same history with one result for each call: a new one, which passes `check_history`.
 
-        A call without a result gets one that says it was interrupted, a late result moves to its call, a
-        result without a call and a second result are left out, and a call id that is there twice is changed.
+        A call without a result gets one that says it was interrupted, a late result moves to its
+        call, a result without a call and a second result are left out, and a call id that is there
+        twice is changed.
         """
-        from stage1_context.repair import repaired
+        from stage1_context.recovery.repair import repaired
 
         visible = None if self.visible is self.messages else repaired(self.visible)
         return MessageHistory(repaired(self.messages), visible)

@@ -1,8 +1,8 @@
 """The journal: what happened in a session, one frozen record after the other.
 
-Records are only ever added. Everything else (the history, what of it is shown, variables, what a run was
-doing when it stopped) is a view on them, so nothing can be lost by looking at it differently. Knows nothing
-of where records are kept.
+Records are only ever added. Everything else (the history, what of it is shown, variables, what a
+run was doing when it stopped) is a view on them, so nothing can be lost by looking at it
+differently. Knows nothing of where records are kept.
 """
 
 import json
@@ -20,7 +20,9 @@ class MessageRecord:
 
     @property
     def kind(self) -> Literal["message", "call", "system"]:
-        """System messages and calls are kinds of their own, so that a store finds them without reading the talk."""
+        """System messages and calls are kinds of their own, so that a store finds them without
+        reading the talk.
+        """
         if self.message.role == "system":
             return "system"
         return "call" if self.message.tool_calls else "message"
@@ -28,7 +30,9 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallStartedRecord:
-    """A tool is about to run. If no result follows, it was interrupted, and may have done its work."""
+    """A tool is about to run. If no result follows, it was interrupted, and may have done its
+    work.
+    """
 
     kind: ClassVar[Literal["call_started"]] = "call_started"
     call_id: str
@@ -75,11 +79,13 @@ class SummaryRecord:
 
 @dataclass(frozen=True, slots=True)
 class RepairRecord:
-    """From here on, messages are shown behind others, or not shown, so that calls and results match.
+    """From here on, messages are shown behind others, or not shown, so that calls and results
+    match.
 
     Attributes:
         inserted: The index of a record, and what to show behind it.
-        hidden: The indices of records that are not shown, nor what an earlier repair showed behind them.
+        hidden: The indices of records that are not shown, nor what an earlier repair showed behind
+            them.
     """
 
     kind: ClassVar[Literal["repair"]] = "repair"
@@ -101,13 +107,15 @@ ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
 Record = MessageRecord | ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 
 LANDMARKS = ("system", "summary", "repair")
-"""The kinds that say how the messages are shown; there are few of them, wherever in the journal they stand."""
+"""The kinds that say how the messages are shown; there are few of them, wherever in the journal
+they stand."""
 
 TALK = ("message", "call")
 """The kinds that a conversation consists of."""
 
 SHOWN = (*TALK, *LANDMARKS)
-"""The kinds that a view of the conversation needs; the others may be large, and are left where they are."""
+"""The kinds that a view of the conversation needs; the others may be large, and are left where they
+are."""
 
 _WithFields = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 _BY_KIND: dict[str, type[_WithFields]] = {each.kind: each for each in get_args(_WithFields)}
@@ -203,8 +211,12 @@ def _check_fields(kind: type[_WithFields], given: dict[str, Any]) -> None:
 def _repair(inserted: Any = (), hidden: Any = ()) -> RepairRecord:
     whole = isinstance(inserted, list | tuple) and isinstance(hidden, list | tuple)
     pairs = whole and all(isinstance(each, list | tuple) and len(each) == 2 for each in inserted)
-    if not pairs or not all(type(index) is int for index in (*hidden, *(each[0] for each in inserted))):
-        raise ValueError("A 'repair' record holds [index, message] pairs, and the indices it hides.")
+    if not pairs or not all(
+        type(index) is int for index in (*hidden, *(each[0] for each in inserted))
+    ):
+        raise ValueError(
+            "A 'repair' record holds [index, message] pairs, and the indices it hides."
+        )
     return RepairRecord(
         tuple((index, Message.from_dict(message)) for index, message in inserted), tuple(hidden)
     )

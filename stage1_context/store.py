@@ -1,8 +1,8 @@
 """Where journals are kept.
 
-A store keeps records in order and nothing more: it does not know what a window or a summary is. Records
-are only appended. `MemoryStore` forgets everything when the process ends; `sqlite` and `postgres` keep the
-same promises on disk.
+A store keeps records in order and nothing more: it does not know what a window or a summary is.
+Records are only appended. `MemoryStore` forgets everything when the process ends; `sqlite` and
+`postgres` keep the same promises on disk.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from typing import Protocol
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
 from stage1_context.history import MessageHistory
 from stage1_context.journal import Record, record_to_json
-from stage1_context.view import history_of, view_of
+from stage1_context.view.projection import history_of, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class SessionInfo:
 class SessionStore(Protocol):
     """A place for journals.
 
-    Every method that is given an id raises SessionNotFound where there is no such session (`create` the opposite),
-    and every method StoreFailed where the place cannot be reached. What is read is what was appended: a writer does
-    not read its own records again.
+    Every method that is given an id raises SessionNotFound where there is no such session (`create`
+    the opposite), and every method StoreFailed where the place cannot be reached. What is read is
+    what was appended: a writer does not read its own records again.
     """
 
     async def create(self, session_id: str, *records: Record) -> None:
@@ -65,7 +65,12 @@ class SessionStore(Protocol):
         """
 
     async def read(
-        self, session_id: str, start: int = 0, end: int | None = None, *, kinds: Collection[str] | None = None
+        self,
+        session_id: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
         """Records and their indices from `start` up to, not including, `end`, oldest first.
 
@@ -98,7 +103,9 @@ class MemoryStore:
 
     def __init__(self, journals: Mapping[str, Iterable[Record]] | None = None) -> None:
         now = datetime.now(UTC)
-        self._journals = {session_id: list(records) for session_id, records in (journals or {}).items()}
+        self._journals = {
+            session_id: list(records) for session_id, records in (journals or {}).items()
+        }
         self._times = dict.fromkeys(self._journals, (now, now))
 
     async def create(self, session_id: str, *records: Record) -> None:
@@ -125,7 +132,12 @@ class MemoryStore:
         return len(journal)
 
     async def read(
-        self, session_id: str, start: int = 0, end: int | None = None, *, kinds: Collection[str] | None = None
+        self,
+        session_id: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
         """Records and their indices."""
         found = enumerate(self._journal(session_id)[start:end], start)
@@ -161,11 +173,15 @@ class MemoryStore:
 def check_session_id(session_id: str) -> None:
     """Refuse what some store could not keep as an id, so that all stores take the same ones."""
     if not findable(session_id):
-        raise ValueError(f"A session's id is some text that can be written to a file, not {session_id!r}.")
+        raise ValueError(
+            f"A session's id is some text that can be written to a file, not {session_id!r}."
+        )
 
 
 def findable(session_id: str) -> str:
-    """The id, or no text at all, which no session has, where a database could not even be asked for it."""
+    """The id, or no text at all, which no session has, where a database could not even be asked for
+    it.
+    """
     if not isinstance(session_id, str):
         raise ValueError(f"A session's id is text, not {type(session_id).__name__}.")
     try:
@@ -186,7 +202,9 @@ def check_expected(session_id: str, expected: int | None, there: int) -> None:
 
 def session_exists(session_id: str) -> SessionExists:
     """The error for an id that is taken."""
-    return SessionExists(f"There is a session {session_id!r} already. Use it, or choose another id.")
+    return SessionExists(
+        f"There is a session {session_id!r} already. Use it, or choose another id."
+    )
 
 
 def session_not_found(session_id: str, some: Iterable[str]) -> SessionNotFound:

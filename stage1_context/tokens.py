@@ -1,7 +1,8 @@
 """How many tokens a message takes, so that a window can be filled and not overfilled.
 
-The seam between messages and counters: a `TokenCounter` knows texts and no messages, the windows know
-messages and no texts. The counters that come with the framework are in approximate.py and exact.py.
+The seam between messages and counters: a `TokenCounter` knows texts and no messages, the windows
+know messages and no texts. The counters that come with the framework are in approximate.py and
+exact.py.
 """
 
 import json
@@ -24,7 +25,8 @@ class TokenCounter(Protocol):
 
 
 class Counted:
-    """A message and what it takes in a request: counted once, when somebody asks, which without a window nobody does.
+    """A message and what it takes in a request: counted once, when somebody asks, which without a
+    window nobody does.
 
     Args:
         message: The message.
@@ -50,7 +52,9 @@ class Counted:
             self._counter = tokens
 
     def __getattr__(self, name: str) -> int:
-        """What has no value yet: the tokens, until they are counted. A window asks for them in every turn."""
+        """What has no value yet: the tokens, until they are counted. A window asks for them in
+        every turn.
+        """
         if name != "tokens":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.tokens = message_tokens(self._counter, self.message)
@@ -90,8 +94,14 @@ def message_tokens(counter: TokenCounter, message: Message) -> int:
 
 
 def _as_text(value: Any) -> str:
-    """The value as JSON. One that is no JSON fails when it is sent, and says so there; not while counting."""
+    """The value as JSON. One that is no JSON fails when it is sent, and says so there; not while
+    counting.
+    """
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # a key that is a tuple, a circle, too deep a value
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # a key that is a tuple, a circle, too deep a value
         return f"<{type(value).__name__}>"

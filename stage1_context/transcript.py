@@ -1,7 +1,8 @@
 """`Transcript`: one conversation as a loop sees it: append to it, and ask for the next request.
 
-It holds the newest part of a journal (`tail`), lets the window choose, and learns from what servers report: a
-turn costs the same after ten messages and after ten thousand. Knows no model and no tools; stage 3 works on it.
+It holds the newest part of a journal (`tail`), lets the window choose, and learns from what servers
+report: a turn costs the same after ten messages and after ten thousand. Knows no model and no
+tools; stage 3 works on it.
 """
 
 import asyncio
@@ -10,19 +11,19 @@ from contextlib import suppress
 from typing import get_args
 
 from stage0_gateway import Message, Usage
-from stage1_context.approximate import ApproximateCounter
-from stage1_context.calibration import Calibration
 from stage1_context.claims import Claims
 from stage1_context.concurrency import Locks, uninterrupted
+from stage1_context.counting.calibration import Calibration
+from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
 from stage1_context.journal import SHOWN, MessageRecord, ProgressRecord, Record, SummaryRecord
-from stage1_context.open_calls import OpenCalls, open_calls
-from stage1_context.selection import Selection, Selector
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
-from stage1_context.tail import Tail, is_open
 from stage1_context.tokens import Counted, TokenCounter
-from stage1_context.view import history_of, messages_of, view_of
+from stage1_context.view.journal_reader import Tail, is_open
+from stage1_context.view.open_calls import OpenCalls, open_calls
+from stage1_context.view.projection import history_of, messages_of, view_of
+from stage1_context.view.selection import Selection, Selector
 from stage1_context.window import KeepEverything, WindowPolicy
 
 _TRIES = 5
@@ -78,7 +79,9 @@ class Transcript:
         return self._locks().turn
 
     def _locks(self) -> "Locks":
-        """The locks of this event loop: one that was waited for in another loop is of no use here."""
+        """The locks of this event loop: one that was waited for in another loop is of no use
+        here.
+        """
         loop = asyncio.get_running_loop()
         if self._held is None or self._held.loop is not loop:
             self._held = Locks(loop)
@@ -92,12 +95,14 @@ class Transcript:
     async def append(self, *messages: Message, seen: int | None = None) -> int:
         """Add messages to the journal, all or none.
 
-        A cancellation is delivered after they were added, at the caller's next wait. If all tasks are cancelled and
-        `seen` is None, CancelledError is raised here, and the messages may have been added or not.
+        A cancellation is delivered after they were added, at the caller's next wait. If all tasks
+        are cancelled and `seen` is None, CancelledError is raised here, and the messages may have
+        been added or not.
 
         Args:
             messages: What to add.
-            seen: Refuse if another writer has replied since there were so many records; None adds in any case.
+            seen: Refuse if another writer has replied since there were so many records; None adds
+                in any case.
 
         Returns:
             How many records the journal now holds.
@@ -115,8 +120,12 @@ class Transcript:
         return await self.claims(seen).reply(*records)
 
     async def note(self, *records: ProgressRecord) -> int:
-        """Add progress of calls: begun, ended, waiting for approval. It is not shown as a message."""
-        return await uninterrupted(self.store, lambda: self._write(*records))  # a second note changes nothing
+        """Add progress of calls: begun, ended, waiting for approval. It is not shown as a
+        message.
+        """
+        return await uninterrupted(
+            self.store, lambda: self._write(*records)
+        )  # a second note changes nothing
 
     def claims(self, seen: int) -> Claims:
         """What a run writes that has read so many records of the journal."""
@@ -139,11 +148,12 @@ class Transcript:
         """The messages to send next.
 
         Args:
-            alongside: Text that will be sent besides, such as the description of the tools; its tokens count.
+            alongside: Text that will be sent besides, such as the description of the tools; its
+                tokens count.
             reserve_tokens: Room to leave for the reply.
             include_summary: False shows the messages as if nothing had been summarized.
-            pinned: A message to send in any case, such as the question that is being answered: where the window
-                has moved past it, it stands before the messages that are left.
+            pinned: A message to send in any case, such as the question that is being answered:
+                where the window has moved past it, it stands before the messages that are left.
 
         Raises:
             SessionNotFound: There is no such session.
@@ -167,7 +177,8 @@ class Transcript:
         pinned: Message | None = None,
         read_all: bool = False,
     ) -> Selection:
-        """The same, with everything the window was given, so that it can be explained; with the same errors.
+        """The same, with everything the window was given, so that it can be explained; with the
+        same errors.
 
         Args:
             alongside: As above; None takes the text of the last request.
@@ -189,7 +200,9 @@ class Transcript:
             )
 
     def report_usage(self, usage: Usage | None) -> None:
-        """Learn from what a server reported of the request that was asked for last, if there is a window to fill."""
+        """Learn from what a server reported of the request that was asked for last, if there is a
+        window to fill.
+        """
         if self._asked_for is not None and not isinstance(self._selector.window, KeepEverything):
             self._calibration.learn(self._asked_for.tokens, usage)
 
@@ -198,12 +211,15 @@ class Transcript:
         async with self._locks().reading:
             return (await self._read_on(include_summary=True)).view.summary
 
-    async def set_summary(self, text: str, *, until: int | None = None, expected: int | None = None) -> None:
+    async def set_summary(
+        self, text: str, *, until: int | None = None, expected: int | None = None
+    ) -> None:
         """Say what a model is told of the messages before.
 
         Args:
             text: The summary. An empty one takes the summary back: all messages are shown again.
-            until: The index of the first record that it does not stand for; None leaves that as it is.
+            until: The index of the first record that it does not stand for; None leaves that as it
+                is.
             expected: How many records the writer has seen; None writes whatever was added.
 
         Raises:
@@ -228,9 +244,11 @@ class Transcript:
             return (await self._read_on(include_summary=True)).newest_exchange(), self._tail.length
 
     async def close_open_calls(self) -> None:
-        """Give the calls of the newest exchange that have no result one that says they were interrupted.
+        """Give the calls of the newest exchange that have no result one that says they were
+        interrupted.
 
-        For whoever goes on with a conversation after the program was killed; `repair_history` looks further back.
+        For whoever goes on with a conversation after the program was killed; `repair_history` looks
+        further back.
 
         Raises:
             SessionConflict: Somebody else keeps writing to the session.
@@ -247,14 +265,18 @@ class Transcript:
             await self._repair(((each.index, each.message) for each in newest), length)
 
     async def repair_closed_exchanges(self) -> None:
-        """Repair what was read of the history, without the newest exchange while a call of it is open.
+        """Repair what was read of the history, without the newest exchange while a call of it is
+        open.
 
-        Another run may be answering open calls; all others must have one result each. Nothing is repaired if another
-        writer adds records at the same time.
+        Another run may be answering open calls; all others must have one result each. Nothing is
+        repaired if another writer adds records at the same time.
         """
         async with self._locks().reading:
             tail = await self._read_on(include_summary=True)
-            entries, length = [(each.index, each.message) for each in tail.closed_exchanges()], tail.length
+            entries, length = (
+                [(each.index, each.message) for each in tail.closed_exchanges()],
+                tail.length,
+            )
         with suppress(SessionConflict):
             await self._repair(entries, length)
 
@@ -275,7 +297,7 @@ class Transcript:
         return problems
 
     async def _repair(self, entries: Iterable[tuple[int, Message]], length: int) -> None:
-        from stage1_context.repair import repairs
+        from stage1_context.recovery.repair import repairs
 
         if record := repairs(entries):
             await self.store.append(self.session_id, record, expected=length)

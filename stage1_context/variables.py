@@ -1,10 +1,11 @@
 """`VariableStore`: values put aside, so that a model can pass them on without reading them.
 
-A long result is kept as a variable; the model sees `$VAR_REF{{var_12}}` and may write that as an argument,
-or as a part of one. Variables are records of the session's journal, and the number in an id is the record's.
+A long result is kept as a variable; the model sees `$VAR_REF{{var_12}}` and may write that as an
+argument, or as a part of one. Variables are records of the session's journal, and the number in an
+id is the record's.
 
-References are expanded only where the caller says so: in arguments that a model wrote. What a value holds
-is data; a reference inside of it stays text.
+References are expanded only where the caller says so: in arguments that a model wrote. What a value
+holds is data; a reference inside of it stays text.
 """
 
 import copy
@@ -30,9 +31,10 @@ class VariableStore:
     """The variables of sessions.
 
     Args:
-        store: Where the sessions are kept; None keeps variables in memory, for sessions of any name.
-        mark: Letters and digits that stand in each id. Where several stores may meet in one conversation, a reference
-            to a variable of one must not lead to one of another.
+        store: Where the sessions are kept; None keeps variables in memory, for sessions of any
+            name.
+        mark: Letters and digits that stand in each id. Where several stores may meet in one
+            conversation, a reference to a variable of one must not lead to one of another.
     """
 
     def __init__(self, store: SessionStore | None = None, *, mark: str = "") -> None:
@@ -81,8 +83,8 @@ class VariableStore:
     async def expand(self, session_id: str, arguments: Any) -> Any:
         """Arguments with the values in place of the references.
 
-        A text that is nothing but a reference becomes the value, whatever its type; a reference inside of a
-        longer text becomes text. Keys are left alone.
+        A text that is nothing but a reference becomes the value, whatever its type; a reference
+        inside of a longer text becomes text. Keys are left alone.
 
         Args:
             session_id: Whose variables they are.
@@ -105,7 +107,9 @@ class VariableStore:
                 )
             return _expanded(arguments, found) if found else arguments
         except RecursionError:
-            raise ValueError("The arguments are nested too deeply for references in them.") from None
+            raise ValueError(
+                "The arguments are nested too deeply for references in them."
+            ) from None
 
     @staticmethod
     def reference(id: str) -> str:
@@ -118,7 +122,9 @@ class VariableStore:
             await self._make(session_id)
         if (match := _ID.fullmatch(id)) and (match[1] or "") == self._mark:
             place = int(match[2]) - 1
-            for _, record in await self._store.read(session_id, place, place + 1, kinds=("variable",)):
+            for _, record in await self._store.read(
+                session_id, place, place + 1, kinds=("variable",)
+            ):
                 if isinstance(record, VariableRecord):
                     return record.value
         there = await self._store.read(session_id, kinds=("variable",))

@@ -1,10 +1,11 @@
 """Which messages does the model see? The newest ones that fit, in whole exchanges.
 
-An exchange is what must not be parted: one message, or an assistant message with tool calls and the results
-that follow it. A model server refuses a result without its call, and a call without its result.
+An exchange is what must not be parted: one message, or an assistant message with tool calls and the
+results that follow it. A model server refuses a result without its call, and a call without its
+result.
 
-Pure: counted messages go in, counted messages come out. The walk goes from the newest backwards and stops
-where the window is full, so its cost depends on the window, not on the length of the history.
+Pure: counted messages go in, counted messages come out. The walk goes from the newest backwards and
+stops where the window is full, so its cost depends on the window, not on the length of the history.
 """
 
 import math
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar, Literal, Protocol
 
-from stage1_context.approximate import ApproximateCounter
+from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.errors import WindowTooSmall
 from stage1_context.tokens import Counted, TokenCounter
 
@@ -24,7 +25,8 @@ class Room:
 
     Attributes:
         reserve_tokens: To leave for the reply.
-        alongside_tokens: What is sent besides the messages takes, such as the descriptions of the tools.
+        alongside_tokens: What is sent besides the messages takes, such as the descriptions of the
+            tools.
         ratio: How many tokens the server counts for each of ours; see `Calibration`.
         counter: Counts a message that a window cuts.
 
@@ -49,11 +51,14 @@ class Room:
 class WindowPolicy(Protocol):
     """Decides what is sent.
 
-    One that keeps the newest exchanges, and would keep the same ones however many older ones there were, may
-    say so with a class attribute `newest_only = True`; then it is not shown more of a long history than it needs.
+    One that keeps the newest exchanges, and would keep the same ones however many older ones there
+    were, may say so with a class attribute `newest_only = True`; then it is not shown more of a
+    long history than it needs.
     """
 
-    def select(self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /) -> list[Counted]:
+    def select(
+        self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /
+    ) -> list[Counted]:
         """What to send: all of `system`, then what is chosen of `rest`, oldest first.
 
         Args:
@@ -70,22 +75,28 @@ class WindowPolicy(Protocol):
 class KeepEverything:
     """No window: all messages, system messages first."""
 
-    def select(self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /) -> list[Counted]:
+    def select(
+        self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /
+    ) -> list[Counted]:
         """All messages."""
         return [*system, *rest]
 
 
 @dataclass(frozen=True)
 class DropOldest:
-    """A request of at most so many tokens or messages: the oldest exchanges are dropped until it fits.
+    """A request of at most so many tokens or messages: the oldest exchanges are dropped until it
+    fits.
 
-    System messages count like all others, but are never dropped: a model without its instructions is another one.
+    System messages count like all others, but are never dropped: a model without its instructions
+    is another one.
 
     Attributes:
-        max_tokens: The most tokens a request may take, reply and reserve included; None for no limit.
+        max_tokens: The most tokens a request may take, reply and reserve included; None for no
+            limit.
         max_messages: The most messages of a request; None for no limit.
-        oversize: What to do if the newest exchange alone is too large: "error" raises WindowTooSmall, "cut" takes
-            the middle out of its longest texts, and says so in their place.
+        oversize: What to do if the newest exchange alone is too large: "error" raises
+            WindowTooSmall, "cut" takes the middle out of its longest texts, and says so in their
+            place.
 
     Raises:
         ValueError: A limit is no whole number or negative, or `oversize` is something else.
@@ -106,7 +117,9 @@ class DropOldest:
         if self.oversize not in ("error", "cut"):
             raise ValueError(f"oversize is {self.oversize!r}; it is 'error' or 'cut'.")
 
-    def select(self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /) -> list[Counted]:
+    def select(
+        self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /
+    ) -> list[Counted]:
         """The system messages and the newest whole exchanges that fit beside the reserve."""
         tokens_left = places_left = math.inf
         if self.max_tokens is not None:
@@ -118,7 +131,7 @@ class DropOldest:
             return [*system, *rest[start:]]
         newest = rest[exchange_start(rest, len(rest)) :]
         if self.oversize == "cut" and newest and len(newest) <= places_left:
-            from stage1_context.cut import cut_to_fit
+            from stage1_context.view.truncate import cut_to_fit
 
             if cut := cut_to_fit(newest, tokens_left, room.counter):
                 return [*system, *cut]
@@ -137,7 +150,9 @@ class DropOldest:
             text += f"its newest exchange begins with a result whose call {call_id!r} is missing. "
             return text + "Call repair_history()."
         if places is not None and len(newest) > places:
-            text += f"{len(newest)} message(s) besides {len(system)} system message(s) are too many. "
+            text += (
+                f"{len(newest)} message(s) besides {len(system)} system message(s) are too many. "
+            )
             return text + "Give the window more messages."
         text += (
             f"its newest exchange takes {sum(each.tokens for each in newest)} tokens, {len(system)} system message(s) "
@@ -146,7 +161,9 @@ class DropOldest:
         )
         if newest:
             largest = max(newest, key=lambda each: each.tokens)
-            begin = largest.message.text or ", ".join(call.name for call in largest.message.tool_calls)
+            begin = largest.message.text or ", ".join(
+                call.name for call in largest.message.tool_calls
+            )
             text += f"The {largest.message.role} message {begin[:40]!r} takes {largest.tokens}. "
         text += "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest."
         return text
@@ -155,7 +172,8 @@ class DropOldest:
 class KeepSystemAndRecent(DropOldest):
     """The system messages, and as many of the newest exchanges as fit.
 
-    The same as `DropOldest`, but `max_messages` counts only the messages besides the system messages.
+    The same as `DropOldest`, but `max_messages` counts only the messages besides the system
+    messages.
     """
 
     def places(self, system: Sequence[Counted]) -> int | None:
@@ -171,8 +189,8 @@ def exchange_start(rest: Sequence[Counted], end: int) -> int:
 def exchange_starts(rest: Sequence[Counted], end: int | None = None) -> Iterator[int]:
     """Yield the indices at which exchanges begin, the newest first.
 
-    Results usually follow their call at once, but a message may have been added in between. Results without a call
-    belong to no exchange.
+    Results usually follow their call at once, but a message may have been added in between. Results
+    without a call belong to no exchange.
     """
     unanswered = set[str]()  # calls whose results were passed
     for place in range((len(rest) if end is None else end) - 1, -1, -1):
@@ -188,7 +206,9 @@ def exchange_starts(rest: Sequence[Counted], end: int | None = None) -> Iterator
 def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> int:
     """Return where the newest whole exchanges begin that fit."""
     start = len(rest)
-    for begin in chain(exchange_starts(rest), [0]):  # at 0, because results without a call may be left
+    for begin in chain(
+        exchange_starts(rest), [0]
+    ):  # at 0, because results without a call may be left
         for each in rest[begin:start]:
             tokens_left -= each.tokens
         if tokens_left < 0 or len(rest) - begin > places_left:

@@ -1,7 +1,7 @@
 """Stage 2: can this raw text be trusted as data?
 
-Text goes in that a model wrote; out comes a value that fits its schema, or everything that is wrong with it
-and the feedback that lets the model mend it. Imports no other stage.
+Text goes in that a model wrote; out comes a value that fits its schema, or everything that is wrong
+with it and the feedback that lets the model mend it. Imports no other stage.
 
 Reading order:
     errors       what can be wrong with a text, and with a schema
@@ -49,18 +49,18 @@ Sometimes:
                  └─▶ feedback ◀┘ ──▶ the model, once more
 """
 
-from stage2_output.candidates import Extraction
 from stage2_output.controller import OutputController
-from stage2_output.damage import Repair
 from stage2_output.errors import ExtractionError, InvalidSchema, OutputError
 from stage2_output.extract import extract_json, find_json
+from stage2_output.extraction.candidates import Extraction
+from stage2_output.extraction.thinking import without_thinking
 from stage2_output.feedback import feedback, issue_lines
-from stage2_output.issues import Issue
-from stage2_output.names import nearest
+from stage2_output.parsing.errors import Repair
 from stage2_output.partial import parse_partial
 from stage2_output.result import ParseResult
 from stage2_output.schema import CompiledSchema
-from stage2_output.thinking import without_thinking
+from stage2_output.validation.issues import Issue
+from stage2_output.validation.suggestions import nearest
 
 __all__ = [
     "CompiledSchema",

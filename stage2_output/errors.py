@@ -1,7 +1,7 @@
 """What can be wrong with a model's text, and with the schema it is held to.
 
-Two audiences, two trees: an `OutputError` is about what a model wrote and can be answered with feedback; an
-`InvalidSchema` is the developer's and is raised as soon as the schema is seen.
+Two audiences, two trees: an `OutputError` is about what a model wrote and can be answered with
+feedback; an `InvalidSchema` is the developer's and is raised as soon as the schema is seen.
 """
 
 

@@ -1,31 +1,40 @@
 """Find the JSON in what a model wrote.
 
-Models wrap their answers: in prose, in code fences, behind drafts in thinking tags. `find_json` returns
-every JSON value in the text, mended where that can be done in one way only, and `extract_json` picks the one
-that was most likely meant. What cannot be read is an error, and a value inside of it is never handed out.
+Models wrap their answers: in prose, in code fences, behind drafts in thinking tags. `find_json`
+returns every JSON value in the text, mended where that can be done in one way only, and
+`extract_json` picks the one that was most likely meant. What cannot be read is an error, and a
+value inside of it is never handed out.
 
-Knows no schema: the controller, which does, checks every candidate. One pass over the text, so the time is
-linear in its length.
+Knows no schema: the controller, which does, checks every candidate. One pass over the text, so the
+time is linear in its length.
 """
 
 from dataclasses import replace
 
-from stage2_output.candidates import Broken, Extraction, candidates
 from stage2_output.errors import ExtractionError
-from stage2_output.wrapping import Source
+from stage2_output.extraction.candidates import Broken, Extraction, candidates
+from stage2_output.extraction.markup import Source
 
-_SOURCE_ORDER: dict[Source, int] = {"fenced": 0, "tagged": 0, "bare": 1, "prose": 1, "code": 2, "thinking": 3}
+_SOURCE_ORDER: dict[Source, int] = {
+    "fenced": 0,
+    "tagged": 0,
+    "bare": 1,
+    "prose": 1,
+    "code": 2,
+    "thinking": 3,
+}
 
 
 def extract_json(text: str, *, truncated: bool = False) -> Extraction:
     """The JSON value a text most likely means.
 
-    What is least in doubt (see `doubts`), then fenced before bare, an object before a list before a scalar, and
-    the first of equals. What is broken counts as what it would have been.
+    What is least in doubt (see `doubts`), then fenced before bare, an object before a list before a
+    scalar, and the first of equals. What is broken counts as what it would have been.
 
     Args:
         text: Anything a model wrote.
-        truncated: The model was cut off (finish reason "length"), so nothing in the text counts as complete.
+        truncated: The model was cut off (finish reason "length"), so nothing in the text counts as
+            complete.
 
     Raises:
         ExtractionError: No JSON, or only broken JSON.
@@ -61,9 +70,11 @@ def why_nothing_found(text: str, broken: list[Broken]) -> str:
 
 
 def doubts(piece: Extraction | Broken, text: str) -> tuple[bool, bool, bool, bool]:
-    """Why something may not have been meant, the gravest first: the least of these tuples was meant most likely.
+    """Why something may not have been meant, the gravest first: the least of these tuples was meant
+    most likely.
 
-    It is a thought; it is a part of other code; it is a mark such as [1]; it holds text without quotes.
+    It is a thought; it is a part of other code; it is a mark such as [1]; it holds text without
+    quotes.
     """
     cited = guessed = False
     if isinstance(piece, Extraction):

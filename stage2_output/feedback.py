@@ -1,15 +1,16 @@
 """Tell a model what was wrong with its reply, so that the next one is right.
 
-Short, because it is paid for in tokens; complete, because a model mends everything at once if it is told
-everything at once. The same words are used for a broken reply and for a tool's arguments. Whatever came from
-a model or a validator is cleaned first: it must neither break the message nor fill it.
+Short, because it is paid for in tokens; complete, because a model mends everything at once if it is
+told everything at once. The same words are used for a broken reply and for a tool's arguments.
+Whatever came from a model or a validator is cleaned first: it must neither break the message nor
+fill it.
 """
 
 from collections.abc import Iterable
 
-from stage2_output.issues import MORE, Issue
-from stage2_output.names import shown
 from stage2_output.result import ParseResult
+from stage2_output.validation.issues import MORE, Issue
+from stage2_output.validation.suggestions import shown
 
 MOST_ISSUES = 10
 """More would not be read; the rest shows up in the next attempt."""
@@ -33,7 +34,9 @@ def feedback(result: ParseResult) -> str:
 
 
 def issue_lines(issues: Iterable[Issue]) -> str:
-    """One line for each issue: pointer, what is wrong, what was received and what was probably meant."""
+    """One line for each issue: pointer, what is wrong, what was received and what was probably
+    meant.
+    """
     every = list(issues)
     found = [issue for issue in every if issue.rule != MORE]
     lines = [_line(issue) for issue in found[:MOST_ISSUES]]
@@ -50,4 +53,6 @@ def _line(issue: Issue) -> str:
     if len(place) > _LONGEST_PLACE:
         place = f"{place[:half]}…{place[-half:]}"
     hint = f"; {issue.hint}" if issue.hint else ""
-    return shown(f"- {place} {issue.message}", _LONGEST_PLACE + _LONGEST_WORDS) + shown(hint, _LONGEST_WORDS)
+    return shown(f"- {place} {issue.message}", _LONGEST_PLACE + _LONGEST_WORDS) + shown(
+        hint, _LONGEST_WORDS
+    )

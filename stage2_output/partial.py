@@ -1,34 +1,36 @@
 """What can be shown of a model's JSON while it is still being written.
 
-`parse_partial` is given the whole text so far, after every piece of it, and each time reads all of it: the
-time is linear in the text. What it has shown it never takes back: strings grow at their end, arrays too,
-objects gain keys at the end; numbers, `true`, `false` and `null` are shown once and stay. So it cannot wait
-for the best value in the text, as `extract_json` does: it takes the first one, and shows it to its end even
-if the model gives it up.
+`parse_partial` is given the whole text so far, after every piece of it, and each time reads all of
+it: the time is linear in the text. What it has shown it never takes back: strings grow at their
+end, arrays too, objects gain keys at the end; numbers, `true`, `false` and `null` are shown once
+and stay. So it cannot wait for the best value in the text, as `extract_json` does: it takes the
+first one, and shows it to its end even if the model gives it up.
 
-It is strict and repairs nothing. At anything that is not JSON, and at a key that appears twice, the value stays what it
-was and is never complete. A value that does not even begin like JSON is skipped. The result is for display, not for
-acting: at the end `extract_json` or the controller decide. This module knows no schema, and nothing else in this
-stage uses it.
+It is strict and repairs nothing. At anything that is not JSON, and at a key that appears twice, the
+value stays what it was and is never complete. A value that does not even begin like JSON is
+skipped. The result is for display, not for acting: at the end `extract_json` or the controller
+decide. This module knows no schema, and nothing else in this stage uses it.
 """
 
 import json
 import re
 from typing import Any
 
-from stage2_output import clues
-from stage2_output.candidates import Extraction
-from stage2_output.strict import MOST_DEPTH
-from stage2_output.wrapping import BLANK, Source, Surroundings
+from stage2_output.extraction import lookaround as clues
+from stage2_output.extraction.candidates import Extraction
+from stage2_output.extraction.markup import BLANK, Source, Surroundings
+from stage2_output.parsing.strict import MOST_DEPTH
 
 LONGEST_POINTER = 1000
-"""Characters; what lies deeper is not told as open, or 200 pointers of 1 MB could come of one long key."""
+"""Characters; what lies deeper is not told as open, or 200 pointers of 1 MB could come of one long
+key."""
 
 _SPACE = r"[ \t\n\r]*+"
 _CHARACTERS = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?"
 
-# As in `wrapping.py`, but no tag holds a bracket: whether it is a tag would be known only behind the bracket.
+# As in `wrapping.py`, but no tag holds a bracket: whether it is a tag would be known only behind
+# the bracket.
 _MARK = re.compile(
     r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
     r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)|(?P<bracket>[{\[｛［])",
@@ -36,7 +38,9 @@ _MARK = re.compile(
 )
 # How JSON begins; what is only likely to be JSON may be a reference or code as well.
 _SURE = re.compile(rf'(?:\[{_SPACE})*+(?:"|\{{{_SPACE}")')
-_LIKELY = re.compile(rf"(?:\[{_SPACE})*+(?:\{{{_SPACE}\}}|(?<=\[)\]|(?:{_NUMBER}|true|false|null){_SPACE},)")
+_LIKELY = re.compile(
+    rf"(?:\[{_SPACE})*+(?:\{{{_SPACE}\}}|(?<=\[)\]|(?:{_NUMBER}|true|false|null){_SPACE},)"
+)
 _FURTHEST_INDENT = 100
 _LISTS = re.compile(r"(?:[\[［]\s*+)*+")
 _BRACKET_OR_STRING = re.compile(
@@ -56,13 +60,15 @@ _BLANK = re.compile(_SPACE)
 def parse_partial(text: str) -> Extraction:
     """The JSON value of a reply that is still being written, as far as it has come.
 
-    Shown is the first object or list outside thinking tags. `complete` says that its last bracket has been
-    written; `open` is what has not been closed yet, as JSON pointers, outermost first; `end` is how far the
-    value was read. A key is shown with the beginning of its value, a number when something follows it, an
-    escape when it is whole. `source` is "bare" if nothing stands before the value.
+    Shown is the first object or list outside thinking tags. `complete` says that its last bracket
+    has been written; `open` is what has not been closed yet, as JSON pointers, outermost first;
+    `end` is how far the value was read. A key is shown with the beginning of its value, a number
+    when something follows it, an escape when it is whole. `source` is "bare" if nothing stands
+    before the value.
 
-    Two things cannot be known in time: thoughts that began in the prompt are told by their closing tag only,
-    so a draft in them is shown; and what follows an opening tag is held back even if it is never closed.
+    Two things cannot be known in time: thoughts that began in the prompt are told by their closing
+    tag only, so a draft in them is shown; and what follows an opening tag is held back even if it
+    is never closed.
 
     Args:
         text: All that the model has written so far. Nothing raises.
@@ -112,7 +118,9 @@ def _is_json(text: str, start: int, line: int) -> bool:
 
 
 def _behind(text: str, start: int) -> int | None:
-    """Where to look on behind a bracket: behind all of a value that is damaged; None before that is closed."""
+    """Where to look on behind a bracket: behind all of a value that is damaged; None before that is
+    closed.
+    """
     lists = _LISTS.match(text, start)
     inner = lists.end() if lists else start
     damaged = text[inner : inner + 1] in _QUOTES or (
@@ -135,7 +143,9 @@ class _Reader:
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._open: list[tuple[Any, str, str]] = []  # objects and arrays: their closing bracket, their place
+        self._open: list[
+            tuple[Any, str, str]
+        ] = []  # objects and arrays: their closing bracket, their place
         self._string: list[str] = []  # the place of a string that is not closed
         root: list[Any] = []
         self.at = start
@@ -156,7 +166,9 @@ class _Reader:
         return tuple(pointers)
 
     def _member(self) -> bool:
-        """Read one member more, or the closing bracket; False if there is none, be it not yet or never."""
+        """Read one member more, or the closing bracket; False if there is none, be it not yet or
+        never.
+        """
         container, closing, _ = self._open[-1]
         at = self._after_blank(self.at)
         if self._text.startswith(closing, at):

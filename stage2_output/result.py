@@ -1,10 +1,12 @@
-"""`ParseResult`: what became of a text. Knows nothing of how it was read or what the model is told of it."""
+"""`ParseResult`: what became of a text. Knows nothing of how it was read or what the model is told
+of it.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from stage2_output.candidates import Extraction
-from stage2_output.issues import Issue
+from stage2_output.extraction.candidates import Extraction
+from stage2_output.validation.issues import Issue
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,8 @@ class ParseResult:
         extraction: Where the value was found and what was mended; None if there was none.
         coerced: What `coerce=True` changed, each with its place.
         attempts: How many replies were asked for; 0 if the text was given.
-        usage: What the replies used together, in the terms of the chat that was asked; None if it did not say.
+        usage: What the replies used together, in the terms of the chat that was asked; None if it
+            did not say.
     """
 
     success: bool

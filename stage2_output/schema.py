@@ -1,8 +1,9 @@
 """Compile a JSON Schema once, and check many values with it.
 
-The `jsonschema` library decides whether a value is valid and finds what is wrong with it; `issues.py` puts that
-into words. Schemas are read as written, references are never fetched, and an invalid schema is refused when it is
-compiled, not when it is used. Used by the controller, and by stage 3 for the arguments of tools.
+The `jsonschema` library decides whether a value is valid and finds what is wrong with it;
+`issues.py` puts that into words. Schemas are read as written, references are never fetched, and an
+invalid schema is refused when it is compiled, not when it is used. Used by the controller, and by
+stage 3 for the arguments of tools.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +11,18 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from stage2_output.confirm import confirmation, is_failure
 from stage2_output.errors import InvalidSchema
-from stage2_output.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, Issue, issues_of
-from stage2_output.patterns import compiled, time_limit
-from stage2_output.subschemas import Schema, patterns_of, prepared, subschemas
+from stage2_output.validation.confirm import confirmation, is_failure
+from stage2_output.validation.issues import (
+    NOT_CHECKED,
+    NOT_IN_TIME,
+    TOO_DEEP,
+    TOO_LARGE,
+    Issue,
+    issues_of,
+)
+from stage2_output.validation.patterns import compiled, time_limit
+from stage2_output.validation.subschemas import Schema, patterns_of, prepared, subschemas
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -26,10 +34,12 @@ class CompiledSchema:
     """A schema that was checked once.
 
     Args:
-        schema: A JSON Schema; draft 2020-12 unless its `$schema` says otherwise. Not to be changed afterwards.
+        schema: A JSON Schema; draft 2020-12 unless its `$schema` says otherwise. Not to be changed
+            afterwards.
 
     Raises:
-        InvalidSchema: The schema breaks the rules of JSON Schema, or refers to something it does not hold.
+        InvalidSchema: The schema breaks the rules of JSON Schema, or refers to something it does
+            not hold.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -43,13 +53,15 @@ class CompiledSchema:
         except BaseException as error:
             if not is_failure(error):
                 raise
-            raise InvalidSchema(f"The JSON Schema cannot be read: {type(error).__name__}.") from error
+            raise InvalidSchema(
+                f"The JSON Schema cannot be read: {type(error).__name__}."
+            ) from error
 
     def _compile(self, schema: Schema) -> None:
         from jsonschema_specifications import REGISTRY  # with the library, at the first schema
         from referencing.jsonschema import specification_with
 
-        from stage2_output.keywords import extended
+        from stage2_output.validation.keywords import extended
 
         draft = _draft(schema)
         root = prepared(schema)
@@ -59,7 +71,8 @@ class CompiledSchema:
         for pattern in patterns:
             _check_pattern(pattern)
         self._has_patterns = bool(patterns)
-        # The registry is named, because the library's default fetches unknown references from the network.
+        # The registry is named, because the library's default fetches unknown references from the
+        # network.
         self._validator: Validator = extended(draft)(root, registry=REGISTRY)
         self._confirm = confirmation(schema, subschemas(root, resolver, expand=True))
 
@@ -68,7 +81,8 @@ class CompiledSchema:
 
         Args:
             value: Any value.
-            pointer: JSON pointer to the part of the schema that the value should fit; "" is the whole schema.
+            pointer: JSON pointer to the part of the schema that the value should fit; "" is the
+                whole schema.
         """
         if not pointer:
             return self._confirm(value) or self._checked(self._validator.is_valid, value) is True
@@ -83,13 +97,19 @@ class CompiledSchema:
         return (found,) if isinstance(found, Issue) else found
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
-        """The value, or None and everything that is wrong with it; a JSON Schema changes nothing."""
+        """The value, or None and everything that is wrong with it; a JSON Schema changes
+        nothing.
+        """
         issues = self.issues(value)
         return (None if issues else value), issues
 
     def _checked(self, check: Callable[[Any], T], value: Any) -> T | Issue:
-        """The result of a check; an issue if the library fails, takes too long, or cannot go as deep."""
-        from stage2_output.keywords import follow_each_reference_once  # imports the library
+        """The result of a check; an issue if the library fails, takes too long, or cannot go as
+        deep.
+        """
+        from stage2_output.validation.keywords import (
+            follow_each_reference_once,
+        )  # imports the library
 
         try:
             with time_limit() if self._has_patterns else nullcontext():
@@ -107,16 +127,24 @@ class CompiledSchema:
 
 
 def _draft(schema: Schema) -> Any:
-    """The library's validator class for the draft of a schema, which follows the rules of that draft."""
+    """The library's validator class for the draft of a schema, which follows the rules of that
+    draft.
+    """
     import jsonschema
 
     if not isinstance(schema, Mapping | bool):
         raise InvalidSchema(f"A JSON Schema is a mapping, not {type(schema).__name__}.")
     if isinstance(schema, Mapping) and not isinstance(schema.get("$schema", ""), str):
-        raise InvalidSchema("The JSON Schema's $schema is not text; it names a draft, or is left out.")
-    draft: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        raise InvalidSchema(
+            "The JSON Schema's $schema is not text; it names a draft, or is left out."
+        )
+    draft: Any = jsonschema.validators.validator_for(
+        schema, default=jsonschema.Draft202012Validator
+    )
     try:
-        draft.check_schema(schema, format_checker=None)  # which would check patterns by Python's `re`
+        draft.check_schema(
+            schema, format_checker=None
+        )  # which would check patterns by Python's `re`
     except jsonschema.SchemaError as error:
         text = f"The JSON Schema is wrong at {error.json_path}: {error.message[:200]}"
         raise InvalidSchema(text) from error

@@ -55,12 +55,15 @@ Reading order:
     chain          execute_tool_chain: from a reply with calls on
 """
 
-from stage3_tools.abort import Abort, RunStopped
-from stage3_tools.approval import Always, ApprovalRequest, Approve, Edit, Later, Reject, Verdict
-from stage3_tools.batch import execute_tool_calls
-from stage3_tools.cache import ResultCache
-from stage3_tools.chain import ChainMessages, ChainStats, ChainStatus, ToolChainResult, execute_tool_chain
-from stage3_tools.chain_options import ToolChainOptions
+from stage3_tools.chain.chain import (
+    ChainMessages,
+    ChainStats,
+    ChainStatus,
+    ToolChainResult,
+    execute_tool_chain,
+)
+from stage3_tools.chain.formatter import MessageFlowFormatter
+from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.context import ToolContext
 from stage3_tools.decision import (
     TOOL_DECISION_SCHEMA,
@@ -69,7 +72,9 @@ from stage3_tools.decision import (
     parse_tool_decisions,
 )
 from stage3_tools.decorator import tool
-from stage3_tools.dialect import (
+from stage3_tools.dialects.native import NativeDialect
+from stage3_tools.dialects.prompt import PromptDialect, build_tool_system_prompt
+from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
     Calls,
     Dialect,
@@ -78,7 +83,6 @@ from stage3_tools.dialect import (
     RequestParts,
     Unusable,
 )
-from stage3_tools.ending import Ending, LoopStatus
 from stage3_tools.errors import RegistrationError, Retry, ToolError, ToolErrorKind
 from stage3_tools.events import (
     ApprovalPending,
@@ -94,21 +98,31 @@ from stage3_tools.events import (
     TurnEnded,
     TurnStarted,
 )
-from stage3_tools.execution import Execution
-from stage3_tools.executor import execute_tool_call
-from stage3_tools.flow import MessageFlowFormatter
-from stage3_tools.limits import RunLimits
+from stage3_tools.execution.approval import (
+    Always,
+    ApprovalRequest,
+    Approve,
+    Edit,
+    Later,
+    Reject,
+    Verdict,
+)
+from stage3_tools.execution.cache import ResultCache
+from stage3_tools.execution.one_call import execute_tool_call
+from stage3_tools.execution.settings import Execution
+from stage3_tools.execution.several_calls import execute_tool_calls
 from stage3_tools.loop import run_tool_loop, run_turns
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
-from stage3_tools.native import NativeDialect
 from stage3_tools.options import RequestInfo, ToolLoopDeps, ToolLoopOptions
-from stage3_tools.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import RegistryView
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
-from stage3_tools.run import Run
-from stage3_tools.runner import ToolRunner
-from stage3_tools.runner_params import RunnerParams
+from stage3_tools.run.abort import Abort, RunStopped
+from stage3_tools.run.limits import RunLimits
+from stage3_tools.run.state import Run
+from stage3_tools.run.stop_policy import Ending, LoopStatus
+from stage3_tools.runner.params import RunnerParams
+from stage3_tools.runner.runner import ToolRunner
 from stage3_tools.tool import Effect, Tool
 from stage3_tools.turn import OpenTurn, Turn, run_turn
 

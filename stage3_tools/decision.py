@@ -3,10 +3,11 @@
     {"tool": "get_weather", "arguments": {"city": "Shanghai"}}
     {"tool": null, "reply": "It is 22 degrees in Shanghai."}
 
-One reply holds one decision, or a JSON list of calls for models that may ask for several tools at once. The decision
-must be the answer itself: the last JSON value of the reply, at the beginning of a line, fence or tag and at the end of
-the reply (`placement`). Stage 2 finds and validates the JSON. Every other reply is answered with feedback and runs
-nothing. Used by the prompt dialect; knows no registry.
+One reply holds one decision, or a JSON list of calls for models that may ask for several tools at
+once. The decision must be the answer itself: the last JSON value of the reply, at the beginning of
+a line, fence or tag and at the end of the reply (`placement`). Stage 2 finds and validates the
+JSON. Every other reply is answered with feedback and runs nothing. Used by the prompt dialect;
+knows no registry.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from stage2_output import (
     find_json,
     without_thinking,
 )
-from stage3_tools.placement import begins_block, is_answer
+from stage3_tools.dialects.placement import begins_block, is_answer
 
 TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -36,9 +37,13 @@ TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
     },
     "required": ["tool"],
     "if": {"properties": {"tool": {"type": "null"}}},
-    "then": {"required": ["reply"], "properties": {"tool": {}, "arguments": {}, "reply": {"type": "string"}}},
+    "then": {
+        "required": ["reply"],
+        "properties": {"tool": {}, "arguments": {}, "reply": {"type": "string"}},
+    },
 }
-"""The JSON Schema of a decision. Missing arguments mean `{}`, which the tool's own schema validates."""
+"""The JSON Schema of a decision. Missing arguments mean `{}`, which the tool's own schema
+validates."""
 
 _CALL = {
     "type": "object",
@@ -52,7 +57,9 @@ _ONLY_THOUGHT = "There is JSON in your thoughts only, and thoughts are not acted
 _MENTIONED = "The JSON is part of other text, so it counts as quoted and was not used."
 _UNFINISHED = "The reply contains unfinished JSON, so nothing behind it was used."
 _TWO_DECISIONS = "The reply contains two different decisions, so neither was used."
-_SEVERAL_VALUES = "There are several JSON values, and only one is read. Write all calls as one list."
+_SEVERAL_VALUES = (
+    "There are several JSON values, and only one is read. Write all calls as one list."
+)
 _CLOSING_REPAIRS = ("missing_closer", "missing_quote", "wrong_closer")
 _STRING_REPAIRS = ("double_encoded", "escaped_json")
 
@@ -87,7 +94,8 @@ def parse_tool_decision(
     Args:
         controller: The parser of stage 2.
         text: The reply.
-        finish_reason: Why the model stopped, also in a server's own word. Nothing is used of a truncated reply.
+        finish_reason: Why the model stopped, also in a server's own word. Nothing is used of a
+            truncated reply.
 
     Returns:
         The decision, or a `ParseResult` with the issues.
@@ -104,7 +112,8 @@ def parse_tool_decisions(
     Args:
         controller: The parser of stage 2.
         text: The reply.
-        finish_reason: Why the model stopped, also in a server's own word. Nothing is used of a truncated reply.
+        finish_reason: Why the model stopped, also in a server's own word. Nothing is used of a
+            truncated reply.
 
     Returns:
         The decisions in the order of the text, or a `ParseResult` with the issues.
@@ -141,7 +150,9 @@ def _has_brace(text: str) -> bool:
 
 
 def _refused(result: ParseResult, why: str) -> ParseResult:
-    return replace(result, success=False, data=None, errors=(Issue("", why, "json"),), extraction=None)
+    return replace(
+        result, success=False, data=None, errors=(Issue("", why, "json"),), extraction=None
+    )
 
 
 def _is_answer(answer: str, found: Extraction) -> bool:
@@ -157,8 +168,9 @@ def _is_answer(answer: str, found: Extraction) -> bool:
 def _conflict(result: ParseResult, answer: str, start: int, *, several: bool) -> str:
     """Return why the text before the decision at an index makes it doubtful; "" if it does not.
 
-    An unfinished value may be an answer that quotes the decision. Another decision that begins a line, fence or tag
-    makes the reply ambiguous, unless both are equal. Where a list of calls is allowed, two equal calls are two calls.
+    An unfinished value may be an answer that quotes the decision. Another decision that begins a
+    line, fence or tag makes the reply ambiguous, unless both are equal. Where a list of calls is
+    allowed, two equal calls are two calls.
     """
     if not _has_brace(answer[:start]):
         return ""

@@ -1,16 +1,16 @@
 """`@tool`: a function with named parameters becomes a `Tool`.
 
-Name, description and schema come from the function (`signature.py`); a parameter annotated `ToolContext` is
-filled by whoever runs the tool, and the model never sees it.
+Name, description and schema come from the function (`signature.py`); a parameter annotated
+`ToolContext` is filled by whoever runs the tool, and the model never sees it.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from stage3_tools.callables import is_async, is_generator
 from stage3_tools.context import ToolContext
 from stage3_tools.errors import RegistrationError, Retry
-from stage3_tools.signature import signature_of
+from stage3_tools.schema.callables import is_async, is_generator
+from stage3_tools.schema.signature import signature_of
 from stage3_tools.tool import YIELDS, Effect, Tool
 
 
@@ -43,22 +43,25 @@ def tool(
     """Make a `Tool` of a function with named parameters: `@tool`, or `@tool(effect="read")`.
 
     Args:
-        function: Plain or async, or a method of an object. Its annotations become the schema, its docstring
-            the descriptions.
+        function: Plain or async, or a method of an object. Its annotations become the schema, its
+            docstring the descriptions.
         name: Another name than the function's.
         description: Another description than the docstring's.
-        settings: `effect`, `timeout`, `retry`, `needs_approval`, `exclusive`, `metadata`: see `Tool`.
+        settings: `effect`, `timeout`, `retry`, `needs_approval`, `exclusive`, `metadata`: see
+            `Tool`.
 
     Raises:
-        RegistrationError: It is no function, has no name, yields, or has a parameter that cannot be described in
-            JSON.
+        RegistrationError: It is no function, has no name, yields, or has a parameter that cannot be
+            described in JSON.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
         _refuse_what_is_no_function(function)
         known_as = getattr(function, "__name__", "<none>") if name is None else name
         if known_as in ("<none>", "<lambda>"):
-            raise RegistrationError(f"{function!r:.200} has no name of its own: tool(name=…) gives it one.")
+            raise RegistrationError(
+                f"{function!r:.200} has no name of its own: tool(name=…) gives it one."
+            )
         if is_generator(function):
             raise RegistrationError(f"{known_as}: {YIELDS}")
         signature = signature_of(function)

@@ -1,8 +1,8 @@
 """What can go wrong with tools, by who has to act on it.
 
-A `ToolError` is for the *model*: it becomes the result of the call, and the model goes on from there. A
-`RegistrationError` is for the *developer*: a tool that cannot work is refused when it is registered. Which kind
-of failure an exception is, `kinds.py` says.
+A `ToolError` is for the *model*: it becomes the result of the call, and the model goes on from
+there. A `RegistrationError` is for the *developer*: a tool that cannot work is refused when it is
+registered. Which kind of failure an exception is, `kinds.py` says.
 """
 
 import json
@@ -36,7 +36,8 @@ class Retry(NamedTuple):
 
 
 RETRIES: Mapping[ToolErrorKind, Retry] = {"timeout": Retry(3, 1.0), "network": Retry(5, 2.0)}
-"""What is tried again, where the tool's effect allows it and nothing else is said; other kinds are not."""
+"""What is tried again, where the tool's effect allows it and nothing else is said; other kinds are
+not."""
 
 IF_ASKED = Retry(3, 1.0)
 """What an error of another kind gets that says itself that it is retryable."""
@@ -52,7 +53,8 @@ class ToolError(Exception):
         retry_delay: Seconds to wait before that; None leaves it to the kind.
         max_retries: How often to try again; None leaves it to the kind.
         hint: What the model might do instead; it is told that, too.
-        details: For people: the expected schema, the issues, a traceback. The model does not see it.
+        details: For people: the expected schema, the issues, a traceback. The model does not see
+            it.
 
     Raises:
         ValueError: The kind is unknown, or `retry_delay` or `max_retries` is negative.
@@ -94,10 +96,14 @@ class ToolError(Exception):
         return f"Error ({self.kind}): {self.message}{hint}"
 
     def with_details(self, **more: Any) -> "ToolError":
-        """The same error with more details; those it has already stand. A tool may raise one value many times."""
+        """The same error with more details; those it has already stand. A tool may raise one value
+        many times.
+        """
         same = ToolError(self.kind, self.message)
         vars(same).update(vars(self), details={**more, **self.details})
-        same.__cause__ = self if self.__cause__ is None else self.__cause__  # it may refuse to be a condition
+        same.__cause__ = (
+            self if self.__cause__ is None else self.__cause__
+        )  # it may refuse to be a condition
         return same
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -106,7 +112,9 @@ class ToolError(Exception):
 
 
 def _plain(text: object) -> str:
-    """Return the text of a str, of a subclass without its own code, or of another object such as an exception."""
+    """Return the text of a str, of a subclass without its own code, or of another object such as an
+    exception.
+    """
     return str.__str__(text if isinstance(text, str) else str(text))
 
 

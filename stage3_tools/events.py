@@ -2,18 +2,21 @@
 
 For every turn, in this order:
 
-    turn_start ─▶ decision ─▶ tool_call …  ─▶ tool_result …  ─▶ turn_end    the model asked for tools
+    turn_start ─▶ decision ─▶ tool_call …  ─▶ tool_result …  ─▶ turn_end    the model asked for
+    tools
                               in call order   in call order
-                                       └─ tool_progress, tool_retry ─┘      from the tools, as it happens
+                                       └─ tool_progress, tool_retry ─┘      from the tools, as it
+                                       happens
                               tool_call … ─▶ approval_pending … ─▶ turn_end nothing was run yet
     turn_start ─▶ decision ─▶ turn_end                                      the model answered
-    turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be used
-    turn_start ─▶ turn_end                                                  the provider ended it: refused, paused
+    turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be
+    used turn_start ─▶ turn_end                                                  the provider ended
+    it: refused, paused
 
-and `loop_end` once, at the very end, unless the run raises. Calls that a run is resumed with come first, without
-`turn_start` and `turn_end`, as turn 0. A run that is stopped in the middle still tells the `tool_result` of each call
-it told. Output is for the model, details are for people. The values know nothing of who
-listens.
+and `loop_end` once, at the very end, unless the run raises. Calls that a run is resumed with come
+first, without `turn_start` and `turn_end`, as turn 0. A run that is stopped in the middle still
+tells the `tool_result` of each call it told. Output is for the model, details are for people. The
+values know nothing of who listens.
 """
 
 import time
@@ -28,7 +31,9 @@ from stage3_tools.result import ToolResult
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
-    """What all events have: `turn`, counted from 1 in a run, and the time in seconds since the epoch."""
+    """What all events have: `turn`, counted from 1 in a run, and the time in seconds since the
+    epoch.
+    """
 
     turn: int
     timestamp: float = field(default_factory=time.time, compare=False, repr=False)
@@ -44,7 +49,9 @@ class TurnStarted(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyStreamed(_Event):
-    """The reply will arrive piece by piece: `stream.on("text", …)` hears of each. Its end is waited for here."""
+    """The reply will arrive piece by piece: `stream.on("text", …)` hears of each. Its end is waited
+    for here.
+    """
 
     name: ClassVar[str] = "reply_stream"
     stream: MessageStream = field(compare=False)

@@ -1,7 +1,9 @@
-"""`run_turns`: turn after turn, until there is a reply or a reason why there is none. The one loop there is.
+"""`run_turns`: turn after turn, until there is a reply or a reason why there is none. The one loop
+there is.
 
 `run_tool_loop` is its first face: one question, one result. `ToolRunner` shows it step by step, and
-`execute_tool_chain` begins in the middle of it. A turn itself is `turn.py`, when to stop is said by `ending.py`.
+`execute_tool_chain` begins in the middle of it. A turn itself is `turn.py`, when to stop is said by
+`ending.py`.
 """
 
 import time
@@ -12,18 +14,19 @@ from typing import Any
 
 from stage0_gateway import Message, as_message
 from stage1_context import Transcript
-from stage3_tools.batch import obey
-from stage3_tools.ending import Course, Ending, stopped
-from stage3_tools.forgery import is_feedback
+from stage3_tools.dialects.escaping import is_feedback
+from stage3_tools.execution.several_calls import obey
 from stage3_tools.loop_result import LoopStats, ToolLoopResult
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
-from stage3_tools.resume import go_on, let_go
-from stage3_tools.run import Run
-from stage3_tools.stopping import unless_stopped
+from stage3_tools.resume.open_calls import go_on, let_go
+from stage3_tools.run.cancellation import unless_stopped
+from stage3_tools.run.state import Run
+from stage3_tools.run.stop_policy import Course, Ending, stopped
 from stage3_tools.turn import OpenTurn, begin_turn
 
 _held: ContextVar[tuple[list[Transcript], ...]] = ContextVar("held", default=())
-"""The conversations held by the runs that the current code is part of; a list is empty when its run is over."""
+"""The conversations held by the runs that the current code is part of; a list is empty when its run
+is over."""
 
 
 async def run_tool_loop(
@@ -41,23 +44,30 @@ async def run_tool_loop(
         session_id: A session of `deps.context_engine`.
         user_message: The question; None only goes on with what there is, which is for `resume`.
         options: None takes the defaults.
-        resume: First answer the calls that an earlier run left open: those that waited for approval, and those
-            it could not end. Without it they are closed unanswered, and the model is told so.
+        resume: First answer the calls that an earlier run left open: those that waited for
+            approval, and those it could not end. Without it they are closed unanswered, and the
+            model is told so.
 
     Returns:
-        The reply, or why there is none. Bad replies, bad calls and failing tools are part of it, not exceptions.
+        The reply, or why there is none. Bad replies, bad calls and failing tools are part of it,
+        not exceptions.
 
     Raises:
-        GatewayError: The model could not be asked. The history is sound and the question stands in it.
+        GatewayError: The model could not be asked. The history is sound and the question stands in
+            it.
         SessionNotFound: There is no such session.
-        SessionConflict: Somebody else goes on with the session; what was written until then is in the history.
+        SessionConflict: Somebody else goes on with the session; what was written until then is in
+            the history.
         WindowTooSmall: The question, or a call with its result, does not fit into the window.
         ValueError: The question is no user message.
-        RuntimeError: A tool of a run asks in the session of the same run, which would wait for itself.
-        Exception: What a listener, an approver, `before_send` or `classify` raises; every call has its result then,
-            too.
+        RuntimeError: A tool of a run asks in the session of the same run, which would wait for
+            itself.
+        Exception: What a listener, an approver, `before_send` or `classify` raises; every call has
+            its result then, too.
     """
-    check_kind("deps", deps, ToolLoopDeps, "It holds gateway.chat, an engine, a controller and a registry.")
+    check_kind(
+        "deps", deps, ToolLoopDeps, "It holds gateway.chat, an engine, a controller and a registry."
+    )
     check_kind("options", options or ToolLoopOptions(), ToolLoopOptions)
     question = _question(user_message, resume)
     transcript = deps.context_engine.transcript(session_id)
@@ -76,8 +86,9 @@ async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[Op
         first: A turn whose request was made elsewhere.
 
     Yields:
-        Each turn when the model has replied, before any tool of it is run; whoever gets it may finish it, and if
-        nobody does it is finished here when the next one is asked for. At last the ending.
+        Each turn when the model has replied, before any tool of it is run; whoever gets it may
+        finish it, and if nobody does it is finished here when the next one is asked for. At last
+        the ending.
 
     Raises:
         GatewayError: The model could not be asked. The history is sound.
@@ -88,7 +99,12 @@ async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[Op
         turn = turn or await begin_turn(run, run.deps.tool_registry, last=course.last)
         yield turn
         ending, turn = course.after(await turn.finish(course.refusal)), None
-        if run.between is not None and await run.between() and ending is not None and not course.exhausted:
+        if (
+            run.between is not None
+            and await run.between()
+            and ending is not None
+            and not course.exhausted
+        ):
             ending, course = None, Course(run)
     yield ending
 
@@ -118,14 +134,20 @@ def result_of(run: Run, ending: Ending) -> ToolLoopResult:
     )
 
 
-def _question(user_message: str | Message | Mapping[str, Any] | None, resume: bool) -> Message | None:
+def _question(
+    user_message: str | Message | Mapping[str, Any] | None, resume: bool
+) -> Message | None:
     if user_message is None and resume:
         return None
     if user_message is None:
         raise ValueError("There is no question. To go on with what there is, say resume=True.")
-    question = Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
+    question = (
+        Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
+    )
     if question.role != "user" or question.tool_calls:
-        raise ValueError(f"A question is a user message, not a message of the role {question.role!r}.")
+        raise ValueError(
+            f"A question is a user message, not a message of the role {question.role!r}."
+        )
     if is_feedback(question):
         raise ValueError(
             "A question is a user's own message, not the framework's feedback: leave out its name."
@@ -134,7 +156,9 @@ def _question(user_message: str | Message | Mapping[str, Any] | None, resume: bo
 
 
 async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
-    """The ending of the run's body; or it is ended by its `abort` or its time limit, if they come first."""
+    """The ending of the run's body; or it is ended by its `abort` or its time limit, if they come
+    first.
+    """
     abort, seconds = run.options.abort, run.seconds_left
     if abort is None and seconds is None:
         return await body()

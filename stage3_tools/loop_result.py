@@ -6,8 +6,8 @@ A value; `loop.py` makes it.
 from dataclasses import dataclass, field
 
 from stage0_gateway import Message, ToolCall, Usage
-from stage3_tools.ending import LoopStatus
 from stage3_tools.result import ToolCallRecord
+from stage3_tools.run.stop_policy import LoopStatus
 
 
 @dataclass(frozen=True, slots=True)

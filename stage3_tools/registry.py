@@ -1,7 +1,8 @@
 """`ToolRegistry`: the tools that a model may call, by name.
 
-It knows nothing of loops, models or dialects; all of them look tools up here. One registry may serve many
-sessions at once, and be changed meanwhile, from any thread: a call that has begun keeps the `Tool` it found.
+It knows nothing of loops, models or dialects; all of them look tools up here. One registry may
+serve many sessions at once, and be changed meanwhile, from any thread: a call that has begun keeps
+the `Tool` it found.
 """
 
 import asyncio
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from stage0_gateway import ToolSpec
 from stage2_output import nearest
-from stage3_tools.arguments import check_arguments
 from stage3_tools.decorator import tool
 from stage3_tools.errors import RegistrationError, ToolError
-from stage3_tools.kinds import error_of
+from stage3_tools.execution.arguments import check_arguments
+from stage3_tools.execution.error_kinds import error_of
 from stage3_tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class ToolRegistry:
         """The tool of this name.
 
         Raises:
-            ToolError: The name is unknown ("not_found"); the text lists the available names and the nearest one.
+            ToolError: The name is unknown ("not_found"); the text lists the available names and the
+                nearest one.
         """
         tool = self._find(name)
         if tool is None:
@@ -56,7 +58,9 @@ class ToolRegistry:
         return tool
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as a provider is told of them: for `gateway.chat(…, tools=registry.specs())`."""
+        """The tools as a provider is told of them: for `gateway.chat(…,
+        tools=registry.specs())`.
+        """
         return tuple([tool.spec for tool in self.list()])
 
     @overload
@@ -71,7 +75,8 @@ class ToolRegistry:
         """Add tools and compile their schemas: all of them, or none if one cannot be added.
 
         Args:
-            tools: Tools, or functions, which become tools as with `@tool`. Works as a decorator, too.
+            tools: Tools, or functions, which become tools as with `@tool`. Works as a decorator,
+                too.
 
         Returns:
             The tool; of several, a tuple.
@@ -81,7 +86,9 @@ class ToolRegistry:
         """
         made = tuple(_as_tool(each) for each in tools)
         for each in made:
-            _ = each.schema  # compiled now: a wrong one is told here, not in the middle of a conversation
+            _ = (
+                each.schema
+            )  # compiled now: a wrong one is told here, not in the middle of a conversation
         added: dict[str, Tool] = {}
         with self._changing:
             for each in made:
@@ -124,11 +131,12 @@ class ToolRegistry:
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Check the arguments, run the tool once, and return what it returns.
 
-        For use by hand; the loop runs tools through `execute_tool_call`, which turns failures into results.
+        For use by hand; the loop runs tools through `execute_tool_call`, which turns failures into
+        results.
 
         Raises:
-            ToolError: The tool is unknown, the arguments do not fit, or it failed. Its `details` have
-                `expected_schema`, `issues` and `available_tools`.
+            ToolError: The tool is unknown, the arguments do not fit, or it failed. Its `details`
+                have `expected_schema`, `issues` and `available_tools`.
         """
         tool = self.get(name)
         try:
@@ -157,8 +165,11 @@ class ToolRegistry:
 
     def _unknown(self, name: object) -> ToolError:
         beginning = str(name)[: len(str(name)) // 2]
-        # Of very many names only the first few hundred are compared, so those that begin alike come first.
-        near = nearest(str(name), sorted(self.names, key=lambda each: not each.startswith(beginning)))
+        # Of very many names only the first few hundred are compared, so those that begin alike come
+        # first.
+        near = nearest(
+            str(name), sorted(self.names, key=lambda each: not each.startswith(beginning))
+        )
         return ToolError(
             "not_found",
             f"There is no tool named {str(name)[:80]!r}. Available tools: {listed(self.names) or 'none'}.",

@@ -1,8 +1,9 @@
 """`RegistryView`: some tools of a registry, as a registry of their own.
 
-For an agent that may use a few tools of many, or those of one server. Whatever changes in the registry shows in
-the view at once; a view holds no tools, so nothing can be added to one or taken from it. Made by
-`ToolRegistry.subset` and `ToolRegistry.group`; whoever takes a registry takes a view.
+For an agent that may use a few tools of many, or those of one server. Whatever changes in the
+registry shows in the view at once; a view holds no tools, so nothing can be added to one or taken
+from it. Made by `ToolRegistry.subset` and `ToolRegistry.group`; whoever takes a registry takes a
+view.
 """
 
 from collections.abc import Callable
@@ -12,11 +13,14 @@ from stage3_tools.errors import RegistrationError
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.tool import Tool
 
-_READ_ONLY = "A view only shows tools. Change the registry that it was made from; the view shows the change."
+_READ_ONLY = (
+    "A view only shows tools. Change the registry that it was made from; the view shows the change."
+)
 
 
 class RegistryView(ToolRegistry):
-    """The tools of a registry whose names pass a test. A model that is given a view learns of no others.
+    """The tools of a registry whose names pass a test. A model that is given a view learns of no
+    others.
 
     Args:
         parent: The registry, or a view of it.
@@ -45,7 +49,8 @@ class RegistryView(ToolRegistry):
 
 
 class ExtendedRegistry(RegistryView):
-    """All tools of a registry and one more; a tool of the registry goes before one of the same name.
+    """All tools of a registry and one more; a tool of the registry goes before one of the same
+    name.
 
     Args:
         parent: The registry, or a view of it.

@@ -1,8 +1,8 @@
 """What a tool call led to: output for the model, details for people.
 
-`output_for_model` turns whatever a tool returned into something a model can read: text as it is, everything
-else as JSON, pictures and documents as message parts. It is never a Python repr, because a model would read
-that as data. Knows nothing of how a tool is run.
+`output_for_model` turns whatever a tool returned into something a model can read: text as it is,
+everything else as JSON, pictures and documents as message parts. It is never a Python repr, because
+a model would read that as data. Knows nothing of how a tool is run.
 """
 
 import json
@@ -14,9 +14,11 @@ from typing import Any, Literal, get_args
 from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
-from stage3_tools.kinds import words_of
+from stage3_tools.execution.error_kinds import words_of
 
-ResultStatus = Literal["completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"]
+ResultStatus = Literal[
+    "completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"
+]
 Output = str | tuple[Part, ...]
 
 MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you ask for it again."
@@ -51,11 +53,13 @@ class ToolResult:
         duration: Seconds the call took.
         attempts: How often the tool was run; 0 if it was refused before.
         cached: Whether the output comes from an earlier call.
-        status: "completed", "error", "rejected", "result_rejected", "interrupted" (it may be repeated), or
-            "unknown_effect" (it was cut off and may have happened).
-        repairs: What had to be mended in the arguments to read them; a tool is not run on that unnoticed.
+        status: "completed", "error", "rejected", "result_rejected", "interrupted" (it may be
+            repeated), or "unknown_effect" (it was cut off and may have happened).
+        repairs: What had to be mended in the arguments to read them; a tool is not run on that
+            unnoticed.
         note: What the model is told besides the output, such as that it repeats itself.
-        is_json: Whether the output is the JSON of a value that the tool returned, and not a text of its own.
+        is_json: Whether the output is the JSON of a value that the tool returned, and not a text of
+            its own.
     """
 
     call_id: str
@@ -79,10 +83,16 @@ class ToolResult:
             max_chars: The most characters of text that the model is shown; None shows all.
         """
         output = self.output if max_chars is None else shortened(self.output, max_chars)
-        if output is not self.output and self.status == "unknown_effect" and isinstance(output, str):
+        if (
+            output is not self.output
+            and self.status == "unknown_effect"
+            and isinstance(output, str)
+        ):
             output += f"\n{MAY_HAVE_HAPPENED}"  # it stood at the end, which was cut off
         if self.note:
-            output = output + self.note if isinstance(output, str) else (*output, TextPart(self.note))
+            output = (
+                output + self.note if isinstance(output, str) else (*output, TextPart(self.note))
+            )
         return Message.tool(output, self.call_id, is_error=self.is_error, name=self.name)
 
 
@@ -99,7 +109,8 @@ class ToolCallRecord:
         started: When, in seconds since the epoch.
         ended: When it had its result.
         message: The message of the history that answers the call.
-        variable: The id of the variable that holds the result, where it was too long to be shown whole.
+        variable: The id of the variable that holds the result, where it was too long to be shown
+            whole.
         arguments_variable: The same for its arguments; only a chain keeps them, when it is over.
         usage: The tokens of the reply that asked for it, and for the other calls of its round.
     """
@@ -120,7 +131,9 @@ class ToolCallRecord:
     def rejection(self) -> str | None:
         """Why somebody rejected the call, or its result; None where nobody did."""
         error = self.result.error
-        return error.message if error is not None and self.result.status.endswith("rejected") else None
+        return (
+            error.message if error is not None and self.result.status.endswith("rejected") else None
+        )
 
 
 def is_longer(output: Output, characters: int) -> bool:
@@ -160,14 +173,15 @@ def shortened(output: Output, max_chars: int) -> Output:
 def output_for_model(value: Any) -> Output:
     """Whatever a tool returned, as text or message parts.
 
-    Text stays text, a part stays a part, and a list with parts in it becomes parts. Everything else becomes JSON:
-    mappings, lists, sets, dataclasses, pydantic models, dates, decimals, paths, enums; keys as text; bytes as the
-    text they are in UTF-8, or else all of them in URL-safe base64; NaN and infinity as strings; None as null. Of
-    a `ToolOutput` it is the output.
+    Text stays text, a part stays a part, and a list with parts in it becomes parts. Everything else
+    becomes JSON: mappings, lists, sets, dataclasses, pydantic models, dates, decimals, paths,
+    enums; keys as text; bytes as the text they are in UTF-8, or else all of them in URL-safe
+    base64; NaN and infinity as strings; None as null. Of a `ToolOutput` it is the output.
 
     Raises:
-        ToolError: JSON cannot hold it, such as an iterator, which can be read only once, or what is nested more
-            than about 250 deep, or code of its own raises while it is read ("execution"); the text names the type.
+        ToolError: JSON cannot hold it, such as an iterator, which can be read only once, or what is
+            nested more than about 250 deep, or code of its own raises while it is read
+            ("execution"); the text names the type.
     """
     try:
         return _output(value)
@@ -188,11 +202,15 @@ def _output(value: Any) -> Output:
     while isinstance(value, ToolOutput):
         value = value.output
     if isinstance(value, str):
-        return str.__str__(value)  # plain text also of an enum, whose own way to print itself may be a repr
+        return str.__str__(
+            value
+        )  # plain text also of an enum, whose own way to print itself may be a repr
     if isinstance(value, Part):
         return _checked((value,))
     if isinstance(value, tuple | list) and not _PARTS.isdisjoint(map(type, value)):
-        return _checked(tuple(each if isinstance(each, Part) else TextPart(_text(each)) for each in value))
+        return _checked(
+            tuple(each if isinstance(each, Part) else TextPart(_text(each)) for each in value)
+        )
     return _json(value)
 
 
@@ -209,7 +227,10 @@ def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _json(value: Any) -> str:
-    from pydantic_core import to_json, to_jsonable_python  # they know dates, decimals, dataclasses, models …
+    from pydantic_core import (
+        to_json,
+        to_jsonable_python,
+    )  # they know dates, decimals, dataclasses, models …
 
     if isinstance(value, Iterator):
         raise ValueError("It can be read only once, and may never end.")

@@ -1,7 +1,7 @@
 """`Tool`: a name, a description, a schema of the arguments, and the function that does it.
 
-A tool knows nothing of models, dialects or loops: the same one serves all of them. `Tool(...)` takes the
-pieces by hand; `@tool` makes one of a plain function (`decorator.py`).
+A tool knows nothing of models, dialects or loops: the same one serves all of them. `Tool(...)`
+takes the pieces by hand; `@tool` makes one of a plain function (`decorator.py`).
 """
 
 import inspect
@@ -13,11 +13,17 @@ from typing import Any, Literal, get_args
 
 from stage0_gateway import ToolSpec
 from stage2_output import CompiledSchema, InvalidSchema
-from stage3_tools.callables import has_context, is_async, is_generator, misplaces_context, takes
 from stage3_tools.context import ToolContext
-from stage3_tools.deadline import DeadlineExceeded, SelfCancelled, run_with_deadline
 from stage3_tools.errors import RegistrationError, Retry, ToolError
-from stage3_tools.threads import run_in_thread
+from stage3_tools.execution.deadline import DeadlineExceeded, SelfCancelled, run_with_deadline
+from stage3_tools.execution.threads import run_in_thread
+from stage3_tools.schema.callables import (
+    has_context,
+    is_async,
+    is_generator,
+    misplaces_context,
+    takes,
+)
 
 Effect = Literal["read", "idempotent", "write"]
 
@@ -38,20 +44,24 @@ class Tool:
         name: How the model calls it; unique in a registry.
         description: What the model is told of it.
         parameters: JSON Schema of its arguments, read as it is written; None checks nothing.
-        execute: Takes one dict of arguments, and a `ToolContext` if it has a second parameter that is called
-            `context`, is annotated so, or has no default. Plain functions run in a thread, async ones in the
-            event loop.
-        parse: Turns arguments that fit the schema into what `execute` is given; a ValueError refuses them.
-        effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that did not
-            end well is reported as "may have happened".
-        timeout: Seconds that one attempt may take; None is 30. An async function is cancelled then, and abandoned
-            if it does not end within 1 second; then it is not tried again. A plain function is abandoned at once.
-            An abandoned function goes on, but its outcome is dropped.
-        retry: How often to try again after a failure that may pass; a number is the most retries. None leaves
-            it to the kind of failure (`errors.RETRIES`). A write is never tried again.
-        needs_approval: It is not run without somebody's consent; a function of the arguments says when.
+        execute: Takes one dict of arguments, and a `ToolContext` if it has a second parameter that
+            is called `context`, is annotated so, or has no default. Plain functions run in a
+            thread, async ones in the event loop.
+        parse: Turns arguments that fit the schema into what `execute` is given; a ValueError
+            refuses them.
+        effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that
+            did not end well is reported as "may have happened".
+        timeout: Seconds that one attempt may take; None is 30. An async function is cancelled then,
+            and abandoned if it does not end within 1 second; then it is not tried again. A plain
+            function is abandoned at once. An abandoned function goes on, but its outcome is
+            dropped.
+        retry: How often to try again after a failure that may pass; a number is the most retries.
+            None leaves it to the kind of failure (`errors.RETRIES`). A write is never tried again.
+        needs_approval: It is not run without somebody's consent; a function of the arguments says
+            when.
         exclusive: No other call of the same turn runs while it runs.
-        metadata: For people and programs, such as {"category": …, "tags": […]}; the model does not see it.
+        metadata: For people and programs, such as {"category": …, "tags": […]}; the model does not
+            see it.
 
     Raises:
         RegistrationError: Something of it cannot be used; the text says what.
@@ -71,7 +81,9 @@ class Tool:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _is_name(self.name):
-            raise RegistrationError(f"{self.name!r} cannot be a tool's name: 1 to 256 printable characters.")
+            raise RegistrationError(
+                f"{self.name!r} cannot be a tool's name: 1 to 256 printable characters."
+            )
         self._check_execute()
         if self.effect not in get_args(Effect):
             raise self._wrong(f"effect is {self.effect!r}; use 'read', 'idempotent' or 'write'.")
@@ -83,7 +95,9 @@ class Tool:
             raise self._wrong(f"parse is {type(self.parse).__name__}, not a function.")
         for name in ("parse", "needs_approval"):
             if callable(given := getattr(self, name)) and is_async(given):
-                raise self._wrong(f"{name} is an async function, which nobody would await; give a plain one.")
+                raise self._wrong(
+                    f"{name} is an async function, which nobody would await; give a plain one."
+                )
         if not isinstance(self.metadata, Mapping):
             raise self._wrong(f"metadata is {type(self.metadata).__name__}, not a mapping.")
         if self.retry is not None:
@@ -102,7 +116,11 @@ class Tool:
     def _check_retry(self, retry: Retry | int) -> None:
         most, delay = retry if isinstance(retry, Retry) else (retry, 0.0)
         if not (
-            isinstance(most, int) and _is_number(most) and _is_number(delay) and most >= 0 and delay >= 0
+            isinstance(most, int)
+            and _is_number(most)
+            and _is_number(delay)
+            and most >= 0
+            and delay >= 0
         ):
             raise self._wrong(
                 f"retry is {retry!r}; use a number of retries, Retry(max_retries, delay), or None."
@@ -134,12 +152,15 @@ class Tool:
         except (InvalidSchema, TypeError, ValueError, RecursionError) as error:
             raise RegistrationError(f"{self.name}: {error}") from error
         if not isinstance(parameters, Mapping) or "object" not in _types(parameters):
-            raise RegistrationError(f"{self.name}: parameters must be a JSON Schema of an object, or None.")
+            raise RegistrationError(
+                f"{self.name}: parameters must be a JSON Schema of an object, or None."
+            )
         return compiled
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The description for a provider: parameters are the schema of an object, for some with empty properties.
+        """The description for a provider: parameters are the schema of an object, for some with
+        empty properties.
 
         It is the same object in each request, so the gateway encodes it once.
         """
@@ -148,18 +169,27 @@ class Tool:
     @cached_property
     def as_json(self) -> str:
         """The name, description and parameters as JSON text, which a prompt shows to the model."""
-        shown = {"name": self.name, "description": self.description, "parameters": self.parameters or {}}
+        shown = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters or {},
+        }
         return json.dumps(shown, ensure_ascii=False)
 
     async def run(
-        self, arguments: Any, context: ToolContext | None = None, *, begin: Callable[[], None] | None = None
+        self,
+        arguments: Any,
+        context: ToolContext | None = None,
+        *,
+        begin: Callable[[], None] | None = None,
     ) -> Any:
         """Run the function once with the checked arguments and return its value.
 
         Args:
             arguments: The value that `check_arguments` returned.
             context: The context for a function that takes one; None creates one.
-            begin: Called immediately before the function, in its thread. If it raises, the function is not called.
+            begin: Called immediately before the function, in its thread. If it raises, the function
+                is not called.
 
         Raises:
             ToolError: The function took too long ("timeout") or cancelled itself ("interrupted").
@@ -184,7 +214,8 @@ class Tool:
             return value
         except DeadlineExceeded as late:
             message = f"{self.name} took longer than {limit:g} s."
-            # A second attempt beside one that ignores its cancellation would only add to the damage.
+            # A second attempt beside one that ignores its cancellation would only add to the
+            # damage.
             raise ToolError("timeout", message, retryable=not late.is_abandoned) from None
         except SelfCancelled:
             raise ToolError("interrupted", f"{self.name} cancelled itself.") from None

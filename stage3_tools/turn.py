@@ -1,12 +1,15 @@
-"""`run_turn`: one model call and the tools it asks for. The heart; everything else is built around it.
+"""`run_turn`: one model call and the tools it asks for. The heart; everything else is built around
+it.
 
-    window the history ─▶ render ─▶ model ─▶ read ─┬─▶ calls     ─▶ run them, append call and results
-                                                   ├─▶ reply     ─▶ append it; ask again if it is empty
-                                                   └─▶ unusable  ─▶ append it and the feedback
+    window the history ─▶ render ─▶ model ─▶ read ─┬─▶ calls     ─▶ run them, append call and
+    results
+                                                   ├─▶ reply     ─▶ append it; ask again if it is
+                                                   empty └─▶ unusable  ─▶ append it and the feedback
 
-A turn can be taken in two steps: `begin_turn` asks, and `OpenTurn.finish` does what the reply says, once, whoever
-asks for it first. Whatever happens, each call that was appended gets exactly one result: also when the task is
-cancelled in the middle. Knows no limit of turns and no reason to stop: that is `loop.py`.
+A turn can be taken in two steps: `begin_turn` asks, and `OpenTurn.finish` does what the reply says,
+once, whoever asks for it first. Whatever happens, each call that was appended gets exactly one
+result: also when the task is cancelled in the middle. Knows no limit of turns and no reason to
+stop: that is `loop.py`.
 """
 
 import asyncio
@@ -14,15 +17,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
-from stage3_tools.answers import answer_calls, ran_tools
-from stage3_tools.asking import ask
-from stage3_tools.dialect import Calls, FinalReply, Reading, Unusable
+from stage3_tools.dialects.escaping import feedback_message
+from stage3_tools.dialects.protocol import Calls, FinalReply, Reading, Unusable
 from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded
-from stage3_tools.forgery import feedback_message
-from stage3_tools.outcome import interrupted
+from stage3_tools.execution.results import interrupted
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
-from stage3_tools.run import Run
+from stage3_tools.run.recorder import answer_calls, ran_tools
+from stage3_tools.run.request import ask
+from stage3_tools.run.state import Run
 
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
 _EMPTY = "Your reply was empty. Answer the user."
@@ -54,7 +57,9 @@ class Turn:
 
     @property
     def ran_tools(self) -> bool:
-        """Whether at least one tool was run, or its answer known; calls that were refused do not count."""
+        """Whether at least one tool was run, or its answer known; calls that were refused do not
+        count.
+        """
         return ran_tools(self.records)
 
 
@@ -66,7 +71,8 @@ class OpenTurn:
         registry: The tools of this turn.
         reply: The model's reply, or the stream it arrives in.
         reading: What it means, where that is known; None reads it in the dialect of the run.
-        last: Whether tools could not be called in the request, so that stray calls in its reply are dropped.
+        last: Whether tools could not be called in the request, so that stray calls in its reply are
+            dropped.
 
     Attributes:
         stream: The stream, or None where the reply came whole.
@@ -99,14 +105,18 @@ class OpenTurn:
         """
         if self._response is None and self.stream is not None:
             response = await self.stream.final_message()
-            self._response = self._response or self._run.took(response)  # another may have waited, too
+            self._response = self._response or self._run.took(
+                response
+            )  # another may have waited, too
         assert self._response is not None
         return self._response
 
     async def reading(self) -> Reading | Stopped:
         """What the reply means; its calls have the ids that they will have in the history."""
         if self._reading is None:
-            reading = self._known or _read(self._run, await self.response(), can_call=self._can_call)
+            reading = self._known or _read(
+                self._run, await self.response(), can_call=self._can_call
+            )
             if isinstance(reading, Calls):
                 reading = Calls(await _with_ids(self._run, reading.message), reading.repairs)
             self._reading = reading
@@ -129,15 +139,19 @@ class OpenTurn:
 
         Raises:
             GatewayError: The stream of the reply failed; nothing was done.
-            Exception: What a listener or an approver raises. Every call has its result then, and asking once more
-                returns them.
+            Exception: What a listener or an approver raises. Every call has its result then, and
+                asking once more returns them.
         """
         async with self._one_at_a_time:
             if self._turn is None:
-                self._turn = await self._finish(await self.response(), await self.reading(), refusal)
+                self._turn = await self._finish(
+                    await self.response(), await self.reading(), refusal
+                )
             return self._turn
 
-    async def _finish(self, response: ChatResponse, reading: Reading | Stopped, refusal: str) -> Turn:
+    async def _finish(
+        self, response: ChatResponse, reading: Reading | Stopped, refusal: str
+    ) -> Turn:
         run, before = self._run, len(self._run.records)
         waiting, told = tuple[ToolCall, ...](), None
         if isinstance(reading, Calls):
@@ -161,8 +175,12 @@ class OpenTurn:
     ) -> tuple[ToolCall, ...]:
         run, calls = self._run, reading.message.tool_calls
         known = {call.id: interrupted(call, None, refusal) for call in calls} if refusal else None
-        decision = DecisionMade(turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs)
-        return await answer_calls(run, self._registry, calls, seen=seen, decision=decision, known=known)
+        decision = DecisionMade(
+            turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs
+        )
+        return await answer_calls(
+            run, self._registry, calls, seen=seen, decision=decision, known=known
+        )
 
 
 async def run_turn(run: Run, registry: ToolRegistry, *, last: bool = False) -> Turn:
@@ -226,7 +244,9 @@ async def _enter(
             await run.transcript.append(message, seen=run.seen)
             return DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs)
         case Unusable(message, feedback):
-            said = [message] if message.text else []  # servers refuse an empty message in the history
+            said = (
+                [message] if message.text else []
+            )  # servers refuse an empty message in the history
             await run.transcript.append(*said, feedback_message(feedback), seen=run.seen)
             return FeedbackGiven(turn=run.turns, text=text, feedback=feedback)
         case Stopped(message) if message.content:

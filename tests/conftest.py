@@ -1,4 +1,5 @@
-"""For every test: no settings from outside, no waiting between retries; and what several folders need."""
+"""For every test: no settings from outside, no waiting between retries; and what several folders
+need."""
 
 import gc
 import importlib.util
@@ -12,16 +13,20 @@ import pytest
 import stamina
 from hypothesis import settings
 
-# Machines differ in speed; a slow example is no failure, and the same examples are drawn everywhere.
+# Machines differ in speed; a slow example is no failure, and the same examples are drawn
+# everywhere.
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("default")
 
-DATA = Path(os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[1] / "../shared/data").resolve()
+DATA = Path(
+    os.environ.get("LLM_STAGES_DATA") or Path(__file__).parents[1] / "../shared/data"
+).resolve()
 
 
 @pytest.fixture(scope="session")
 def recorded():
-    """`recorded(file)` gives the rows of a file of outside data, and the module that compares them."""
+    """`recorded(file)` gives the rows of a file of outside data, and the module that compares
+    them."""
 
     def load(name):
         if not (DATA / name).is_file():
@@ -36,7 +41,8 @@ def recorded():
 
 @pytest.fixture
 def say(capsys):
-    """`say(text)` prints how much of the outside data a test has checked, also where all is well."""
+    """`say(text)` prints how much of the outside data a test has checked, also where all is
+    well."""
 
     def out(text):
         with capsys.disabled():
@@ -47,7 +53,8 @@ def say(capsys):
 
 @pytest.fixture
 def collect():
-    """`collect()` is `gc.collect()` for what the test itself has made: the heap of all the tests is large."""
+    """`collect()` is `gc.collect()` for what the test itself has made: the heap of all the tests is
+    large."""
     gc.freeze()
     yield gc.collect
     gc.unfreeze()
@@ -55,7 +62,8 @@ def collect():
 
 @pytest.fixture
 def serve():
-    """`serve(answer)` starts a server on loopback and gives its URL; `answer(path)` gives status and body."""
+    """`serve(answer)` starts a server on loopback and gives its URL; `answer(path)` gives status
+    and body."""
     running = []
 
     def start(answer):
@@ -104,4 +112,4 @@ def no_waiting_between_retries():
 @pytest.fixture(autouse=True)
 def httpx_transports_by_default(monkeypatch):
     """Gateways use httpx's connections although the extra [fast] is installed; tests of [fast] name its transport."""
-    monkeypatch.setattr("stage0_gateway.connection.find_spec", lambda name: None)
+    monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: None)

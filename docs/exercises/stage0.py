@@ -122,7 +122,9 @@ def test_busy_first():
     ] * 2
 
     async def impatient() -> None:
-        gateway = Gateway("openai:any", transport=busy_first(2, ScriptedModel(["Too late."])), max_retries=1)
+        gateway = Gateway(
+            "openai:any", transport=busy_first(2, ScriptedModel(["Too late."])), max_retries=1
+        )
         with pytest.raises(RateLimited):
             await gateway.chat(HELLO)
         with pytest.raises(ScriptError):  # closing reaches the script, which has a reply left
@@ -143,7 +145,9 @@ def test_ask_several():
             model = json.loads(request.content)["model"]
             if model == "none":
                 return httpx.Response(404, json={"error": {"message": "No such model."}})
-            return httpx.Response(200, json={"choices": [{"message": {"content": f"I am {model}."}}]})
+            return httpx.Response(
+                200, json={"choices": [{"message": {"content": f"I am {model}."}}]}
+            )
 
         async with Gateway("openai:any", transport=httpx.MockTransport(server)) as gateway:
             return await ask_several(gateway, messages, names)

@@ -28,7 +28,9 @@ from stage1_context import (
 TALK = (
     Message.system("Be brief."),
     Message.user("Plan a trip to Oslo."),
-    Message.assistant("", [ToolCall("call_1", "weather", "{}"), ToolCall("call_2", "hotels", "{}")]),
+    Message.assistant(
+        "", [ToolCall("call_1", "weather", "{}"), ToolCall("call_2", "hotels", "{}")]
+    ),
     Message.tool("Snow.", "call_1"),
     Message.tool("Full.", "call_2"),
     Message.assistant("Wait until May."),
@@ -98,7 +100,12 @@ class SomebodyElseWrites(MemoryStore):
     """A store in which somebody else is always quicker: what you have read is old at once."""
 
     async def read(
-        self, session_id: str, start: int = 0, end: int | None = None, *, kinds: Collection[str] | None = None
+        self,
+        session_id: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
         """What is there, before somebody else adds to it."""
         found = await super().read(session_id, start, end, kinds=kinds)
@@ -110,7 +117,9 @@ def test_first_and_recent():
     """The two ends apart, touching, and overlapping."""
 
     def shown(first: int, recent: int) -> tuple[Message, ...]:
-        return tuple(asyncio.run(Transcript.of(TALK, first_and_recent(first, recent)).for_request()))
+        return tuple(
+            asyncio.run(Transcript.of(TALK, first_and_recent(first, recent)).for_request())
+        )
 
     assert shown(1, 1) == (*TALK[:2], *TALK[7:])
     assert shown(2, 2) == (*TALK[:5], *TALK[6:])

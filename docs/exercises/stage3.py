@@ -4,7 +4,7 @@
 
 All three tests fail with NotImplementedError until you write the functions; do them one after the other
 (`-k booking` runs only the first). You need the faces of `stage0_gateway` and `stage3_tools`. For the third,
-keep `stage3_tools/prompt.py` open: your dialect does the same three things with other words.
+keep `stage3_tools/dialects/prompt.py` open: your dialect does the same three things with other words.
 """
 
 import asyncio
@@ -125,7 +125,10 @@ def test_storyteller():
     told: list[str] = []
     options = ToolLoopOptions(on_event=storyteller(told.append))
     registry = ToolRegistry(get_weather)
-    calls = [json.dumps({"tool": "get_weather", "arguments": {name: "Rome"}}) for name in ("town", "city")]
+    calls = [
+        json.dumps({"tool": "get_weather", "arguments": {name: "Rome"}})
+        for name in ("town", "city")
+    ]
     run_script([*calls, "Warm!", '{"tool": null, "reply": "It is warm."}'], registry, options)
     run_script(["No!"] * 3, registry, options)
     assert told == [
@@ -140,7 +143,11 @@ def test_make_line_dialect():
     mine = ToolLoopOptions(dialect=make_line_dialect())
     lines = ['CALL get_weather {"city": "Rome"}', "SAY It is 22 degrees."]
     result, stored = run_script(lines, registry, mine)
-    assert (result.reply, result.status, result.tool_rounds) == ("It is 22 degrees.", "completed", 1)
+    assert (result.reply, result.status, result.tool_rounds) == (
+        "It is 22 degrees.",
+        "completed",
+        1,
+    )
 
     decisions = [
         '{"tool": "get_weather", "arguments": {"city": "Rome"}}',

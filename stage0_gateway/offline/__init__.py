@@ -1,7 +1,7 @@
 """`OfflineModel`: an embedded rule-based model, a stand-in where no language model is available.
 
-It selects tools by the words they share with the question, so that every stage runs without a key or a
-network. It is not a language model and says so.
+It selects tools by the words they share with the question, so that every stage runs without a key
+or a network. It is not a language model and says so.
 Reading order: conversation, words, arguments, replies, teacher, faults, endpoint.
 The gateway uses it as "offline:teacher"; `serve/tcp.py` offers it over a port.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import httpx
 
-from stage0_gateway.serve.in_process import as_response
+from stage0_gateway.server.in_process import as_response
 
 __all__ = ["NOTICE", "OfflineModel"]
 
@@ -24,18 +24,22 @@ _log = logging.getLogger("stage0_gateway")
 
 
 class OfflineModel(httpx.AsyncBaseTransport):
-    """A transport that answers in the format of the request, whole or as a stream. It logs `NOTICE` first.
+    """A transport that answers in the format of the request, whole or as a stream. It logs `NOTICE`
+    first.
 
     Args:
-        faults: What goes wrong, by the names in `offline/faults.py`, in the order of the requests. None and
-            "none" stand for a correct answer. Requests after the last fault are answered correctly.
+        faults: What goes wrong, by the names in `offline/faults.py`, in the order of the requests.
+            None and "none" stand for a correct answer. Requests after the last fault are answered
+            correctly.
 
     Raises:
         ConfigurationError: A fault is unknown.
     """
 
     def __init__(self, faults: str | Iterable[str | None] = ()) -> None:
-        from stage0_gateway.offline.faults import FaultPlan  # many programs never use the embedded model
+        from stage0_gateway.offline.faults import (
+            FaultPlan,
+        )  # many programs never use the embedded model
 
         self._plan = FaultPlan(faults)
         _log.warning(NOTICE)

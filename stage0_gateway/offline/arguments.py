@@ -1,8 +1,8 @@
 """Fill the arguments of a tool, or the fields of a reply, from the words of a text.
 
-Covered are strings, numbers, integers, booleans and enums. Nested objects, arrays and limits such as `minimum`
-are not covered. Optional arguments are filled only if the text states them. Values are never invented: a
-required argument without a value is reported as missing.
+Covered are strings, numbers, integers, booleans and enums. Nested objects, arrays and limits such
+as `minimum` are not covered. Optional arguments are filled only if the text states them. Values are
+never invented: a required argument without a value is reported as missing.
 """
 
 import re
@@ -33,7 +33,9 @@ def fill(
     """
     properties, values = properties_of(schema), _Values(text, topic, results)
     listed = schema.get("required")
-    required = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    required = (
+        [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    )
     found: dict[str, Any] = {}
     for name, property_schema in properties.items():
         value = values.take(name, property_schema, required=name in required)
@@ -91,12 +93,16 @@ class _Values:
 
     def _choice(self, choices: list[Any]) -> Any:
         for choice in choices:
-            if isinstance(choice, str | int) and self._find(rf"(?<!\w){re.escape(str(choice))}(?!\w)"):
+            if isinstance(choice, str | int) and self._find(
+                rf"(?<!\w){re.escape(str(choice))}(?!\w)"
+            ):
                 return choice
         return None
 
     def _number(self, name: str, is_integer: bool, required: bool) -> int | float | None:
-        """The number beside the parameter's name ("3 days", "days: 3"), else the next one if required."""
+        """The number beside the parameter's name ("3 days", "days: 3"), else the next one if
+        required.
+        """
         label = _label(name)
         beside = self._find(rf"\b{label}s? ?(?:is|of|=|:)? ?({_NUMBER})|({_NUMBER}) {label}")
         usable = [each for each in self._numbers if not (is_integer and "." in each)]
@@ -113,7 +119,9 @@ class _Values:
 
     def _stated(self, name: str) -> str | None:
         """The words behind the parameter's name: "title: Dune", "the color is red"."""
-        stated = self._find(rf"\b{_label(name)}(?: is|:| =) ([^,;.?!\n]{{1,100}}?)(?= and |[,;.?!\n]|$)")
+        stated = self._find(
+            rf"\b{_label(name)}(?: is|:| =) ([^,;.?!\n]{{1,100}}?)(?= and |[,;.?!\n]|$)"
+        )
         return trim(stated[1]) or None if stated else None
 
     def _string(self, name: str) -> str | None:

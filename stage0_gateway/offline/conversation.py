@@ -1,7 +1,8 @@
 """Read a request as the teacher sees it: the tools, the question, and the results so far.
 
-Two dialects are read. In the native dialect, tools, calls and results have fields of their own. In the prompt
-dialect, the system prompt lists the tools as lines of JSON, and calls and results are text.
+Two dialects are read. In the native dialect, tools, calls and results have fields of their own. In
+the prompt dialect, the system prompt lists the tools as lines of JSON, and calls and results are
+text.
 """
 
 import json
@@ -29,7 +30,8 @@ class Outcome:
     Attributes:
         tool: The name of the tool.
         arguments: Its arguments; empty if they are not a JSON object.
-        key: What a result names to belong to this call: the call id or, in the prompt dialect, the tool.
+        key: What a result names to belong to this call: the call id or, in the prompt dialect, the
+            tool.
         result: The text of the result, or None if there is none yet.
         is_error: Whether the call failed.
     """
@@ -98,7 +100,9 @@ def write_json(value: Any) -> str:
 
 
 def _is_question(message: Message) -> bool:
-    return message.role == "user" and not (message.text.startswith(_FEEDBACK) or _RESULT.match(message.text))
+    return message.role == "user" and not (
+        message.text.startswith(_FEEDBACK) or _RESULT.match(message.text)
+    )
 
 
 def _next_call_id(messages: tuple[Message, ...]) -> str:
@@ -106,7 +110,8 @@ def _next_call_id(messages: tuple[Message, ...]) -> str:
     return f"call_{max((int(found[1]) for found in ids if found), default=0) + 1}"
 
 
-# ---- the system prompt ----------------------------------------------------------------------------------
+# ---- the system prompt
+# ----------------------------------------------------------------------------------
 
 
 def _json_lines(text: str) -> Iterator[dict[str, Any]]:
@@ -119,15 +124,22 @@ def _json_lines(text: str) -> Iterator[dict[str, Any]]:
 def _described_tools(system: str) -> Iterator[ToolSpec]:
     for line in _json_lines(system):
         match line:
-            case {"name": str(name), "description": str(description), "parameters": dict(parameters)}:
+            case {
+                "name": str(name),
+                "description": str(description),
+                "parameters": dict(parameters),
+            }:
                 yield ToolSpec(name, description, parameters)
 
 
 def _described_schema(system: str) -> Mapping[str, Any] | None:
-    return next((line for line in _json_lines(system) if "type" in line or "properties" in line), None)
+    return next(
+        (line for line in _json_lines(system) if "type" in line or "properties" in line), None
+    )
 
 
-# ---- calls and their results ----------------------------------------------------------------------------
+# ---- calls and their results
+# ----------------------------------------------------------------------------
 
 
 def _outcomes(messages: tuple[Message, ...]) -> tuple[Outcome, ...]:
@@ -163,5 +175,7 @@ def _add_result(outcomes: list[Outcome], key: str | None, result: str, is_error:
     result = result.strip()
     for at, outcome in enumerate(outcomes):
         if outcome.result is None and outcome.key == key:
-            outcomes[at] = replace(outcome, result=result, is_error=is_error or result.startswith("Error"))
+            outcomes[at] = replace(
+                outcome, result=result, is_error=is_error or result.startswith("Error")
+            )
             return

@@ -11,9 +11,9 @@ from stage0_gateway.offline.faults import Fault, FaultPlan
 from stage0_gateway.offline.teacher import answer
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.serve import ServerFormat, openai
-from stage0_gateway.serve.answer import Answer, json_answer, reply_answer
-from stage0_gateway.serve.formats import format_of
+from stage0_gateway.server import ServerFormat, openai
+from stage0_gateway.server.answer import Answer, json_answer, reply_answer
+from stage0_gateway.server.formats import format_of
 from stage0_gateway.usage import Usage
 
 MODEL = "teacher"
@@ -71,4 +71,6 @@ def _reply(request: ChatRequest, fault: Fault | None) -> ChatResponse:
 
 
 def _size(message: Message) -> int:
-    return len(message.text) + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return len(message.text) + sum(
+        len(call.name) + len(call.arguments) for call in message.tool_calls
+    )

@@ -1,7 +1,7 @@
 """Make the teacher's replies wrong on purpose, to see how a client copes with it.
 
-`FAULTS` lists what can go wrong. A `FaultPlan` assigns faults to requests. Used by `endpoint.py`, through
-`OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
+`FAULTS` lists what can go wrong. A `FaultPlan` assigns faults to requests. Used by `endpoint.py`,
+through `OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
 """
 
 import difflib
@@ -16,14 +16,15 @@ from stage0_gateway.fields import parse_json
 from stage0_gateway.offline.conversation import write_json
 from stage0_gateway.offline.replies import plain_text
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.serve import ServerFormat
-from stage0_gateway.serve.answer import Answer, json_answer
+from stage0_gateway.server import ServerFormat
+from stage0_gateway.server.answer import Answer, json_answer
 
 _OVERLOADED = "The server is overloaded (a fault on purpose)."
 _FINISH_REASON = re.compile(rb'("(?:finish_reason|stop_reason|finishReason)": ?)"\w*"')
 
 
-# ---- what the model writes ------------------------------------------------------------------------------
+# ---- what the model writes
+# ------------------------------------------------------------------------------
 
 
 def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatResponse]:
@@ -32,7 +33,9 @@ def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatRespo
     def spoil(reply: ChatResponse) -> ChatResponse:
         message = reply.message
         if message.tool_calls:
-            calls = tuple(replace(call, arguments=change(call.arguments)) for call in message.tool_calls)
+            calls = tuple(
+                replace(call, arguments=change(call.arguments)) for call in message.tool_calls
+            )
             return replace(reply, message=replace(message, tool_calls=calls))
         if not isinstance(parse_json(message.text), dict):
             return reply
@@ -59,7 +62,8 @@ def _wrong_argument_name(text: str) -> str:
     return write_json(value | {"arguments": renamed} if "tool" in value else renamed)
 
 
-# ---- what the server sends ------------------------------------------------------------------------------
+# ---- what the server sends
+# ------------------------------------------------------------------------------
 
 
 def _overloaded(form: ServerFormat, answer: Answer) -> Answer:
@@ -85,7 +89,8 @@ def _error_in_stream(form: ServerFormat, answer: Answer) -> Answer:
     return replace(answer, chunks=(*answer.chunks[: len(answer.chunks) // 2], event))
 
 
-# ---- the table ------------------------------------------------------------------------------------------
+# ---- the table
+# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +111,13 @@ class Fault:
 FAULTS: dict[str, Fault] = {
     "fenced": Fault("the JSON is in a code fence", _in_json(_fenced)),
     "not_json": Fault("a sentence instead of JSON", _in_json(_not_json)),
-    "wrong_argument_name": Fault("the first argument has another name", _in_json(_wrong_argument_name)),
+    "wrong_argument_name": Fault(
+        "the first argument has another name", _in_json(_wrong_argument_name)
+    ),
     "overloaded": Fault("HTTP status 503", in_answer=_overloaded),
-    "disconnect_mid_stream": Fault("the connection breaks after half of the answer", in_answer=_disconnect),
+    "disconnect_mid_stream": Fault(
+        "the connection breaks after half of the answer", in_answer=_disconnect
+    ),
     "no_finish_reason": Fault("the finish reason is missing", in_answer=_no_finish_reason),
     "error_in_stream": Fault("an error after half of the stream", in_answer=_error_in_stream),
 }
@@ -118,9 +127,9 @@ class FaultPlan:
     """Which request gets which fault.
 
     Args:
-        names: The names of the faults, in the order of the requests, or one text with commas between the
-            names. None and "none" stand for a correct answer. Requests after the last fault are answered
-            correctly.
+        names: The names of the faults, in the order of the requests, or one text with commas
+            between the names. None and "none" stand for a correct answer. Requests after the last
+            fault are answered correctly.
 
     Raises:
         ConfigurationError: A fault is unknown.
@@ -143,4 +152,6 @@ def _fault(name: str | None) -> Fault | None:
         return FAULTS[name]
     nearest = difflib.get_close_matches(str(name)[:200], FAULTS, n=1)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-    raise ConfigurationError(f"There is no fault {name!r}.{hint} There are {', '.join(['none', *FAULTS])}.")
+    raise ConfigurationError(
+        f"There is no fault {name!r}.{hint} There are {', '.join(['none', *FAULTS])}."
+    )

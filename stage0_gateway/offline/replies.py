@@ -1,7 +1,8 @@
-"""Write the teacher's replies in words: results of tools, and answers to questions that no tool fits.
+"""Write the teacher's replies in words: results of tools, and answers to questions that no tool
+fits.
 
-A reply contains only what the request contains. That makes a context window visible: the teacher answers
-"What is my name?" as long as the message with the name is sent.
+A reply contains only what the request contains. That makes a context window visible: the teacher
+answers "What is my name?" as long as the message with the name is sent.
 """
 
 import re
@@ -67,7 +68,8 @@ def plain_text(value: Any, depth: int = 0) -> str:
     match value:
         case dict():
             return ", ".join(
-                f"{name.replace('_', ' ')} {plain_text(each, depth + 1)}" for name, each in value.items()
+                f"{name.replace('_', ' ')} {plain_text(each, depth + 1)}"
+                for name, each in value.items()
             )
         case list():
             return ", ".join(plain_text(each, depth + 1) for each in value)
@@ -107,7 +109,9 @@ def _fact(what: str, earlier: Sequence[Message]) -> str:
 
 
 def _summary(question: str) -> str:
-    """Return the first sentences of the user's messages (one a line, as JSON), after an earlier summary."""
+    """Return the first sentences of the user's messages (one a line, as JSON), after an earlier
+    summary.
+    """
     sentences = []
     for line in question.splitlines():
         message = parse_json(line)

@@ -1,7 +1,7 @@
 """Answer a request by rules: the next tool call that the question needs, or a reply.
 
-The same request always gets the same reply. A question ends after `MOST_CALLS` calls at the latest, and no
-call is made twice with the same arguments. Knows no HTTP; `endpoint.py` uses it.
+The same request always gets the same reply. A question ends after `MOST_CALLS` calls at the latest,
+and no call is made twice with the same arguments. Knows no HTTP; `endpoint.py` uses it.
 """
 
 import re
@@ -34,7 +34,9 @@ def answer(request: ChatRequest) -> Message:
         call = (tool.name, arguments)
         made = [each for each in conversation.outcomes if (each.tool, each.arguments) == call]
         if made:
-            results += [result_text(each)[:MOST_READ] for each in made if each.result and not each.is_error]
+            results += [
+                result_text(each)[:MOST_READ] for each in made if each.result and not each.is_error
+            ]
         elif missing:
             questions.append(ask_for(tool.name, missing))
         elif len(conversation.outcomes) < MOST_CALLS:
@@ -63,8 +65,8 @@ def _reply(conversation: Conversation, questions: Sequence[str]) -> Message:
 def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:
     """Split the question into clauses, each with its tool.
 
-    A clause that begins with a name ("and in Paris") repeats the tool of the clause before it. Other clauses
-    without a tool are added to that clause.
+    A clause that begins with a name ("and in Paris") repeats the tool of the clause before it.
+    Other clauses without a tool are added to that clause.
     """
     question, tools = conversation.question, conversation.tools
     found: list[tuple[ToolSpec, str]] = []
@@ -85,7 +87,9 @@ def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:
 def _fill(
     tool: ToolSpec, clause: str, question: str, results: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Fill the arguments from the clause and the results it refers to, else from the whole question."""
+    """Fill the arguments from the clause and the results it refers to, else from the whole
+    question.
+    """
     topic = stems(tool.name)
     referred = "\n".join(results) if _REFERENCE.search(clause) else ""
     arguments, missing = fill(tool.parameters, clause, topic, referred)

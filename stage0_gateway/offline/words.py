@@ -1,7 +1,7 @@
 """Choose a tool by the words that it shares with a question.
 
-Two words are equal if their first six letters are, apart from a plural s: "calculate" equals "calculator".
-Words that appear in every question ("what", "the") do not count.
+Two words are equal if their first six letters are, apart from a plural s: "calculate" equals
+"calculator". Words that appear in every question ("what", "the") do not count.
 """
 
 import re
@@ -35,7 +35,9 @@ def stems(text: str) -> frozenset[str]:
 
 
 def best_tool(text: str, tools: Sequence[ToolSpec], at_least: float = ENOUGH) -> ToolSpec | None:
-    """Return the tool with the highest score (the first of equals), or None if no score is high enough."""
+    """Return the tool with the highest score (the first of equals), or None if no score is high
+    enough.
+    """
     words = stems(text)
     scores = [_score(tool, words) for tool in tools]
     highest = max(scores, default=-1.0)

@@ -1,25 +1,25 @@
 """Wire formats: how a `ChatRequest` becomes a provider's JSON, and its answer a `ChatResponse`.
 
-Each format is one module of pure functions, the ones of `WireFormat`, and a second one that reads its replies:
-values go in, values come out, and nothing here opens a connection, waits or reads the clock. The gateway
-picks the module by the model's prefix.
+Each format is one module of pure functions, the ones of `WireFormat`, and a second one that reads
+its replies: values go in, values come out, and nothing here opens a connection, waits or reads the
+clock. The gateway picks the module by the model's prefix.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from stage0_gateway.draft import Draft
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
+from stage0_gateway.streaming.reply_builder import Draft
 
 
 class ReplyReader(ABC):
     """Reads one reply, event by event or whole.
 
-    What it raises besides errors of our tree (LookupError, TypeError, ValueError, AttributeError) means that
-    the server does not keep to the format; `reading.py` turns it into MalformedResponse.
+    What it raises besides errors of our tree (LookupError, TypeError, ValueError, AttributeError)
+    means that the server does not keep to the format; `reading.py` turns it into MalformedResponse.
 
     Attributes:
         draft: What has arrived so far.
@@ -33,7 +33,9 @@ class ReplyReader(ABC):
 
     @abstractmethod
     def feed(self, data: Mapping[str, Any]) -> None:
-        """Take in one event of a stream, its JSON already read; raises the error that it stands for."""
+        """Take in one event of a stream, its JSON already read; raises the error that it stands
+        for.
+        """
 
     @abstractmethod
     def feed_whole(self, body: Mapping[str, Any]) -> None:
@@ -67,8 +69,9 @@ class WireFormat(Protocol):
     def spoken(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """What stands in the field `SPOKEN` for these messages.
 
-        That of two turns is that of the one and then that of the other, where results stand in the turn of
-        their calls. A turn is one who speaks (user or assistant), and all messages of others that follow.
+        That of two turns is that of the one and then that of the other, where results stand in the
+        turn of their calls. A turn is one who speaks (user or assistant), and all messages of
+        others that follow.
         """
 
     def described(self, tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
@@ -78,7 +81,8 @@ class WireFormat(Protocol):
         """Something that reads one reply.
 
         Args:
-            names: Tool names that had to be sent otherwise, back to what they are (`names.own_names`).
+            names: Tool names that had to be sent otherwise, back to what they are
+                (`names.own_names`).
         """
 
     def decode(self, body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:

@@ -1,9 +1,9 @@
 """Anthropic's messages, the format of Claude.
 
-Pure: `encode` a request, and what else a wire format offers; `anthropic_reply.py` reads the replies. System
-messages stand apart from the conversation, results are the user's, and what only this provider understands
-(searches and code that its server runs, encrypted thinking) goes back as it came. The other direction is
-`serve/anthropic.py`. Used by the gateway.
+Pure: `encode` a request, and what else a wire format offers; `anthropic_reply.py` reads the
+replies. System messages stand apart from the conversation, results are the user's, and what only
+this provider understands (searches and code that its server runs, encrypted thinking) goes back as
+it came. The other direction is `serve/anthropic.py`. Used by the gateway.
 """
 
 import json
@@ -34,7 +34,8 @@ from stage0_gateway.wire.reading import read_whole
 SPOKEN = "messages"
 VERSION = "2023-06-01"
 MOST_TOKENS = 4096
-"""Sent where the caller left it open, because this format wants a number; every model can write as many."""
+"""Sent where the caller left it open, because this format wants a number; every model can write as
+many."""
 
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
@@ -49,7 +50,8 @@ def headers(api_key: str | None) -> dict[str, str]:
     return {"anthropic-version": VERSION, **({"x-api-key": api_key} if api_key else {})}
 
 
-# ---- the request ----------------------------------------------------------------------------------------
+# ---- the request
+# ----------------------------------------------------------------------------------------
 
 
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
@@ -84,7 +86,9 @@ def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
 
 
 def _is_apart(message: Message) -> bool:
-    """Whether it belongs to the system prompt; what only this provider understands stays in its place."""
+    """Whether it belongs to the system prompt; what only this provider understands stays in its
+    place.
+    """
     parts = () if isinstance(message.content, str) else message.content
     return message.role == "system" and not any(
         isinstance(part, ProviderPart) and part.wire == NAME for part in parts
@@ -130,7 +134,9 @@ def _blocks(message: Message, *, keep_empty: bool = False) -> list[dict[str, Any
 
 
 def _block(part: Part) -> dict[str, Any] | None:
-    """A part as a block; None where it is not to be sent: unsigned thinking and empty texts are refused."""
+    """A part as a block; None where it is not to be sent: unsigned thinking and empty texts are
+    refused.
+    """
     match part:
         case JsonPart(value):
             return {"type": "text", "text": json.dumps(value, ensure_ascii=False)}
@@ -170,7 +176,11 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _result(message: Message) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _blocks(message)
-    block = {"type": "tool_result", "tool_use_id": sent_id(message.tool_call_id or ""), "content": content}
+    block = {
+        "type": "tool_result",
+        "tool_use_id": sent_id(message.tool_call_id or ""),
+        "content": content,
+    }
     return {**block, "is_error": True} if message.is_error else block
 
 
@@ -179,14 +189,16 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {**plain, "input_schema": {"type": "object", **spec.parameters}}
 
 
-# ---- the reply ------------------------------------------------------------------------------------------
+# ---- the reply
+# ------------------------------------------------------------------------------------------
 
 
 def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
     """Read a whole reply.
 
     Raises:
-        MalformedResponse: There is none in it. A body that holds an error instead raises that error.
+        MalformedResponse: There is none in it. A body that holds an error instead raises that
+            error.
     """
     return read_whole(reader(), body, request_id)
 

@@ -1,7 +1,7 @@
 """Reading a message of Anthropic's, whole or event by event: a list of blocks, each as it grows.
 
-Blocks for which we have no word are kept as they are. Used by `anthropic.py` alone, which has the other half
-of the format.
+Blocks for which we have no word are kept as they are. Used by `anthropic.py` alone, which has the
+other half of the format.
 """
 
 import json
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from stage0_gateway.draft import Block, CallBlock, ProviderBlock, TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.parts import Citation
+from stage0_gateway.streaming.reply_builder import Block, CallBlock, ProviderBlock, TextBlock
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.opaque import arguments_text
@@ -29,7 +29,9 @@ class AnthropicReader(ReplyReader):
         self._inputs: dict[int, list[str]] = {}  # of calls that the server itself answers
 
     def feed(self, data: Mapping[str, Any]) -> None:
-        """Take in one event; kinds that are not known yet are passed over, as the documentation asks."""
+        """Take in one event; kinds that are not known yet are passed over, as the documentation
+        asks.
+        """
         match data.get("type"):
             case "content_block_delta":
                 self._grow(self._blocks[data["index"]], data["delta"])
@@ -59,7 +61,9 @@ class AnthropicReader(ReplyReader):
 
     def _take_end(self, said: Mapping[str, Any]) -> None:
         """Why it ended, and the token counts, which are totals: they replace the first ones."""
-        if reason := a_text(said.get("stop_reason"), "stop_reason"):  # a later message_delta may be silent
+        if reason := a_text(
+            said.get("stop_reason"), "stop_reason"
+        ):  # a later message_delta may be silent
             self.draft.raw_finish_reason, self.complete = reason, True
         if isinstance(details := said.get("stop_details"), Mapping):
             self.draft.refusal = a_text(details.get("explanation"), "explanation") or None
@@ -102,7 +106,9 @@ class AnthropicReader(ReplyReader):
         return started
 
     def _start_call(self, block: Mapping[str, Any]) -> CallBlock:
-        started = self.draft.start_call(a_text(block.get("id"), "id"), needed_text(block, "name", "tool_use"))
+        started = self.draft.start_call(
+            a_text(block.get("id"), "id"), needed_text(block, "name", "tool_use")
+        )
         known = ("type", "id", "name", "input")
         started.data |= {name: value for name, value in block.items() if name not in known}
         if block.get("input"):
@@ -122,13 +128,17 @@ class AnthropicReader(ReplyReader):
             case "input_json_delta", CallBlock():
                 self.draft.fill(block, delta["partial_json"])
             case "input_json_delta", ProviderBlock():
-                self._inputs.setdefault(block.index, []).append(a_text(delta["partial_json"], "partial_json"))
+                self._inputs.setdefault(block.index, []).append(
+                    a_text(delta["partial_json"], "partial_json")
+                )
             case _, ProviderBlock():
                 block.data |= {name: value for name, value in delta.items() if name != "type"}
 
     def _stop(self, block: Block) -> None:
         if (pieces := self._inputs.pop(block.index, None)) and isinstance(block, ProviderBlock):
-            with suppress(ValueError):  # cut at max_tokens: it was not run, and goes back as it began
+            with suppress(
+                ValueError
+            ):  # cut at max_tokens: it was not run, and goes back as it began
                 block.data["input"] = json.loads("".join(pieces) or "{}")
         self.draft.stop(block)
 

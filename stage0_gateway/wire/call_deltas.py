@@ -1,7 +1,8 @@
 """Which tool call a piece of a streamed OpenAI reply belongs to.
 
-The documentation says: the call's `index`. Servers leave it out, number every call 0, repeat the id and the
-name with every piece or never send them, and send calls whole. The rules here lose and fuse nothing:
+The documentation says: the call's `index`. Servers leave it out, number every call 0, repeat the id
+and the name with every piece or never send them, and send calls whole. The rules here lose and fuse
+nothing:
 
     an id and a name     the call with both at this index; a new one, if it is whole and more comes
     an id alone          the call with this id, else the one at this index
@@ -14,9 +15,9 @@ Used by `openai_reply.py` alone; knows nothing of the rest of a reply.
 from dataclasses import dataclass
 from typing import Any
 
-from stage0_gateway.draft import CallBlock, Draft
 from stage0_gateway.fields import a_mapping, a_name, a_text, parse_json
-from stage0_gateway.partial import GrowingText
+from stage0_gateway.streaming.partial import GrowingText
+from stage0_gateway.streaming.reply_builder import CallBlock, Draft
 from stage0_gateway.wire.opaque import arguments_text
 
 
@@ -32,7 +33,9 @@ class CallDeltas:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._at: dict[int, _Call] = {}  # the latest call at each index
-        self._ids: dict[tuple[int | None, str], _Call] = {}  # the latest with an id: at an index, and at all
+        self._ids: dict[
+            tuple[int | None, str], _Call
+        ] = {}  # the latest with an id: at an index, and at all
         self._last: _Call | None = None
 
     def take(self, piece: Any, *, whole: bool = False) -> None:
@@ -58,10 +61,14 @@ class CallDeltas:
             self._draft.name(call.block, name)
         if text:
             if call.block.text.length == 2 and str(call.block.text) == "{}":
-                call.block.text = GrowingText()  # some servers send an empty object before the real arguments
+                call.block.text = (
+                    GrowingText()
+                )  # some servers send an empty object before the real arguments
             self._draft.fill(call.block, text)
 
-    def _belongs_to(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call | None:
+    def _belongs_to(
+        self, index: int | None, call_id: str, name: str, arguments: str
+    ) -> _Call | None:
         here = self._last if index is None else self._at.get(index)
         if not name:
             known = self._ids.get((index, call_id)) or self._ids.get((None, call_id))
@@ -78,4 +85,6 @@ class CallDeltas:
 def _is_complete(call: _Call) -> bool:
     """Whether the arguments are a complete JSON object."""
     text = str(call.block.text).rstrip()
-    return text.endswith("}") and parse_json(text) is not None  # the first check saves parsing most pieces
+    return (
+        text.endswith("}") and parse_json(text) is not None
+    )  # the first check saves parsing most pieces

@@ -1,8 +1,8 @@
 """Google's generateContent, the format of Gemini.
 
-Pure: `encode` a request, and what else a wire format offers; `gemini_reply.py` reads the replies. The model
-stands in the URL, and thought signatures must go back on the very parts they came with. The other direction
-is `serve/gemini.py`. Used by the gateway.
+Pure: `encode` a request, and what else a wire format offers; `gemini_reply.py` reads the replies.
+The model stands in the URL, and thought signatures must go back on the very parts they came with.
+The other direction is `serve/gemini.py`. Used by the gateway.
 """
 
 import json
@@ -45,12 +45,15 @@ def headers(api_key: str | None) -> dict[str, str]:
     return {"x-goog-api-key": api_key} if api_key else {}
 
 
-# ---- the request ----------------------------------------------------------------------------------------
+# ---- the request
+# ----------------------------------------------------------------------------------------
 
 
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """The JSON body of a generateContent request; what the caller left open is left out."""
-    system = [part for message in request.messages if message.role == "system" for part in _parts(message)]
+    system = [
+        part for message in request.messages if message.role == "system" for part in _parts(message)
+    ]
     body: dict[str, Any] = {"systemInstruction": {"parts": system}} if system else {}
     body[SPOKEN] = spoken(request.messages)
     if request.tools:
@@ -97,7 +100,10 @@ def _contents(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
         else:
             for message in group:
                 calls |= {call.id: call for call in message.tool_calls}
-                yield {"role": "model" if message.role == "assistant" else "user", "parts": _said(message)}
+                yield {
+                    "role": "model" if message.role == "assistant" else "user",
+                    "parts": _said(message),
+                }
 
 
 def _said(message: Message) -> list[dict[str, Any]]:
@@ -144,7 +150,9 @@ def _result(message: Message, calls: Mapping[str, ToolCall]) -> list[dict[str, A
     call = calls.get(message.tool_call_id or "")
     name = call.name if call else message.name or "unknown"
     answer: dict[str, Any] = {"name": sent_name(name)}
-    if call and (given := own_data(call, NAME).get("functionCall")):  # the server's id, where it gave one
+    if call and (
+        given := own_data(call, NAME).get("functionCall")
+    ):  # the server's id, where it gave one
         answer |= given
     texts = [part["text"] for part in _parts(message) if "text" in part]
     answer["response"] = {"error" if message.is_error else "output": "".join(texts)}
@@ -156,14 +164,16 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {**plain, "parametersJsonSchema": dict(spec.parameters)}
 
 
-# ---- the reply ------------------------------------------------------------------------------------------
+# ---- the reply
+# ------------------------------------------------------------------------------------------
 
 
 def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
     """Read a whole reply.
 
     Raises:
-        MalformedResponse: There is none in it. A body that holds an error instead raises that error.
+        MalformedResponse: There is none in it. A body that holds an error instead raises that
+            error.
     """
     return read_whole(reader(), body, request_id)
 

@@ -1,16 +1,16 @@
 """Reading a reply of Gemini's, whole or chunk by chunk: a chunk is a reply with the next few parts.
 
-Thought signatures stay on the very parts they came with. Used by `gemini.py` alone, which has the other half
-of the format.
+Thought signatures stay on the very parts they came with. Used by `gemini.py` alone, which has the
+other half of the format.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stage0_gateway.draft import TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text, needed_text
 from stage0_gateway.finish_reasons import normalize_finish_reason
 from stage0_gateway.parts import Citation
+from stage0_gateway.streaming.reply_builder import TextBlock
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.opaque import arguments_text
@@ -110,7 +110,9 @@ class GeminiReader(ReplyReader):
     def _take_call(self, part: Mapping[str, Any]) -> None:
         self._close()
         call = a_mapping(part["functionCall"], "functionCall")
-        block = self.draft.start_call(a_text(call.get("id"), "id"), needed_text(call, "name", "functionCall"))
+        block = self.draft.start_call(
+            a_text(call.get("id"), "id"), needed_text(call, "name", "functionCall")
+        )
         block.data |= {name: value for name, value in part.items() if name != "functionCall"}
         if call.get("id"):
             block.data["functionCall"] = {"id": call["id"]}

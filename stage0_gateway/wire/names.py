@@ -1,8 +1,9 @@
 """Tool names as providers accept them, and back.
 
-Providers take letters, digits, `_` and `-`, up to 64 of them, the first no digit; people also write dots,
-spaces and other scripts. A name that a provider would refuse is sent under another one that holds a
-fingerprint of it: the same name always becomes the same, and no two become one. Used by all wire formats.
+Providers take letters, digits, `_` and `-`, up to 64 of them, the first no digit; people also write
+dots, spaces and other scripts. A name that a provider would refuse is sent under another one that
+holds a fingerprint of it: the same name always becomes the same, and no two become one. Used by all
+wire formats.
 """
 
 import re
@@ -28,7 +29,9 @@ def sent_name(name: str) -> str:
 
 
 def sent_id(call_id: str) -> str:
-    """The id under which a call is sent where only some letters are taken; servers make ids of all sorts."""
+    """The id under which a call is sent where only some letters are taken; servers make ids of all
+    sorts.
+    """
     if _ID.fullmatch(call_id):
         return call_id
     mark = sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:8]

@@ -1,7 +1,8 @@
 """What a wire format keeps for its provider, and how it goes back.
 
-There is one rule for signatures, cache marks and whatever else only a provider understands: what stands in
-`provider_data` under a format's name is laid over what the format itself writes. Used by all wire formats.
+There is one rule for signatures, cache marks and whatever else only a provider understands: what
+stands in `provider_data` under a format's name is laid over what the format itself writes. Used by
+all wire formats.
 """
 
 import json
@@ -46,7 +47,9 @@ def place_of(call: ToolCall, wire: str, end: int) -> int:
 
 
 def as_object(arguments: str) -> dict[str, Any] | None:
-    """The arguments as a JSON object; None if they are not one, or contain a number that JSON cannot hold."""
+    """The arguments as a JSON object; None if they are not one, or contain a number that JSON
+    cannot hold.
+    """
     value = parse_json(arguments or "{}")
     try:
         json.dumps(value, allow_nan=False)
@@ -62,7 +65,9 @@ def arguments_object(call: ToolCall) -> dict[str, Any]:
 
 
 def arguments_text(arguments: Any) -> str:
-    """Arguments as text; missing, null and empty mean none. A server that sends an object meant its JSON."""
+    """Arguments as text; missing, null and empty mean none. A server that sends an object meant its
+    JSON.
+    """
     if isinstance(arguments, str):
         return arguments or "{}"
     return "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """OpenAI's chat completions, the format that most model servers speak.
 
-Pure: `encode` a request, and what else a wire format offers; `openai_reply.py` reads the replies. The other
-direction is `serve/openai.py`. Used by the gateway.
+Pure: `encode` a request, and what else a wire format offers; `openai_reply.py` reads the replies.
+The other direction is `serve/openai.py`. Used by the gateway.
 """
 
 import json
@@ -41,7 +41,8 @@ def headers(api_key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
-# ---- the request ----------------------------------------------------------------------------------------
+# ---- the request
+# ----------------------------------------------------------------------------------------
 
 
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
@@ -79,7 +80,9 @@ def described(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Pictures that tools returned follow the last result as the user's: a tool may only say text."""
+    """Pictures that tools returned follow the last result as the user's: a tool may only say
+    text.
+    """
     for is_result, group in groupby(messages, key=lambda message: message.role == "tool"):
         seen: list[dict[str, Any]] = []
         for message in group:
@@ -107,7 +110,11 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
     if message.role in ("tool", "system"):
         parts = [part for part in parts if part["type"] == "text"]
     # One plain text is what the simplest servers understand.
-    return "".join(part["text"] for part in parts) if all(part.keys() == _PLAIN for part in parts) else parts
+    return (
+        "".join(part["text"] for part in parts)
+        if all(part.keys() == _PLAIN for part in parts)
+        else parts
+    )
 
 
 _PLAIN = {"type", "text"}
@@ -122,7 +129,9 @@ def _parts(message: Message) -> list[dict[str, Any]]:
 def _part(part: Part) -> dict[str, Any] | None:
     match part:
         case TextPart(text):
-            kept = {name: data for name, data in own_data(part, NAME).items() if name != "extra_content"}
+            kept = {
+                name: data for name, data in own_data(part, NAME).items() if name != "extra_content"
+            }
             return laid_over({"type": "text", "text": text}, kept)
         case JsonPart(value):
             return {"type": "text", "text": json.dumps(value, ensure_ascii=False)}
@@ -132,15 +141,22 @@ def _part(part: Part) -> dict[str, Any] | None:
         case DocumentPart(data, media_type, name, url):
             file = {"filename": name, "file_data": url or f"data:{media_type};base64,{data}"}
             return laid_over({"type": "file", "file": file}, own_data(part, NAME))
-        case ThinkingPart(text):  # most servers take it beside the content; Mistral's want it inside
+        case ThinkingPart(
+            text
+        ):  # most servers take it beside the content; Mistral's want it inside
             inside = own_data(part, NAME).get("field") == "thinking"
-            return {"type": "thinking", "thinking": [{"type": "text", "text": text}]} if inside else None
+            return (
+                {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+                if inside
+                else None
+            )
         case ProviderPart(wire, data):
             return dict(data) if wire == NAME else None
 
 
 def _thinking(message: Message) -> dict[str, Any]:
-    """Thinking under the names it came by: signed always, unsigned only while its calls are being answered.
+    """Thinking under the names it came by: signed always, unsigned only while its calls are being
+    answered.
 
     Some servers want the thoughts behind a call back and refuse others.
     """
@@ -159,7 +175,9 @@ def _thinking(message: Message) -> dict[str, Any]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": sent_name(call.name), "arguments": call.arguments}
-    return laid_over({"id": call.id, "type": "function", "function": function}, own_data(call, NAME))
+    return laid_over(
+        {"id": call.id, "type": "function", "function": function}, own_data(call, NAME)
+    )
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
@@ -173,14 +191,16 @@ def _tool_choice(choice: str) -> str | dict[str, Any]:
     return {"type": "function", "function": {"name": sent_name(choice)}}
 
 
-# ---- the reply ------------------------------------------------------------------------------------------
+# ---- the reply
+# ------------------------------------------------------------------------------------------
 
 
 def decode(body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
     """Read a whole reply.
 
     Raises:
-        MalformedResponse: There is none in it. A body that holds an error instead raises that error.
+        MalformedResponse: There is none in it. A body that holds an error instead raises that
+            error.
     """
     return read_whole(reader(), body, request_id)
 

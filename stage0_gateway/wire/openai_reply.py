@@ -1,18 +1,18 @@
 """Reading a chat completion, whole or chunk by chunk: a message is what all its deltas amount to.
 
-What servers send differs from the documentation: `content` null or absent, calls without id or index,
-thinking under four names, counts in several places. Each tolerance below is one of those. Used by `openai.py`
-alone, which has the other half of the format.
+What servers send differs from the documentation: `content` null or absent, calls without id or
+index, thinking under four names, counts in several places. Each tolerance below is one of those.
+Used by `openai.py` alone, which has the other half of the format.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from stage0_gateway.draft import TextBlock
 from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
 from stage0_gateway.finish_reasons import normalize_finish_reason
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import ChatResponse
+from stage0_gateway.streaming.reply_builder import TextBlock
 from stage0_gateway.usage import Usage
 from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.call_deltas import CallDeltas
@@ -61,7 +61,8 @@ class OpenAIReader(ReplyReader):
         draft.blocks.sort(key=lambda block: _ORDER.index(block.kind))
         return draft.response(raw)
 
-    # ---- what a body and a chunk have in common -----------------------------------------------------------
+    # ---- what a body and a chunk have in common
+    # -----------------------------------------------------------
 
     def _take_head(self, data: Mapping[str, Any]) -> None:
         """The model, the id and the token counts; where they are repeated, the last counts."""
@@ -114,7 +115,9 @@ class OpenAIReader(ReplyReader):
             self.draft.refusal = (self.draft.refusal or "") + a_text(refusal, "refusal")
         for note in said.get("annotations") or ():
             if isinstance(cited := a_mapping(note, "annotation").get("url_citation"), Mapping):
-                citation = Citation(cited.get("url"), cited.get("title"), cited.get("content"), {NAME: note})
+                citation = Citation(
+                    cited.get("url"), cited.get("title"), cited.get("content"), {NAME: note}
+                )
                 self.draft.cite(self._text_block(), citation)
         if extra := said.get("extra_content"):
             self._text_block().data["extra_content"] = extra
@@ -138,18 +141,24 @@ class OpenAIReader(ReplyReader):
                 self._say(part)
             elif part.get("type") == "thinking":  # Mistral's
                 thoughts = part.get("thinking")
-                for thought in [thoughts] if isinstance(thoughts, str) else a_list(thoughts, "thinking"):
+                for thought in (
+                    [thoughts] if isinstance(thoughts, str) else a_list(thoughts, "thinking")
+                ):
                     text = thought if isinstance(thought, str) else thought.get("text")
                     self._think(a_text(text, "thinking"), "thinking")
             elif part.get("type") in ("text", "output_text"):
                 self._say(a_text(part.get("text"), "text"))
 
     def _take_details(self, details: Any, *, alone: bool) -> None:
-        """OpenRouter's: thoughts with their signatures, in pieces that belong together by kind and index."""
+        """OpenRouter's: thoughts with their signatures, in pieces that belong together by kind and
+        index.
+        """
         for piece in a_list(details, "reasoning_details"):
             piece = a_mapping(piece, "reasoning_details")
             if alone:
-                self._think(a_text(piece.get("text") or piece.get("summary"), "thinking"), "reasoning")
+                self._think(
+                    a_text(piece.get("text") or piece.get("summary"), "thinking"), "reasoning"
+                )
             last = self._details[-1] if self._details else {}
             if any(last.get(name) != piece.get(name) for name in ("type", "index")) or not last:
                 self._details.append(dict(piece))
@@ -168,7 +177,9 @@ _FILTERS = ("content_filter_results", "content_filter_result")
 
 
 def _shows_a_filter(choice: Mapping[str, Any]) -> bool:
-    """Whether the choice shows a content filter: in its finish reason, or in the filter's results."""
+    """Whether the choice shows a content filter: in its finish reason, or in the filter's
+    results.
+    """
     reason = a_text(choice.get("finish_reason"), "finish_reason")
     return normalize_finish_reason(reason, has_calls=False) == "refusal" or any(
         choice.get(field) for field in _FILTERS
@@ -188,7 +199,11 @@ def _blocked_categories(choice: Mapping[str, Any]) -> list[str]:
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
     read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    read = read if isinstance(read, Mapping) else {"cached_tokens": usage.get("prompt_cache_hit_tokens")}
+    read = (
+        read
+        if isinstance(read, Mapping)
+        else {"cached_tokens": usage.get("prompt_cache_hit_tokens")}
+    )
     written = written if isinstance(written, Mapping) else {}
     return Usage(
         input_tokens=a_count(usage.get("prompt_tokens")),

@@ -1,8 +1,9 @@
-"""Reading a reply with any format's reader, and saying so when the server does not keep to the format.
+"""Reading a reply with any format's reader, and saying so when the server does not keep to the
+format.
 
-A reader takes what it needs out of a body without asking twice; whatever is missing or of another type makes
-it fail, and here that becomes one clear `MalformedResponse`. Used by the wire formats for whole replies, and
-by `incoming.py` for streams.
+A reader takes what it needs out of a body without asking twice; whatever is missing or of another
+type makes it fail, and here that becomes one clear `MalformedResponse`. Used by the wire formats
+for whole replies, and by `incoming.py` for streams.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ _MOST_WHY = 300
 _NOT_THE_FORMAT = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
-def read_whole(reader: ReplyReader, body: Mapping[str, Any], request_id: str | None = None) -> ChatResponse:
+def read_whole(
+    reader: ReplyReader, body: Mapping[str, Any], request_id: str | None = None
+) -> ChatResponse:
     """Read a reply that came in one piece.
 
     Args:

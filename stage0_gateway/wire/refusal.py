@@ -1,8 +1,9 @@
-"""A server says no: its words, its reason, and how long it asks us to wait, out of any shape of body.
+"""A server says no: its words, its reason, and how long it asks us to wait, out of any shape of
+body.
 
-Servers put errors into `error`, `detail`, `message`, a list of these, or send a page of HTML; a prompt that
-is too long has as many names as there are servers. Pure; used by all wire formats for refused requests and
-for errors that arrive inside a stream.
+Servers put errors into `error`, `detail`, `message`, a list of these, or send a page of HTML; a
+prompt that is too long has as many names as there are servers. Pure; used by all wire formats for
+refused requests and for errors that arrive inside a stream.
 """
 
 import json
@@ -62,7 +63,9 @@ def refused(status: int, body: Any, retry_after: float | None = None) -> Gateway
     """
     error = _error_in(body)
     said, codes = _all_words(error, body), _codes(error) | _codes(body)
-    too_long = bool(codes & _TOO_LONG_CODES) or (_TOO_LONG.search(said) and not _NOT_TOO_LONG.search(said))
+    too_long = bool(codes & _TOO_LONG_CODES) or (
+        _TOO_LONG.search(said) and not _NOT_TOO_LONG.search(said)
+    )
     too_large = status == 429 and "request too large" in said.lower()  # for any minute, so for ever
     invalid = status >= 500 and (_INVALID.search(said) or "invalid_request_error" in codes)
     return error_for_status(
@@ -75,20 +78,25 @@ def refused(status: int, body: Any, retry_after: float | None = None) -> Gateway
 
 
 def says_no(data: Mapping[str, Any]) -> bool:
-    """Whether a body that came as if all were well is an error, in any of the shapes servers have for that."""
+    """Whether a body that came as if all were well is an error, in any of the shapes servers have
+    for that.
+    """
     if data.get("error") or "error" in (data.get("object"), data.get("type")):
         return True
     if _REPLIES & data.keys():
         return False
     return any(
-        isinstance(data.get(name), str | list) and data[name] for name in ("message", "detail", "errors")
+        isinstance(data.get(name), str | list) and data[name]
+        for name in ("message", "detail", "errors")
     )
 
 
 def refused_in_stream(data: Mapping[str, Any]) -> GatewayError:
     """The error that an event inside a stream stands for."""
     if _status_in(data) is None:
-        return StreamInterrupted(f"{words(_error_in(data))} (said in the middle of the stream)", status=200)
+        return StreamInterrupted(
+            f"{words(_error_in(data))} (said in the middle of the stream)", status=200
+        )
     return refused_in_reply(data)
 
 
@@ -109,8 +117,12 @@ def refused_in_reply(body: Mapping[str, Any]) -> GatewayError:
 def _status_in(data: Mapping[str, Any]) -> int | None:
     """The HTTP status an error would have had, by its code or type."""
     codes = _codes(_error_in(data)) | _codes(data)
-    numbers = [int(code) for code in codes if code.isdecimal() and code.isascii() and len(code) == 3]
-    known = (code for code in (*numbers, *map(_STATUS_OF.get, sorted(codes))) if code and code >= 400)
+    numbers = [
+        int(code) for code in codes if code.isdecimal() and code.isascii() and len(code) == 3
+    ]
+    known = (
+        code for code in (*numbers, *map(_STATUS_OF.get, sorted(codes))) if code and code >= 400
+    )
     return next(known, None)
 
 
@@ -130,7 +142,11 @@ def _beginning(text: str) -> str:
 def _all_words(error: Any, body: Any) -> str:
     """The words of an error, and what a server in between passes on from the one behind it."""
     said = [_words_of(error)]
-    if isinstance(body, Mapping) and isinstance(error, str) and isinstance(body.get("message"), str):
+    if (
+        isinstance(body, Mapping)
+        and isinstance(error, str)
+        and isinstance(body.get("message"), str)
+    ):
         said.append(body["message"])
     metadata = error.get("metadata") if isinstance(error, Mapping) else None
     if isinstance(metadata, Mapping) and metadata.get("raw"):
@@ -141,7 +157,10 @@ def _all_words(error: Any, body: Any) -> str:
 def _words_of(error: Any) -> str:
     for _ in range(3):
         if isinstance(error, Mapping):
-            named = (error.get(name) for name in ("message", "detail", "msg", "error", "Message", "errors"))
+            named = (
+                error.get(name)
+                for name in ("message", "detail", "msg", "error", "Message", "errors")
+            )
             error = next((each for each in named if each), error)
         if isinstance(error, list) and len(error) == 1:
             error = error[0]
@@ -154,7 +173,9 @@ def _words_of(error: Any) -> str:
 
 
 def _error_in(body: Any) -> Any:
-    if isinstance(body, list) and len(body) == 1:  # Gemini wraps an error into a list where it streams
+    if (
+        isinstance(body, list) and len(body) == 1
+    ):  # Gemini wraps an error into a list where it streams
         body = body[0]
     if isinstance(body, Mapping):
         named = (body.get(name) for name in ("error", "detail", "message", "errors"))

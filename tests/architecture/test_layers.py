@@ -1,6 +1,7 @@
 """The map in each face's docstring is true: it names every file, and none before what it uses.
 
-The checks are functions over a folder, so that the tests can also plant a violation and see it found.
+The checks are functions over a folder, so that the tests can also plant a violation and see it
+found.
 """
 
 import ast
@@ -30,7 +31,8 @@ def listed(stage: Path, heading: str) -> list[str]:
 
 
 def on_disk(stage: Path) -> set[str]:
-    """The files of a stage by their listed names; a folder's own `__init__` counts where it holds code."""
+    """The files of a stage by their listed names; a folder's own `__init__` counts where it holds
+    code."""
     names = set()
     for path in stage.rglob("*.py"):
         name = path.relative_to(stage).with_suffix("").as_posix()
@@ -49,14 +51,17 @@ def imports(path: Path, *, whole: bool) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
             yield from ((each.name, "") for each in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from ((f"{'.' * node.level}{node.module or ''}", each.name) for each in node.names)
+            yield from (
+                (f"{'.' * node.level}{node.module or ''}", each.name) for each in node.names
+            )
 
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def nodes(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
-    """All nodes below one; what is done only later, or only for the type checker, only with `whole`."""
+    """All nodes below one; what is done only later, or only for the type checker, only with
+    `whole`."""
     for child in ast.iter_child_nodes(node):
         if whole or not (isinstance(child, FUNCTION) or is_for_types(child)):
             yield child
@@ -65,7 +70,11 @@ def nodes(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
 
 def is_for_types(node: ast.AST) -> bool:
     """Whether this is `if TYPE_CHECKING:`, behind which the names of lazily reached files stand."""
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
 
 
 def problems(root: Path, stage_name: str) -> list[str]:
@@ -76,7 +85,11 @@ def problems(root: Path, stage_name: str) -> list[str]:
     found = [f"{name} is listed but not there" for name in order if name not in there]
     found += [f"{name} is not listed" for name in sorted(there - set(order))]
     for place, name in enumerate(order):
-        path = stage / f"{name}.py" if (stage / f"{name}.py").exists() else stage / name / "__init__.py"
+        path = (
+            stage / f"{name}.py"
+            if (stage / f"{name}.py").exists()
+            else stage / name / "__init__.py"
+        )
         if not path.exists():
             continue
         for module, _ in imports(path, whole=True):
@@ -113,13 +126,17 @@ def test_each_stage_is_built_as_its_map_says(stage):
 def test_a_face_exports_what_it_imports_sorted_by_name(stage):
     tree = ast.parse((ROOT / stage / "__init__.py").read_text())
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    imported = sorted(each.name for node in found if node.module.startswith(stage) for each in node.names)
+    imported = sorted(
+        each.name for node in found if node.module.startswith(stage) for each in node.names
+    )
     assigned = next(node for node in tree.body if isinstance(node, ast.Assign))
     assert ast.literal_eval(assigned.value) == imported
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_is_needed_only_sometimes_is_loaded_when_it_is_asked_for_and_every_name_is_there(stage):
+def test_what_is_needed_only_sometimes_is_loaded_when_it_is_asked_for_and_every_name_is_there(
+    stage,
+):
     sometimes = [f"{stage}.{name.replace('/', '.')}" for name in listed(ROOT / stage, "Sometimes")]
     program = f"""
 import sys
@@ -134,7 +151,9 @@ print(early, missing)
     assert ran.stdout == "[] []\n"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
 def test_examples_use_the_faces_only(path):
     modules = [module for module, _ in imports(path, whole=True) if module.startswith("stage")]
     assert modules
@@ -158,7 +177,8 @@ def test_every_module_says_what_it_is(stage):
     assert silent == []
 
 
-# ---- planted violations ---------------------------------------------------------------------------------
+# ---- planted violations
+# ---------------------------------------------------------------------------------
 
 
 def plant(root: Path, **files: str) -> Path:
@@ -184,7 +204,10 @@ def test_a_sound_stage_has_no_problems(tmp_path):
             {"first": "from stage1_context.second import y\n"},
             "first imports second, which is listed after it",
         ),
-        ({"first": "from stage1_context import second\n"}, "first imports second, which is listed after it"),
+        (
+            {"first": "from stage1_context import second\n"},
+            "first imports second, which is listed after it",
+        ),
         (
             {"first": "import stage3_tools\n"},
             "first imports stage3_tools, which stage1_context must not know",

@@ -1,10 +1,11 @@
-"""What a turn costs after 10,000 messages, beside what it costs after 100: `ContextEngine`, in memory and in SQLite.
+"""What a turn costs after 10,000 messages, beside what it costs after 100: `ContextEngine`, in
+memory and in SQLite.
 
     python tests/benchmarks/context_growth.py [rounds]
 
-A turn adds a message and asks for the next request. In each round both sessions are made anew, opened, and
-take a few turns that do not count; of those that do, in turns, the median is a round's figure. Opening a
-session is counted apart: a new engine's first request.
+A turn adds a message and asks for the next request. In each round both sessions are made anew,
+opened, and take a few turns that do not count; of those that do, in turns, the median is a round's
+figure. Opening a session is counted apart: a new engine's first request.
 """
 
 import asyncio
@@ -20,7 +21,13 @@ import talk
 from loopback import at_most, rounds_asked_for, table
 
 from stage0_gateway import Message
-from stage1_context import ContextEngine, KeepSystemAndRecent, MemoryStore, SessionStore, SqliteStore
+from stage1_context import (
+    ContextEngine,
+    KeepSystemAndRecent,
+    MemoryStore,
+    SessionStore,
+    SqliteStore,
+)
 from stage1_context.journal import MessageRecord
 
 _SIZES = (100, 10_000)
@@ -56,7 +63,9 @@ async def opened(store: SessionStore, size: int) -> Session:
     maker = ContextEngine(store=store)
     session = Session(ContextEngine(store=store, window=_WINDOW), await maker.create_session())
     await store.append(session.id, *map(MessageRecord, talk.messages(size)))
-    await store.info(session.id)  # what so large an append leaves to be done is done before the clock runs
+    await store.info(
+        session.id
+    )  # what so large an append leaves to be done is done before the clock runs
     begun = time.perf_counter()
     await session.engine.messages_for_request(session.id)
     session.opening = time.perf_counter() - begun
@@ -72,7 +81,9 @@ async def one_round(store: SessionStore) -> dict[str, list[float]]:
     counted = slice(_UNCOUNTED, None)
     return {
         "add_message": [statistics.median(each.add_message[counted]) for each in sessions],
-        "messages_for_request": [statistics.median(each.messages_for_request[counted]) for each in sessions],
+        "messages_for_request": [
+            statistics.median(each.messages_for_request[counted]) for each in sessions
+        ],
         "opening": [each.opening for each in sessions],
     }
 
@@ -107,7 +118,11 @@ def main(rounds: int) -> None:
         found = {name: asyncio.run(measure(make, rounds)) for name, make in stores.items()}
     lines = [line for name, measured in found.items() for line in rows(name, measured)]
     few, many = (f"us at {size:,}" for size in _SIZES)
-    table(f"A turn in a long session, medians of {rounds} rounds", ("", few, many, "times as much"), *lines)
+    table(
+        f"A turn in a long session, medians of {rounds} rounds",
+        ("", few, many, "times as much"),
+        *lines,
+    )
 
 
 if __name__ == "__main__":

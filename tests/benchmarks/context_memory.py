@@ -1,12 +1,13 @@
-"""How much memory a session takes that is opened among 1,000 with 1,000,000 messages, in a SQLite file.
+"""How much memory a session takes that is opened among 1,000 with 1,000,000 messages, in a SQLite
+file.
 
     python tests/benchmarks/context_memory.py
 
-A new process opens the file and one session of it, asks for the next request, and compares what that took with
-what the request's messages take, texts included. What Python allocates is traced, at its peak. What the process
-grew by (memory of its own, from Linux's /proc) also counts SQLite's pages and the stack of its thread: for the
-first session, which pays for SQLite itself, and for each of 20 more. The same with a file that holds one
-session only shows whether the others matter.
+A new process opens the file and one session of it, asks for the next request, and compares what
+that took with what the request's messages take, texts included. What Python allocates is traced, at
+its peak. What the process grew by (memory of its own, from Linux's /proc) also counts SQLite's
+pages and the stack of its thread: for the first session, which pays for SQLite itself, and for each
+of 20 more. The same with a file that holds one session only shows whether the others matter.
 """
 
 import asyncio
@@ -37,7 +38,9 @@ _BAR = 20.0
 async def fill(path: Path, sessions: int) -> None:
     """Write so many sessions of short messages."""
     store = SqliteStore(path)
-    records = [MessageRecord(Message.user(each.text[:60])) for each in islice(talk.talk(), _MESSAGES)]
+    records = [
+        MessageRecord(Message.user(each.text[:60])) for each in islice(talk.talk(), _MESSAGES)
+    ]
     for number in range(sessions):
         await store.create(f"session {number}", *records)
     await store.aclose()

@@ -1,12 +1,14 @@
-"""What windowing 1,000 messages costs, beside `trim_messages` of langchain-core with the same token counter.
+"""What windowing 1,000 messages costs, beside `trim_messages` of langchain-core with the same token
+counter.
 
     python tests/benchmarks/context_trim.py [rounds]
 
-A turn adds a message and makes the next request's messages, as an agent does before each call of its model.
-Each side has its own kind of message, made before. Judged by CPU time, of all threads. `trim_messages` (strategy
-"last", with the system message) is handed the whole list and counts it each turn; a second one is given a
-counter that remembers what it has counted. "The first request" has the 1,000 messages counted for the first
-time. langchain-core is in the extra `bench`; without it there is nothing to compare with.
+A turn adds a message and makes the next request's messages, as an agent does before each call of
+its model. Each side has its own kind of message, made before. Judged by CPU time, of all threads.
+`trim_messages` (strategy "last", with the system message) is handed the whole list and counts it
+each turn; a second one is given a counter that remembers what it has counted. "The first request"
+has the 1,000 messages counted for the first time. langchain-core is in the extra `bench`; without
+it there is nothing to compare with.
 """
 
 import asyncio
@@ -94,7 +96,8 @@ def _as_theirs(message: Message) -> Any:
         case "tool":
             return ToolMessage(message.text, tool_call_id=message.tool_call_id)
     calls = [
-        {"id": call.id, "name": call.name, "args": json.loads(call.arguments)} for call in message.tool_calls
+        {"id": call.id, "name": call.name, "args": json.loads(call.arguments)}
+        for call in message.tool_calls
     ]
     return AIMessage(message.text, tool_calls=calls)
 
@@ -107,7 +110,9 @@ def _count(message: Any) -> int:
 
 
 def _remembering(count: Callable[[Any], int]) -> Callable[[Any], int]:
-    known: dict[int, int] = {}  # by the object, as the fastest way there is; trim_messages may hand in copies
+    known: dict[
+        int, int
+    ] = {}  # by the object, as the fastest way there is; trim_messages may hand in copies
 
     def remembered(message: Any) -> int:
         key = id(message)
@@ -201,7 +206,9 @@ def main(rounds: int) -> None:
     faster = "times faster", "the first", "counts remembered"
     table(title, ("", *costs, "messages", *faster), *lines)
     if not find_spec("langchain_core"):
-        print("  Nothing to compare with: langchain-core is not installed. pip install -e '.[bench]'")
+        print(
+            "  Nothing to compare with: langchain-core is not installed. pip install -e '.[bench]'"
+        )
 
 
 if __name__ == "__main__":

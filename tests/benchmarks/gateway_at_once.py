@@ -2,9 +2,9 @@
 
     python tests/benchmarks/gateway_at_once.py [rounds]
 
-The server answers at once, or after 20 ms: no model is as fast as the first, and only with the second are all
-requests really under way together. Throughput is by the clock, so it wants a processor for the server; the
-CPU time beside it does not. What bare httpx costs here changes within a run, with how many of its connections
+The server answers at once, or after 20 ms: no model is as fast as the first, and only with the
+second are all requests really under way together. Throughput is by the clock, so it wants a
+processor for the server; the CPU time beside it does not. What bare httpx costs here changes within a run, with how many of its connections
 its pool happens to use, so the least and the most of the rounds are printed as well.
 """
 
@@ -12,7 +12,18 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from gateway_chat import BARE, ways_to_chat
-from loopback import Cost, Way, at_least, cpu, model_server, ratio, rounds_asked_for, table, take_turns, wall
+from loopback import (
+    Cost,
+    Way,
+    at_least,
+    cpu,
+    model_server,
+    ratio,
+    rounds_asked_for,
+    table,
+    take_turns,
+    wall,
+)
 
 _AT_ONCE = 256
 _ANSWERS = {"at once": "", "after 20 ms": "/after/20"}
@@ -44,9 +55,13 @@ def print_figures(answers: str, costs: dict[str, list[Cost]]) -> None:
         judged = f"{faster:.2f}" if name == BARE else at_least(_BAR, faster)
         between = f"{min(every):.1f} to {max(every):.1f}"
         price = f"{cpu(each) / _AT_ONCE * 1e6:.0f}"
-        rows.append((name, f"{_AT_ONCE / wall(each):.0f}", judged, between, price, f"{cheaper:.2f}"))
+        rows.append(
+            (name, f"{_AT_ONCE / wall(each):.0f}", judged, between, price, f"{cheaper:.2f}")
+        )
     title = f"{_AT_ONCE} requests at once, answered {answers}, medians of {len(costs[BARE])} rounds"
-    table(title, ("", "requests/s", "x bare httpx", "in all rounds", "us CPU", "times cheaper"), *rows)
+    table(
+        title, ("", "requests/s", "x bare httpx", "in all rounds", "us CPU", "times cheaper"), *rows
+    )
 
 
 def main(rounds: int) -> None:

@@ -2,14 +2,25 @@
 
     python tests/benchmarks/gateway_chat.py [rounds]
 
-Both write their body as JSON and read the reply's; the server answers at once. CPU time of the client.
+Both write their body as JSON and read the reply's; the server answers at once. CPU time of the
+client.
 """
 
 import asyncio
 from contextlib import AsyncExitStack
 
 import httpx
-from loopback import Way, at_most, connections, cpu, model_server, ratio, rounds_asked_for, table, take_turns
+from loopback import (
+    Way,
+    at_most,
+    connections,
+    cpu,
+    model_server,
+    ratio,
+    rounds_asked_for,
+    table,
+    take_turns,
+)
 
 from stage0_gateway import Gateway
 
@@ -63,7 +74,9 @@ async def main(rounds: int) -> None:
     with model_server() as server:
         async with AsyncExitStack() as stack:
             ways = await ways_to_chat(server, stack)
-            costs = await take_turns({name: _one_after_the_other(way) for name, way in ways.items()}, rounds)
+            costs = await take_turns(
+                {name: _one_after_the_other(way) for name, way in ways.items()}, rounds
+            )
     rows = []
     for name, each in costs.items():
         times = ratio(each, costs[BARE], lambda cost: cost.cpu)

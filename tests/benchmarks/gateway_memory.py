@@ -2,10 +2,10 @@
 
     python tests/benchmarks/gateway_memory.py
 
-The streams hold keep-alive comments or pings, and events that surround no text; after every 200 of each
-comes one word, so what is kept as the reply's text stays small beside them. The events are looked at and
-let go. What Python allocates is traced (that is slow: the speed here says nothing); the peak is what was
-held at once above what there was before the stream.
+The streams hold keep-alive comments or pings, and events that surround no text; after every 200 of
+each comes one word, so what is kept as the reply's text stays small beside them. The events are
+looked at and let go. What Python allocates is traced (that is slow: the speed here says nothing);
+the peak is what was held at once above what there was before the stream.
 """
 
 import asyncio
@@ -44,7 +44,9 @@ async def measure(provider: str) -> list[tuple[str, ...]]:
                     peak = tracemalloc.get_traced_memory()[1] / 1e6
                     tracemalloc.stop()
                 kept = f"{letters / 1e6:.3f}"
-                rows.append((f"{provider}{added}", f"{size}", f"{events}", kept, at_most(_BAR, peak)))
+                rows.append(
+                    (f"{provider}{added}", f"{size}", f"{events}", kept, at_most(_BAR, peak))
+                )
     return [row for row in rows if row[1] != "0"]
 
 

@@ -2,9 +2,9 @@
 
     python tests/benchmarks/gateway_stream.py [rounds]
 
-The server's events per second of the client's CPU. First many to a packet, as fast as they can be read; then
-one by one, a millisecond apart, as a model writes: there waking up for a packet costs more than reading it,
-and bare httpx itself is hardly twice as fast as an SDK, so that bar is for the first. The bare loop does
+The server's events per second of the client's CPU. First many to a packet, as fast as they can be
+read; then one by one, a millisecond apart, as a model writes: there waking up for a packet costs
+more than reading it, and bare httpx itself is hardly twice as fast as an SDK, so that bar is for the first. The bare loop does
 nothing but `json.loads` each event; ours gives typed events of all kinds, or one kind.
 """
 
@@ -38,13 +38,16 @@ _PATHS = {"openai": "/chat/completions", "anthropic": "/messages"}
 
 
 async def ways_to_stream(server: str, provider: str, stack: AsyncExitStack) -> dict[str, Way]:
-    """One stream read to its end: bare, through the SDK, and through the gateway over each of its connections."""
+    """One stream read to its end: bare, through the SDK, and through the gateway over each of its
+    connections."""
     client = await stack.enter_async_context(httpx.AsyncClient(timeout=120))
     ways = {_BARE: _bare(client, f"{server}/v1{_PATHS[provider]}")}
     sdk = _openai_sdk if provider == "openai" else _anthropic_sdk
     ways[_SDK.format(provider)] = await sdk(server, stack)
     for added, transport in connections().items():
-        gateway = Gateway(f"{provider}:m", api_key=_KEY, base_url=f"{server}/v1", transport=transport)
+        gateway = Gateway(
+            f"{provider}:m", api_key=_KEY, base_url=f"{server}/v1", transport=transport
+        )
         await stack.enter_async_context(gateway)
         ways[f"gateway.stream{added}"] = _ours(gateway)
         ways[f'gateway.stream, events("text"){added}'] = _ours(gateway, "text")
@@ -99,7 +102,9 @@ async def measure(provider: str, at_once: int, rounds: int) -> dict[str, list[Co
     """What each way to read the same stream cost."""
     with model_server() as server:
         async with AsyncExitStack() as stack:
-            ways = await ways_to_stream(f"{server}/events/{_EVENTS[at_once]}/{at_once}", provider, stack)
+            ways = await ways_to_stream(
+                f"{server}/events/{_EVENTS[at_once]}/{at_once}", provider, stack
+            )
             return await take_turns(ways, rounds)
 
 

@@ -1,8 +1,8 @@
 """What the benchmarks of the gateway share: a server on loopback, rounds, ratios and tables.
 
-Knows nothing of what is measured. Times are judged as ratios of ways that took turns in one run: machines
-differ, and one machine differs from minute to minute. The server is a process of its own, so the CPU time
-counted here is the client's alone.
+Knows nothing of what is measured. Times are judged as ratios of ways that took turns in one run:
+machines differ, and one machine differs from minute to minute. The server is a process of its own,
+so the CPU time counted here is the client's alone.
 """
 
 import gc
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import httpx
 
-from stage0_gateway.pool import Pool
+from stage0_gateway.http.pool import Pool
 
 Way = Callable[[], Awaitable[object]]
 """One way to do what is measured, once."""

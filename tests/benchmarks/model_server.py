@@ -6,11 +6,13 @@ It knows a request by its path only; what is asked is not read:
 
     /v1/…               a whole reply
     /after/MS/v1/…      the same after so many milliseconds
-    /events/N/K/v1/…    a stream of N pieces of text, K of them in each packet; where K is 1 they come a
+    /events/N/K/v1/…    a stream of N pieces of text, K of them in each packet; where K is 1 they
+    come a
                         millisecond apart, as a model writes them
     /megabytes/N/v1/…   a stream of N MB, next to nothing of it text
 
-A path that ends in /messages is answered in Anthropic's format, any other in OpenAI's. Started by `loopback.py`.
+A path that ends in /messages is answered in Anthropic's format, any other in OpenAI's. Started by
+`loopback.py`.
 """
 
 import asyncio
@@ -54,8 +56,18 @@ class OpenAIFormat:
         return b"data: " + json.dumps(envelope).encode() + b"\n\n"
 
     def _envelope(self, kind: str, choice: dict[str, Any]) -> dict[str, Any]:
-        head = {"id": "chatcmpl-0123456789abcdef", "object": kind, "created": 1760000000, "model": "m"}
-        return {**head, "service_tier": "default", "system_fingerprint": "fp_0123456789", "choices": [choice]}
+        head = {
+            "id": "chatcmpl-0123456789abcdef",
+            "object": kind,
+            "created": 1760000000,
+            "model": "m",
+        }
+        return {
+            **head,
+            "service_tier": "default",
+            "system_fingerprint": "fp_0123456789",
+            "choices": [choice],
+        }
 
 
 class AnthropicFormat:
@@ -67,15 +79,22 @@ class AnthropicFormat:
         """The first events of a stream."""
         block = {"index": 0, "content_block": {"type": "text", "text": ""}}
         message = self._message([], None)
-        return self._event("message_start", message=message) + self._event("content_block_start", **block)
+        return self._event("message_start", message=message) + self._event(
+            "content_block_start", **block
+        )
 
     def text(self, piece: str) -> bytes:
         """One piece of text."""
-        return self._event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
+        return self._event(
+            "content_block_delta", index=0, delta={"type": "text_delta", "text": piece}
+        )
 
     def stops(self) -> bytes:
         """The last events of a stream."""
-        ended = {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 42}}
+        ended = {
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 42},
+        }
         stop = self._event("content_block_stop", index=0)
         return stop + self._event("message_delta", **ended) + self._event("message_stop")
 

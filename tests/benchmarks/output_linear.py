@@ -1,11 +1,12 @@
-"""Whether reading a model's text stays linear, whatever stands in it: 1 MB beside 100 kB of hostile text.
+"""Whether reading a model's text stays linear, whatever stands in it: 1 MB beside 100 kB of hostile
+text.
 
     python tests/benchmarks/output_linear.py [part of a name ...]
 
-Each text is a beginning and a unit said over and over. Judged: the CPU time at 1 MB beside that at 100 kB
-(where it can be measured), the time itself, the traced peak memory beside the text, and that nothing is
-raised but `ExtractionError`. Then real objects of 1 MB beside `json.loads` in the same run. With parts of
-names only the texts whose names hold one of them.
+Each text is a beginning and a unit said over and over. Judged: the CPU time at 1 MB beside that at
+100 kB (where it can be measured), the time itself, the traced peak memory beside the text, and that
+nothing is raised but `ExtractionError`. Then real objects of 1 MB beside `json.loads` in the same
+run. With parts of names only the texts whose names hold one of them.
 """
 
 import gc
@@ -32,11 +33,14 @@ _LONGEST = {_TINY: 0.5, _SMALL: 1.0, _LARGE: _SECONDS}
 _BARE, _WRAPPED, _ROUNDS = 2.5, 3.0, 9
 _SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
-# ---- texts ----------------------------------------------------------------------------------------------
+# ---- texts
+# ----------------------------------------------------------------------------------------------
 
 
 def _spelled(units: str) -> list[str]:
-    return [unit.replace("␣", " ").replace("⏎", "\n").replace("␟", "\ud83d") for unit in units.split()]
+    return [
+        unit.replace("␣", " ").replace("⏎", "\n").replace("␟", "\ud83d") for unit in units.split()
+    ]
 
 
 _UNITS = _spelled(r"""
@@ -81,8 +85,13 @@ Make = Callable[[int], str]
 
 def texts() -> Iterator[tuple[str, Make]]:
     """Every kind of text, under its name."""
-    for beginning, unit in [("", unit) for unit in _UNITS] + _ONCE_SLOW + list(product(_BEGINNINGS, _THEN)):
-        yield f"{beginning!r} + {unit!r}" if beginning else repr(unit), partial(_repeated, beginning, unit)
+    for beginning, unit in (
+        [("", unit) for unit in _UNITS] + _ONCE_SLOW + list(product(_BEGINNINGS, _THEN))
+    ):
+        yield (
+            f"{beginning!r} + {unit!r}" if beginning else repr(unit),
+            partial(_repeated, beginning, unit),
+        )
     for signs in ("{}[]\",:'\\`<>/*-+.e019tfn \n", '{}[]",:1', "{'\":,}", '"\\', "[]{}"):
         yield f"dice: {signs!r}", partial(_diced, signs)
     yield "a real object in prose", lambda size: f"So it is:\n\n{real_object(size)}\n\nThat is all."
@@ -105,7 +114,10 @@ def real_object(size: int) -> str:
     records: list[Any] = []
     while size > 0:
         number = len(records)
-        lines = [f"{number} High Street", f'the "{dice.choice(["red", "blue"])}" door\nbehind the yard']
+        lines = [
+            f"{number} High Street",
+            f'the "{dice.choice(["red", "blue"])}" door\nbehind the yard',
+        ]
         records.append(
             {
                 "id": number,
@@ -119,7 +131,8 @@ def real_object(size: int) -> str:
     return json.dumps({"items": records})
 
 
-# ---- measuring ------------------------------------------------------------------------------------------
+# ---- measuring
+# ------------------------------------------------------------------------------------------
 
 _CONTROLLER = OutputController()
 
@@ -148,7 +161,8 @@ def outcome(way: Callable[[str], Any], text: str) -> str:
 
 
 def seconds(way: Callable[[str], Any], text: str) -> tuple[float, str]:
-    """CPU seconds, the least of up to three attempts, and what came of it; as in `timeit`, with no collection."""
+    """CPU seconds, the least of up to three attempts, and what came of it; as in `timeit`, with no
+    collection."""
     least = float("inf")
     for _ in range(3):
         gc.collect()
@@ -193,7 +207,9 @@ def judged(name: str, way: Callable[[str], Any], make: Make) -> tuple[str, ...]:
 
 
 def _milliseconds(times: list[float]) -> list[str]:
-    return [f"{each * 1000:.1f}" for each in times[1:]] + ["-"] * (len(_LONGEST) - max(1, len(times)))
+    return [f"{each * 1000:.1f}" for each in times[1:]] + ["-"] * (
+        len(_LONGEST) - max(1, len(times))
+    )
 
 
 def hostile(parts: list[str]) -> int:
@@ -201,7 +217,8 @@ def hostile(parts: list[str]) -> int:
     every = [each for each in texts() if not parts or any(part in each[0] for part in parts)]
     missed = 0
     for title, way in _WAYS.items():
-        # The controller adds what it does with many values: the texts of one unit are enough to see it.
+        # The controller adds what it does with many values: the texts of one unit are enough to see
+        # it.
         is_whole = parts or title in ("extract_json", "parse_partial")
         kinds = every if is_whole else [each for each in every if " + " not in each[0]]
         lines = [judged(name, way, make) for name, make in kinds]
@@ -216,7 +233,11 @@ def hostile(parts: list[str]) -> int:
 def real() -> int:
     """Print what real objects cost beside `json.loads`; how many bars were missed."""
     text = real_object(_LARGE)
-    places = {"bare": text, "in prose": f"So:\n\n{text}\n\nThat is all.", "fenced": f"```json\n{text}\n```"}
+    places = {
+        "bare": text,
+        "in prose": f"So:\n\n{text}\n\nThat is all.",
+        "fenced": f"```json\n{text}\n```",
+    }
     ratios: dict[str, list[float]] = {place: [] for place in places}
     took: dict[str, float] = {}
     for _ in range(_ROUNDS):

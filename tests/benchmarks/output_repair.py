@@ -1,12 +1,13 @@
-"""What mending broken JSON costs, beside `json_repair`: 30 files of 1 kB to 1 MB, the same in every run.
+"""What mending broken JSON costs, beside `json_repair`: 30 files of 1 kB to 1 MB, the same in every
+run.
 
     python tests/benchmarks/output_repair.py
 
-Each file is a document such as models write, damaged at one place or everywhere, some in a fence or in prose.
-`json_repair` is called the fastest way it documents for text that is known to be broken. Both take turns;
-judged by CPU time. Beside the times stands what came of it: the undamaged value, another one, or an error.
-Ours must never be another one. json_repair is in the extra `bench`; without it there is nothing to compare
-with.
+Each file is a document such as models write, damaged at one place or everywhere, some in a fence or
+in prose. `json_repair` is called the fastest way it documents for text that is known to be broken.
+Both take turns; judged by CPU time. Beside the times stands what came of it: the undamaged value,
+another one, or an error. Ours must never be another one. json_repair is in the extra `bench`;
+without it there is nothing to compare with.
 """
 
 import gc
@@ -28,7 +29,8 @@ from stage2_output import ExtractionError, extract_json
 _EACH, _MEDIAN = 1.5, 4.0
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\s+')
 
-# ---- documents ------------------------------------------------------------------------------------------
+# ---- documents
+# ------------------------------------------------------------------------------------------
 
 _WORDS = [
     "the",
@@ -64,13 +66,21 @@ def _record(dice: random.Random, number: int) -> Any:
         "name": f"{dice.choice(_WORDS)}_{number}",
         "active": dice.random() < 0.5,
         "manager": None,
-        "address": {"city": dice.choice(_CITIES), "lines": [_sentence(dice), str(dice.randint(1, 99))]},
+        "address": {
+            "city": dice.choice(_CITIES),
+            "lines": [_sentence(dice), str(dice.randint(1, 99))],
+        },
         "scores": [round(dice.uniform(-100, 100), 3) for _ in range(4)],
     }
 
 
 def _call(dice: random.Random, number: int) -> Any:
-    arguments = {"city": dice.choice(_CITIES), "days": dice.randint(1, 9), "detailed": True, "unit": None}
+    arguments = {
+        "city": dice.choice(_CITIES),
+        "days": dice.randint(1, 9),
+        "detailed": True,
+        "unit": None,
+    }
     return {"tool": "get_weather", "id": f"call_{number}", "arguments": arguments}
 
 
@@ -106,7 +116,8 @@ def document(kind: str, size: int, indent: int | None, dice: random.Random) -> A
     return value
 
 
-# ---- damages: which tokens they may change, and how -----------------------------------------------------
+# ---- damages: which tokens they may change, and how
+# -----------------------------------------------------
 
 Fits = Callable[[list[str], int], bool]
 
@@ -128,7 +139,9 @@ def _quiet_string(tokens: list[str], place: int) -> bool:
 
 
 def _ends_items(tokens: list[str], place: int) -> bool:
-    before = next((each for each in reversed(tokens[max(0, place - 2) : place]) if each.strip()), "")
+    before = next(
+        (each for each in reversed(tokens[max(0, place - 2) : place]) if each.strip()), ""
+    )
     return tokens[place] in "]}" and before not in ("[", "{")
 
 
@@ -139,7 +152,10 @@ _DAMAGES: dict[str, tuple[Fits, Callable[[str], str]]] = {
     "smart quotes": (_quiet_string, lambda token: f"“{token[1:-1]}”"),
     "unquoted key": (_is_key, lambda token: token[1:-1]),
     "comment": (_is(","), lambda _: ", // as agreed, see {above}\n"),
-    "Python literal": (_is("true", "false", "null"), {"true": "True", "false": "False", "null": "None"}.get),
+    "Python literal": (
+        _is("true", "false", "null"),
+        {"true": "True", "false": "False", "null": "None"}.get,
+    ),
     "raw newline": (_string_with("\\n"), lambda token: token.replace("\\n", "\n")),
     "raw quotes": (_string_with('\\"'), lambda token: f'"{token[1:-1]}"'.replace('\\"', '"')),
     "full-width": (_is(",", ":"), {",": "，", ":": "："}.get),
@@ -216,10 +232,13 @@ def files() -> Iterator[File]:
         value = document(kind, size, indent, random.Random(number))
         text = json.dumps(value, ensure_ascii=False, indent=indent)
         text = str(value) if damage == "Python repr" else damaged(text, damage, place)
-        yield File(_AROUND[around].replace("{}", text), value, f"{kind}, {around}: {damage}, {place}")
+        yield File(
+            _AROUND[around].replace("{}", text), value, f"{kind}, {around}: {damage}, {place}"
+        )
 
 
-# ---- measuring ------------------------------------------------------------------------------------------
+# ---- measuring
+# ------------------------------------------------------------------------------------------
 
 
 def ours(text: str) -> Any:
@@ -252,11 +271,15 @@ def seconds(read: Callable[[str], Any], file: File, times: int) -> float:
 
 
 def measured(file: File) -> tuple[float, float]:
-    """Seconds of ours and of theirs, medians of rounds; of the largest files theirs is read only once."""
+    """Seconds of ours and of theirs, medians of rounds; of the largest files theirs is read only
+    once."""
     size = len(file.text)
     rounds, times = (1 if size > 500_000 else 3), max(1, 20_000 // size)
     turns = [
-        (statistics.median(seconds(ours, file, times) for _ in range(3)), seconds(theirs, file, times))
+        (
+            statistics.median(seconds(ours, file, times) for _ in range(3)),
+            seconds(theirs, file, times),
+        )
         for _ in range(rounds)
     ]
     mine, other = zip(*turns, strict=True)

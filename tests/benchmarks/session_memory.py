@@ -1,9 +1,10 @@
-"""What a session keeps in memory after a question with one tool call, besides the text of its messages.
+"""What a session keeps in memory after a question with one tool call, besides the text of its
+messages.
 
     python tests/benchmarks/session_memory.py
 
-Traced through the whole gateway, but without a network: in the prompt dialect and in the provider's own tool calls.
-Ends with 1 where the bar is missed.
+Traced through the whole gateway, but without a network: in the prompt dialect and in the provider's
+own tool calls. Ends with 1 where the bar is missed.
 """
 
 import asyncio
@@ -19,7 +20,14 @@ from side_by_side.server import ANSWER, OpenAIFormat, reply
 from stage0_gateway import Gateway, Message
 from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop, tool
+from stage3_tools import (
+    NativeDialect,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+    tool,
+)
 
 _BAR = 50.0
 _SESSIONS = (200, 2000)
@@ -47,7 +55,9 @@ async def kept(way: str, sessions: int) -> tuple[float, float]:
     registry = ToolRegistry()
     registry.register(tool(add))
     options = ToolLoopOptions(dialect=_DIALECTS[way][1])
-    async with Gateway("openai:m", api_key="k", base_url="http://model/v1", transport=Model(way)) as gateway:
+    async with Gateway(
+        "openai:m", api_key="k", base_url="http://model/v1", transport=Model(way)
+    ) as gateway:
         engine = ContextEngine()
         deps = ToolLoopDeps(gateway.chat, engine, OutputController(), registry)
         first = await engine.create_session(system_prompt=SYSTEM)
@@ -78,8 +88,12 @@ def main() -> int:
             grown, text = asyncio.run(kept(way, sessions))
             besides = (grown - text) / 1e3
             held = held and besides <= _BAR
-            rows.append((f"{name}, {sessions:,} sessions", f"{text / 1e3:.2f}", at_most(_BAR, besides)))
-    table("What a session keeps after a question with a tool", ("", "kB of text", "kB besides"), *rows)
+            rows.append(
+                (f"{name}, {sessions:,} sessions", f"{text / 1e3:.2f}", at_most(_BAR, besides))
+            )
+    table(
+        "What a session keeps after a question with a tool", ("", "kB of text", "kB besides"), *rows
+    )
     return int(not held)
 
 

@@ -1,4 +1,5 @@
-"""Where the benchmarks keep sessions: in memory, in a SQLite file, in a PostgreSQL database of their own.
+"""Where the benchmarks keep sessions: in memory, in a SQLite file, in a PostgreSQL database of
+their own.
 
 Says how much of a place was used. Knows nothing of what is measured there.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stage1_context import MemoryStore, SessionStore, SqliteStore
-from stage1_context.postgres import PostgresStore
+from stage1_context.stores.postgres import PostgresStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,16 @@ def places(folder: Path) -> Iterator[dict[str, Place]]:
     found = {
         "memory": Place(MemoryStore),
         # A store that is closed leaves no log beside its file.
-        "SQLite": Place(lambda: SqliteStore(path), lambda: path.stat().st_size if path.exists() else 0),
+        "SQLite": Place(
+            lambda: SqliteStore(path), lambda: path.stat().st_size if path.exists() else 0
+        ),
     }
     cluster = _cluster()
-    driver = None if importlib.util.find_spec("asyncpg") else "asyncpg is not installed: pip install asyncpg"
+    driver = (
+        None
+        if importlib.util.find_spec("asyncpg")
+        else "asyncpg is not installed: pip install asyncpg"
+    )
     if missing := driver or cluster.missing():
         print(f"Without PostgreSQL: {missing}.")
         yield found
@@ -58,7 +65,9 @@ def places(folder: Path) -> Iterator[dict[str, Place]]:
 
 def _database(outside: str, dsn: str) -> Place:
     """A database; its figures are asked for outside of it, so that this does not count."""
-    inside = "SELECT FROM pg_stat_activity WHERE datname = 'bench' AND backend_type = 'client backend'"
+    inside = (
+        "SELECT FROM pg_stat_activity WHERE datname = 'bench' AND backend_type = 'client backend'"
+    )
 
     def figure(query: str) -> int:
         while _ask(outside, inside):  # a connection tells what it did when it ends

@@ -1,7 +1,8 @@
-"""A made-up conversation of any length, as an agent with tools has it; what the benchmarks of the context share.
+"""A made-up conversation of any length, as an agent with tools has it; what the benchmarks of the
+context share.
 
-Every four messages are a question, an answer with a call, its result, and an answer. Lengths differ, and come
-again in the same order each time.
+Every four messages are a question, an answer with a call, its result, and an answer. Lengths
+differ, and come again in the same order each time.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,9 @@ def talk() -> Iterator[Message]:
     lengths = cycle((60, 150, 400, 90, 240, 700, 120, 330))
     for turn in count():
         call = ToolCall(
-            f"call_{turn}", "find_train", f'{{"to": "Oslo", "after": "{turn % 24:02}:00", "seats": 2}}'
+            f"call_{turn}",
+            "find_train",
+            f'{{"to": "Oslo", "after": "{turn % 24:02}:00", "seats": 2}}',
         )
         yield Message.user(_text(turn, next(lengths)))
         yield Message.assistant(_text(turn, next(lengths)), [call])

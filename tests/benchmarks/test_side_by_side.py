@@ -1,4 +1,5 @@
-"""The benchmark measures what it says: each driver has its tools called, and each answer is the right one."""
+"""The benchmark measures what it says: each driver has its tools called, and each answer is the
+right one."""
 
 import asyncio
 import importlib
@@ -14,7 +15,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent / "side_by_side"
-DRIVERS = {"bare_httpx": None, "bare_aiohttp": "aiohttp", "ours": None, "ours_fast": "httpx_aiohttp"}
+DRIVERS = {
+    "bare_httpx": None,
+    "bare_aiohttp": "aiohttp",
+    "ours": None,
+    "ours_fast": "httpx_aiohttp",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +33,7 @@ def driver(request, monkeypatch, _found):
     if needed := DRIVERS[request.param]:
         pytest.importorskip(needed)
     if request.param == "ours_fast":
-        monkeypatch.setattr("stage0_gateway.connection.find_spec", importlib.util.find_spec)
+        monkeypatch.setattr("stage0_gateway.http.client.find_spec", importlib.util.find_spec)
     return importlib.import_module(f"drivers.{request.param}")
 
 
@@ -159,7 +165,9 @@ def test_each_ratio_is_to_the_base_right_before_and_the_first_pair_does_not_coun
     from pairs import Measured, beside
 
     base = iter([{"cpu": 100.0}, {"cpu": 1.0}, {"cpu": 2.0}, {"cpu": 4.0}])
-    ours = iter([{"cpu": 1.0, "own": 9.0}, *({"cpu": each, "own": 5.0} for each in (2.0, 6.0, 10.0))])
+    ours = iter(
+        [{"cpu": 1.0, "own": 9.0}, *({"cpu": each, "own": 5.0} for each in (2.0, 6.0, 10.0))]
+    )
     assert beside(lambda: next(base), lambda: next(ours), 3) == Measured(
         {"cpu": 6.0, "own": 5.0}, {"cpu": 2.5}, {"cpu": 4.0}, {"cpu": 2.0}, 3
     )

@@ -1,13 +1,15 @@
-"""What everything around a tool costs where the tool does nothing: one call, and one turn of the loop.
+"""What everything around a tool costs where the tool does nothing: one call, and one turn of the
+loop.
 
     python tests/benchmarks/tool_call.py [rounds]
 
 The arguments are an order: 25 plain values in objects and lists, against a closed schema with
-limits and patterns; or one number. A turn is one of ten that answer a question: nine call the async tool with one
-number, the last one replies, and the model has its replies ready. Opening the session is a part of it.
+limits and patterns; or one number. A turn is one of ten that answer a question: nine call the async
+tool with one number, the last one replies, and the model has its replies ready. Opening the session
+is a part of it.
 
-Judged by CPU time, of which others on the machine take none. By the clock it is the same where nobody else is there,
-except for what waits for a thread. Ends with 1 where the bar is missed.
+Judged by CPU time, of which others on the machine take none. By the clock it is the same where
+nobody else is there, except for what waits for a thread. Ends with 1 where the bar is missed.
 """
 
 import asyncio
@@ -37,7 +39,12 @@ from stage3_tools import (
 def closed(*optional: str, **properties: Any) -> dict[str, Any]:
     """The schema of an object with these properties and no others."""
     needed = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": needed,
+        "additionalProperties": False,
+    }
 
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 80}
@@ -49,7 +56,9 @@ SCHEMA = closed(
     status={"enum": ["open", "paid", "sent", "returned"]},
     total={"type": "number", "minimum": 0},
     note={"type": ["string", "null"]},
-    address=closed("zip", street=_TEXT, city=_TEXT, zip={"type": "string", "pattern": "^[0-9]{5}$"}),
+    address=closed(
+        "zip", street=_TEXT, city=_TEXT, zip={"type": "string", "pattern": "^[0-9]{5}$"}
+    ),
     lines={
         "type": "array",
         "minItems": 1,
@@ -72,7 +81,12 @@ VALUE = {
     "address": {"street": "12 St James's Square", "city": "London", "zip": "12345"},
     "lines": [
         {"article": name, "count": count, "price": price, "gift": count == 1}
-        for name, count, price in [("pen", 2, 3.2), ("ink", 1, 8), ("paper", 500, 0.14), ("chair", 1, 2.5)]
+        for name, count, price in [
+            ("pen", 2, 3.2),
+            ("ink", 1, 8),
+            ("paper", 500, 0.14),
+            ("chair", 1, 2.5),
+        ]
     ],
 }
 
@@ -136,9 +150,13 @@ def calls() -> dict[str, Way]:
 
 def model() -> Callable[..., Awaitable[ChatResponse]]:
     """A model that has its replies ready: calls that differ, then an answer."""
-    decisions: list[dict[str, Any]] = [{"tool": "count", "arguments": {"n": n}} for n in range(1, _TURNS)]
+    decisions: list[dict[str, Any]] = [
+        {"tool": "count", "arguments": {"n": n}} for n in range(1, _TURNS)
+    ]
     decisions.append({"tool": None, "reply": "Counted."})
-    replies = cycle([ChatResponse(Message.assistant(json.dumps(each)), "stop") for each in decisions])
+    replies = cycle(
+        [ChatResponse(Message.assistant(json.dumps(each)), "stop") for each in decisions]
+    )
 
     async def chat(messages: object, **settings: object) -> ChatResponse:
         return next(replies)
@@ -167,7 +185,9 @@ async def measure(rounds: int) -> tuple[dict[str, list[Cost]], dict[str, list[Co
         }
         try:
             called = await take_turns(calls(), rounds)
-            return called, await take_turns({name: question(each) for name, each in stores.items()}, rounds)
+            return called, await take_turns(
+                {name: question(each) for name, each in stores.items()}, rounds
+            )
         finally:
             for store in stores.values():
                 await store.aclose()
@@ -177,7 +197,12 @@ def row(name: str, costs: list[Cost], times: int) -> tuple[str, str, str, str]:
     """Microseconds of one among so many: CPU, on the clock, and on the clock in the best round."""
     seconds = cpu(costs), wall(costs), min(each.wall for each in costs)
     used, took, best = (each / times * 1e6 for each in seconds)
-    return name, at_most(_BAR, used) if name == _JUDGED else f"{used:.2f}", f"{took:.2f}", f"{best:.2f}"
+    return (
+        name,
+        at_most(_BAR, used) if name == _JUDGED else f"{used:.2f}",
+        f"{took:.2f}",
+        f"{best:.2f}",
+    )
 
 
 def main(rounds: int) -> int:

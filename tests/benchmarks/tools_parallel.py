@@ -1,14 +1,16 @@
-"""What `execute_tool_calls` adds to tools that run at once, and whether it stalls the event loop meanwhile.
+"""What `execute_tool_calls` adds to tools that run at once, and whether it stalls the event loop
+meanwhile.
 
     python tests/benchmarks/tools_parallel.py [rounds]
 
-Three tools of different lengths, beside a bare `asyncio.gather` of the same functions; then very many short ones
-under a cap, beside the time they would take if nothing but the tools took any. The functions are async ones that
-sleep, and plain ones that block a thread.
+Three tools of different lengths, beside a bare `asyncio.gather` of the same functions; then very
+many short ones under a cap, beside the time they would take if nothing but the tools took any. The
+functions are async ones that sleep, and plain ones that block a thread.
 
-A stall is how much later than it wanted a task came to its turn that sleeps a millisecond again and again; of each
-round the longest counts. A busy machine stalls everything, and keeps a hundred threads waiting for each other: where
-the bare functions alone come near a bar or miss it, they and a little are the bar. Ends with 1 where one is missed.
+A stall is how much later than it wanted a task came to its turn that sleeps a millisecond again and
+again; of each round the longest counts. A busy machine stalls everything, and keeps a hundred
+threads waiting for each other: where the bare functions alone come near a bar or miss it, they and
+a little are the bar. Ends with 1 where one is missed.
 """
 
 import asyncio
@@ -81,7 +83,8 @@ class Watched:
 
     @property
     def longest(self) -> tuple[float, float]:
-        """Milliseconds: the median of the rounds, and the longest of all; the first one does not count."""
+        """Milliseconds: the median of the rounds, and the longest of all; the first one does not
+        count."""
         return statistics.median(self.stalls[1:]) * 1e3, max(self.stalls[1:]) * 1e3
 
 
@@ -89,7 +92,9 @@ def ours(kind: str, seconds: tuple[float, ...], cap: int) -> Way:
     """Calls as a model would write them."""
     registry = ToolRegistry()
     registry.register(Tool("wait", "Wait.", _SCHEMA, {"async": pause, "blocking": block}[kind]))
-    calls = [ToolCall(f"call_{n}", "wait", f'{{"seconds": {each}}}') for n, each in enumerate(seconds)]
+    calls = [
+        ToolCall(f"call_{n}", "wait", f'{{"seconds": {each}}}') for n, each in enumerate(seconds)
+    ]
 
     async def run() -> None:
         results = await execute_tool_calls(registry, calls, max_parallel=cap)
@@ -135,11 +140,16 @@ def three(rounds: int) -> bool:
     """Three tools beside the same three; whether all bars hold."""
     held, rows = True, []
     for kind in _KINDS:
-        ways = {_BARE[kind]: Watched(bare(kind, _THREE)), kind: Watched(ours(kind, _THREE, len(_THREE)))}
+        ways = {
+            _BARE[kind]: Watched(bare(kind, _THREE)),
+            kind: Watched(ours(kind, _THREE, len(_THREE))),
+        }
         theirs, costs = asyncio.run(take_turns(ways, rounds)).values()
         (beside, beside_all), (stall, stall_all) = (way.longest for way in ways.values())
         more, bar = more_than(costs, theirs), round(max(_STALL_BAR, beside + _STALL_BESIDE_BARE), 1)
-        rows.append((_BARE[kind], f"{wall(theirs) * 1e3:.2f}", "", f"{beside:.2f}", f"{beside_all:.1f}"))
+        rows.append(
+            (_BARE[kind], f"{wall(theirs) * 1e3:.2f}", "", f"{beside:.2f}", f"{beside_all:.1f}")
+        )
         judged = at_most(_MORE_BAR, more), at_most(bar, stall)
         rows.append((f"{kind} tools", f"{wall(costs) * 1e3:.2f}", *judged, f"{stall_all:.1f}"))
         held = held and more <= _MORE_BAR and stall <= bar
@@ -157,8 +167,12 @@ def many(rounds: int) -> bool:
             theirs, costs = asyncio.run(take_turns(ways, rounds)).values()
             beside, times = wall(theirs) / _IDEAL, wall(costs) / _IDEAL
             bar = round(max(_IDEAL_BAR, beside * _TIMES_BARE), 2)
-            rows.append((f"bare {kind}", f"{wall(theirs) * 1e3:.0f}", f"{beside:.2f}", between(theirs)))
-            rows.append((f"{kind} tools", f"{wall(costs) * 1e3:.0f}", at_most(bar, times), between(costs)))
+            rows.append(
+                (f"bare {kind}", f"{wall(theirs) * 1e3:.0f}", f"{beside:.2f}", between(theirs))
+            )
+            rows.append(
+                (f"{kind} tools", f"{wall(costs) * 1e3:.0f}", at_most(bar, times), between(costs))
+            )
             held = held and times <= bar
     title = f"{_MANY:,} calls of {_EACH * 1e3:.0f} ms, {_CAP} at once, medians of {rounds} rounds"
     table(title, ("", "ms", f"times the ideal {_IDEAL * 1e3:.0f} ms", "in all rounds"), *rows)

@@ -1,11 +1,13 @@
-"""What one turn of the loop costs where the sessions are kept: in memory, in a SQLite file, in PostgreSQL.
+"""What one turn of the loop costs where the sessions are kept: in memory, in a SQLite file, in
+PostgreSQL.
 
     python tests/benchmarks/turn_by_store.py [rounds]
 
-A turn is one of ten that answer a question in a session of its own: nine call an async tool that does nothing, the
-last one replies, and the model has its replies ready. PostgreSQL is a server of our own, with the settings it comes
-with. It runs on the same cores: its CPU time is not counted, but it is waited for. Where it is not installed, or
-asyncpg is not, the rest is measured. Judges nothing.
+A turn is one of ten that answer a question in a session of its own: nine call an async tool that
+does nothing, the last one replies, and the model has its replies ready. PostgreSQL is a server of
+our own, with the settings it comes with. It runs on the same cores: its CPU time is not counted,
+but it is waited for. Where it is not installed, or asyncpg is not, the rest is measured. Judges
+nothing.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ from stores import Place, places
 
 from stage0_gateway import ChatResponse, Message
 from stage1_context import ContextEngine, SessionStore
-from stage1_context.postgres import PostgresStore
+from stage1_context.stores.postgres import PostgresStore
 from stage2_output import OutputController
 from stage3_tools import Tool, ToolLoopDeps, ToolRegistry, run_tool_loop
 
@@ -47,7 +49,8 @@ class Model:
         self._replies = [ChatResponse(Message.assistant(each), "stop") for each in _REPLIES]
 
     async def chat(self, messages: Sequence[Message], **settings: object) -> ChatResponse:
-        """The next reply: a request holds the system message, the question, and two messages for each call."""
+        """The next reply: a request holds the system message, the question, and two messages for
+        each call."""
         self.turns += 1
         return self._replies[(len(messages) - 2) // 2]
 
@@ -76,7 +79,10 @@ async def nothing(arguments: object) -> str:
 
 def question(store: SessionStore, model: Model) -> Way:
     """A question in a session of its own, and all its turns."""
-    engine, tools = ContextEngine(store=store), ToolRegistry(Tool("count", "Count.", _NUMBER, nothing))
+    engine, tools = (
+        ContextEngine(store=store),
+        ToolRegistry(Tool("count", "Count.", _NUMBER, nothing)),
+    )
     deps = ToolLoopDeps(model.chat, engine, OutputController(), tools)
 
     async def ask() -> None:
@@ -90,7 +96,9 @@ async def one_by_one(found: dict[str, Place], rounds: int) -> dict[str, list[Cos
     """What a question costs in each place."""
     stores = {name: place.store() for name, place in found.items()}
     try:
-        return await take_turns({name: question(each, Model()) for name, each in stores.items()}, rounds)
+        return await take_turns(
+            {name: question(each, Model()) for name, each in stores.items()}, rounds
+        )
     finally:
         for store in stores.values():
             await store.aclose()
@@ -117,7 +125,8 @@ def counted(place: Place) -> tuple[str, ...]:
 
 
 async def at_once(store: SessionStore) -> tuple[float, float]:
-    """Turns a second of conversations at once, and the seconds of CPU that each turn took this process."""
+    """Turns a second of conversations at once, and the seconds of CPU that each turn took this
+    process."""
     model, going_on = Model(), True
     ask = question(store, model)
 
@@ -129,7 +138,11 @@ async def at_once(store: SessionStore) -> tuple[float, float]:
     await asyncio.sleep(_WARM_UP)
     turns, clock, used = model.turns, time.perf_counter(), time.process_time()
     await asyncio.sleep(_SECONDS)
-    turns, clock, used = model.turns - turns, time.perf_counter() - clock, time.process_time() - used
+    turns, clock, used = (
+        model.turns - turns,
+        time.perf_counter() - clock,
+        time.process_time() - used,
+    )
     going_on = False
     await asyncio.gather(*tasks)
     await store.aclose()
@@ -166,12 +179,15 @@ def main(rounds: int) -> None:
         asked = {name: counted(place) for name, place in found.items()}
         many = [each for name, place in found.items() for each in crowds(name, place).items()]
     lines = [
-        (name, *(f"{of(each) / _TURNS * 1e6:.0f}" for of in (cpu, wall))) for name, each in costs.items()
+        (name, *(f"{of(each) / _TURNS * 1e6:.0f}" for of in (cpu, wall)))
+        for name, each in costs.items()
     ]
     title = f"One turn of {_TURNS}, one conversation after the other, medians of {rounds} rounds"
     table(title, ("", "us of our CPU", "us on the clock"), *lines)
     columns = "", "operations", "append", "info", "read", "transactions", "bytes on disk"
-    table("What one turn asks of its store", columns, *((name, *each) for name, each in asked.items()))
+    table(
+        "What one turn asks of its store", columns, *((name, *each) for name, each in asked.items())
+    )
     print("  In SQLite each operation is a transaction. PostgreSQL counts its own.")
     shown = [(name, f"{turns:,.0f}", f"{used * 1e6:.0f}") for name, (turns, used) in many]
     title = f"{_AT_ONCE} conversations at once in each process"

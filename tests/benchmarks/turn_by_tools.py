@@ -1,11 +1,13 @@
-"""What one turn of the loop costs with few tools and with many, beside writing the same request as JSON.
+"""What one turn of the loop costs with few tools and with many, beside writing the same request as
+JSON.
 
     python tests/benchmarks/turn_by_tools.py [rounds]
 
-Through the whole gateway, but without a network: in the provider's own tool calls and in the prompt dialect. A turn is
-one of ten that answer a question in a session of its own: nine call a tool, the last one replies. Beside it stands what
-`json.dumps` takes for the bodies of the same requests: a loop written by hand does that in every turn. What comes once
-is counted apart: to register the tools, and a first question, for which they are described. Judges nothing.
+Through the whole gateway, but without a network: in the provider's own tool calls and in the prompt
+dialect. A turn is one of ten that answer a question in a session of its own: nine call a tool, the
+last one replies. Beside it stands what `json.dumps` takes for the bodies of the same requests: a
+loop written by hand does that in every turn. What comes once is counted apart: to register the
+tools, and a first question, for which they are described. Judges nothing.
 """
 
 import asyncio
@@ -25,16 +27,28 @@ from side_by_side.server import ANSWER, OpenAIFormat, reply
 from stage0_gateway import Gateway
 from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop, tool
+from stage3_tools import (
+    NativeDialect,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+    tool,
+)
 
 _TURNS = 10
 _TOOLS = (1, 10, 100, 1000)
 _REGISTERED = 100  # at least, in each figure of registering
-_DIALECTS = {"calls": ("native calls", NativeDialect), "decisions": ("prompt dialect", lambda: None)}
+_DIALECTS = {
+    "calls": ("native calls", NativeDialect),
+    "decisions": ("prompt dialect", lambda: None),
+}
 
 
 class Model(httpx.AsyncBaseTransport):
-    """The server's replies without a network; they are ready, so that nobody looks through a long request for them.
+    """The server's replies without a network; they are ready, so that nobody looks through a long
+    request for them.
 
     Args:
         way: How calls are written.
@@ -100,7 +114,9 @@ def seconds(work: Callable[[], object], times: int) -> float:
 def registering(number: int) -> Once:
     """What it takes to register a tool among so many."""
     given = functions(number)
-    shapes = [(each.name, each.description, each.parameters, each.execute) for each in map(tool, given)]
+    shapes = [
+        (each.name, each.description, each.parameters, each.execute) for each in map(tool, given)
+    ]
     each_way: list[Callable[[], object]] = [
         lambda: ToolRegistry(*given),
         lambda: ToolRegistry(*[Tool(*each) for each in shapes]),
@@ -155,7 +171,9 @@ class Turn:
 async def turn(way: str, tools: ToolRegistry, rounds: int) -> Turn:
     """A turn with these tools."""
     model = Model(way)
-    async with Gateway("openai:m", api_key="k", base_url="http://model/v1", transport=model) as gateway:
+    async with Gateway(
+        "openai:m", api_key="k", base_url="http://model/v1", transport=model
+    ) as gateway:
         ask = question(gateway, tools, way)
         gc.collect()
         begun = time.process_time()
@@ -182,7 +200,9 @@ def main(rounds: int) -> None:
             rows.append((f"{number:,}", *figures, f"{found.size / 1e3:,.1f}"))
         heading = "tools", "us CPU a turn", "us json.dumps", "us once, at first", "kB of a request"
         table(f"One turn of {_TURNS}, {name}, medians of {rounds} rounds", heading, *rows)
-    lines = [(name, f"{once.function * 1e6:,.0f}", f"{once.tool * 1e6:,.0f}") for name, once in costs]
+    lines = [
+        (name, f"{once.function * 1e6:,.0f}", f"{once.tool * 1e6:,.0f}") for name, once in costs
+    ]
     columns = "tools", "us CPU for a function", "us CPU for a Tool, its schema given"
     table("To register one among so many", columns, *lines)
 

@@ -1,6 +1,7 @@
 """Every block of the pages runs, in order, and prints what the page says it prints.
 
-A `python` block is executed; an `output` block right behind it is compared with what it printed, to the letter.
+A `python` block is executed; an `output` block right behind it is compared with what it printed, to
+the letter.
 """
 
 import re
@@ -34,7 +35,10 @@ def compare_output(example: Example) -> None:
 
 def examples(page: Path) -> list[Example]:
     """The blocks of a page, in order."""
-    parsers = [CodeBlockParser("python", run_and_keep_output), CodeBlockParser("output", compare_output)]
+    parsers = [
+        CodeBlockParser("python", run_and_keep_output),
+        CodeBlockParser("output", compare_output),
+    ]
     return list(Sybil(parsers).parse(page).examples())
 
 
@@ -62,7 +66,9 @@ def test_every_relative_link_leads_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("stage", ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"])
+@pytest.mark.parametrize(
+    "stage", ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
+)
 def test_every_public_name_is_on_its_stages_page(stage):
     face = (ROOT / stage / "__init__.py").read_text()
     names = re.findall(r'^    "(\w+)",$', face, re.MULTILINE)
@@ -71,7 +77,9 @@ def test_every_public_name_is_on_its_stages_page(stage):
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
 
 
-@pytest.mark.parametrize("stage", ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"])
+@pytest.mark.parametrize(
+    "stage", ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
+)
 def test_the_pages_reading_order_is_the_faces(stage):
     docstring = (ROOT / stage / "__init__.py").read_text()
     core = re.search(r"Reading order:\n((?: +\S.*\n)+)", docstring)[1]

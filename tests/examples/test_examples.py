@@ -1,4 +1,5 @@
-"""Every example runs as a person would run it, with no key and no network, and prints its transcript."""
+"""Every example runs as a person would run it, with no key and no network, and prints its
+transcript."""
 
 import functools
 import json
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stage0_gateway.serve.tcp import make_server
+from stage0_gateway.offline.local_server import make_server
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -21,7 +22,8 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 @functools.cache
 def run(name, *arguments, **environment):
-    """The finished process of an example; the environment holds nothing but what is given. Runs once for all."""
+    """The finished process of an example; the environment holds nothing but what is given. Runs
+    once for all."""
     inherited = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT") if key in os.environ}
     return subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
@@ -107,7 +109,10 @@ def test_the_embedded_model_over_tcp_gives_the_same_transcript_but_for_the_host(
 
 
 CANNOT_WORK = {
-    "refused connection": ({"LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "Could not connect to 127.0.0.1"),
+    "refused connection": (
+        {"LLM_BASE_URL": "http://127.0.0.1:9/v1"},
+        "Could not connect to 127.0.0.1",
+    ),
     "unknown host": (
         {"LLM_BASE_URL": "http://no-such-host.invalid/v1"},
         "Could not connect to no-such-host.invalid",
@@ -119,7 +124,8 @@ CANNOT_WORK = {
 
 @pytest.fixture(scope="module")
 def failed():
-    """`failed[case]` is the process that will have failed. All run at once: some wait before they try again."""
+    """`failed[case]` is the process that will have failed. All run at once: some wait before they
+    try again."""
     with ThreadPoolExecutor() as threads:
         yield {
             case: threads.submit(run, "basic_usage.py", **environment)

@@ -20,7 +20,8 @@ def example():
 
 @pytest.fixture
 def outside(tmp_path):
-    """A place with a secret, a folder of the same beginning, and the agent's folder with ways out of it."""
+    """A place with a secret, a folder of the same beginning, and the agent's folder with ways out
+    of it."""
     root = tmp_path / "folder"
     (root / "deep" / "deeper").mkdir(parents=True)
     (root / "list.txt").write_text("Buy milk.\n")
@@ -46,7 +47,9 @@ def tools(example, outside):
 def everything(place):
     """What is in a folder and below, links not followed: names, and what files hold."""
     return {
-        str(each.relative_to(place)): each.read_bytes() if each.is_file() and not each.is_symlink() else None
+        str(each.relative_to(place)): each.read_bytes()
+        if each.is_file() and not each.is_symlink()
+        else None
         for each in place.rglob("*")
     }
 
@@ -82,7 +85,9 @@ WAYS_OUT = [
 
 @pytest.mark.parametrize("path", WAYS_OUT, ids=ascii)
 @pytest.mark.parametrize("name", ["list_files", "read_file", "write_file"])
-async def test_a_path_out_of_the_folder_is_refused_and_nothing_is_touched(tools, outside, name, path):
+async def test_a_path_out_of_the_folder_is_refused_and_nothing_is_touched(
+    tools, outside, name, path
+):
     before = everything(outside)
     given = {"path": path, "text": "x"} if name == "write_file" else {"path": path}
     with pytest.raises(ToolError) as caught:
@@ -97,7 +102,10 @@ async def test_an_absolute_path_out_of_the_folder_is_refused_one_into_it_is_not(
     with pytest.raises(ToolError) as caught:
         await tools.execute("read_file", {"path": str(outside / "secret.txt")})
     assert caught.value.kind == "permission"
-    assert await tools.execute("read_file", {"path": str(outside / "folder" / "list.txt")}) == "Buy milk.\n"
+    assert (
+        await tools.execute("read_file", {"path": str(outside / "folder" / "list.txt")})
+        == "Buy milk.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,9 @@ async def test_search_reads_no_file_that_a_link_leads_to_outside(tools):
     ]
 
 
-@pytest.mark.parametrize("path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"])
+@pytest.mark.parametrize(
+    "path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"]
+)
 async def test_what_is_no_file_is_not_read(tools, outside, path):
     os.mkfifo(outside / "folder" / "pipe")  # to open it would wait for ever
     with pytest.raises(ToolError) as caught:
@@ -137,7 +147,10 @@ async def test_what_is_no_file_is_not_written(tools, outside, path):
     os.mkfifo(outside / "folder" / "pipe")
     with pytest.raises(ToolError) as caught:
         await tools.execute("write_file", {"path": path, "text": "x"})
-    assert (caught.value.kind, caught.value.message) == ("validation", f"{path!r} is there, and is no file.")
+    assert (caught.value.kind, caught.value.message) == (
+        "validation",
+        f"{path!r} is there, and is no file.",
+    )
 
 
 @pytest.mark.parametrize("path", ["list.txt/below.txt", "circle", "x" * 300, "/".join("x" * 5000)])
@@ -175,7 +188,9 @@ async def test_text_that_cannot_be_written_leaves_the_file_as_it_was(tools, outs
 async def test_a_file_in_a_new_folder_is_written_to_the_byte(tools, outside):
     said = await tools.execute("write_file", {"path": "new/er/tea.txt", "text": "Tee für Ada\r\n"})
     assert said == "13 characters written."
-    assert (outside / "folder" / "new" / "er" / "tea.txt").read_bytes() == "Tee für Ada\r\n".encode()
+    assert (
+        outside / "folder" / "new" / "er" / "tea.txt"
+    ).read_bytes() == "Tee für Ada\r\n".encode()
 
 
 @pytest.mark.parametrize("approve", [None, lambda request: False])

@@ -1,7 +1,8 @@
 """A PostgreSQL server of our own, in a folder of its own, for as long as a test needs it.
 
-It listens on a socket in that folder only, asks for a password, and is stopped and removed at the end, also
-when the tests are killed. Loaded by the conftests of the tests that need a server; knows nothing of them.
+It listens on a socket in that folder only, asks for a password, and is stopped and removed at the
+end, also when the tests are killed. Loaded by the conftests of the tests that need a server; knows
+nothing of them.
 """
 
 import os
@@ -14,7 +15,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 USER, PASSWORD = "stages", "s3cret-word"
-INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parent.name))
+INSTALLED = sorted(
+    Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parent.name)
+)
 OUTER = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 PLACES = os.pathsep.join([os.environ.get("PATH", ""), *map(str, reversed(INSTALLED))])
 
@@ -33,14 +36,10 @@ class Cluster:
         self.run("initdb", *self._data, *signing_in, "-E", "UTF8", "-N")
 
     def dsn(self, database: str = "postgres", *, user: str = USER, password: str = PASSWORD) -> str:
-        return (
-            f"postgresql://{user}:{quote(password, safe='')}@/{quote(database)}?host={self.folder}&port=5432"
-        )
+        return f"postgresql://{user}:{quote(password, safe='')}@/{quote(database)}?host={self.folder}&port=5432"
 
     def start(self) -> None:
-        settings = (
-            f"-k {self.folder} -p 5432 -c listen_addresses= -c max_connections=200 -c log_min_messages=fatal"
-        )
+        settings = f"-k {self.folder} -p 5432 -c listen_addresses= -c max_connections=200 -c log_min_messages=fatal"
         self.run("pg_ctl", *self._data, "start", "-w", "-l", self.folder / "log", "-o", settings)
 
     def stop(self, mode: str = "fast") -> None:
@@ -93,7 +92,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _removed_in_the_end(folder: Path, owner: str | None) -> subprocess.Popen:
-    """A process that waits until this one lets go of it or ends, in whatever way, and then tidies up."""
+    """A process that waits until this one lets go of it or ends, in whatever way, and then tidies
+    up."""
     script = 'read -r _; "$0" stop -s -m immediate -D "$1/data"; rm -rf "$1"'
     return subprocess.Popen(
         ["sh", "-c", script, program("pg_ctl"), folder],

@@ -1,7 +1,7 @@
 """aimock, a mock model server of somebody else's making, running on loopback; see test_aimock.py.
 
-It speaks three formats as its own authors read them, so it is a second opinion on ours. What it answers to
-which question stands in `aimock/fixtures.json`. It is installed once, into `.venv`.
+It speaks three formats as its own authors read them, so it is a second opinion on ours. What it
+answers to which question stands in `aimock/fixtures.json`. It is installed once, into `.venv`.
 """
 
 import os
@@ -28,14 +28,13 @@ FORMATS = {
 }
 QUIET = ("--no-audit", "--no-fund", "--no-package-lock")
 NPM = ("npm", "install", *QUIET, "--ignore-scripts", "--engine-strict", "--fetch-retries=1")
-NO_NETWORK = (
-    "ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
-)
+NO_NETWORK = "ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """aimock, spoken to in one format. Its answers to a question asked again are counted for each test."""
+    """aimock, spoken to in one format. Its answers to a question asked again are counted for each
+    test."""
 
     server: str
     wire: str
@@ -47,9 +46,12 @@ class Peer:
         return Gateway(model, **{"api_key": KEY, "base_url": base_url, "max_retries": 0, **options})
 
     def seen(self):
-        """The requests that came in, as aimock understood them: in OpenAI's format, whatever they came in."""
+        """The requests that came in, as aimock understood them: in OpenAI's format, whatever they
+        came in."""
         query = {"testId": self.test}
-        answer = httpx.get(f"{self.server}/__aimock/journal", params=query, headers={"x-api-key": KEY})
+        answer = httpx.get(
+            f"{self.server}/__aimock/journal", params=query, headers={"x-api-key": KEY}
+        )
         return [entry["body"] for entry in answer.raise_for_status().json()]
 
 
@@ -59,9 +61,17 @@ def aimock():
     if missing := [name for name in ("node", "npm") if not shutil.which(name)]:
         pytest.skip(f"{' and '.join(missing)} not installed; aimock needs Node 20.15 or later")
     install()
-    command = [INSTALLED / "node_modules" / ".bin" / "aimock", "--config", "aimock.json", "--port", "0"]
+    command = [
+        INSTALLED / "node_modules" / ".bin" / "aimock",
+        "--config",
+        "aimock.json",
+        "--port",
+        "0",
+    ]
     outer = {name: value for name, value in os.environ.items() if not name.startswith("AIMOCK_")}
-    with subprocess.Popen(command, cwd=SETTINGS, env=outer, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, cwd=SETTINGS, env=outer, stdout=subprocess.PIPE, text=True
+    ) as server:
         try:
             said = server.stdout.readline()
             ready = re.fullmatch(r"aimock server listening on (\S+)\n", said)
@@ -78,7 +88,8 @@ def peer(request, aimock):
 
 @pytest.fixture(params=["whole", "streamed"])
 def ask(request):
-    """`await ask(gateway, messages, …)` gives the reply that `chat` gives, or the one a stream ends with."""
+    """`await ask(gateway, messages, …)` gives the reply that `chat` gives, or the one a stream ends
+    with."""
 
     async def whole(gateway, messages, **options):
         return await gateway.chat(messages, **options)

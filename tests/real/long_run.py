@@ -1,11 +1,12 @@
-"""A run of `ten_rounds.py` that can be killed at any of its steps, and the process that starts such runs.
+"""A run of `ten_rounds.py` that can be killed at any of its steps, and the process that starts such
+runs.
 
     python tests/real/long_run.py
 
-Each line of its input says which run to start, each line of its output what became of it, both JSON. A run is a
-process of its own. It goes on with what its session holds, or asks the question if nobody has; each step passes
-a point that has a name, and at one of them it kills itself. Knows nothing of what ought to come of it; see
-test_kill_run.
+Each line of its input says which run to start, each line of its output what became of it, both
+JSON. A run is a process of its own. It goes on with what its session holds, or asks the question if
+nobody has; each step passes a point that has a name, and at one of them it kills itself. Knows
+nothing of what ought to come of it; see test_kill_run.
 """
 
 import asyncio
@@ -52,7 +53,8 @@ LONGEST = 30  # seconds; a run that has not ended by then never will
 LONGEST_RESULT = 200  # characters the model is shown
 DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
-# ---- the points at which a run may be killed ---------------------------------------------------------------
+# ---- the points at which a run may be killed
+# ---------------------------------------------------------------
 
 
 class Points:
@@ -138,7 +140,8 @@ def named(record):
     return f"{record.kind} {call_of(record)}"
 
 
-# ---- tools that leave traces -------------------------------------------------------------------------------
+# ---- tools that leave traces
+# -------------------------------------------------------------------------------
 
 
 class Tools:
@@ -162,7 +165,9 @@ class Tools:
         for name, effect in EFFECTS.items():
             function = self._plain if name == "fetch" else self._slow
             tools.register(
-                Tool(name, "", None, partial(function, name), effect=effect, exclusive=name == "move")
+                Tool(
+                    name, "", None, partial(function, name), effect=effect, exclusive=name == "move"
+                )
             )
         return tools
 
@@ -205,11 +210,13 @@ class Tools:
         os.write(self._file, f"{json.dumps(trace)}\n".encode())
 
 
-# ---- processes ---------------------------------------------------------------------------------------------
+# ---- processes
+# ---------------------------------------------------------------------------------------------
 
 
 async def live(place, traces, dialect, life, kill_at, pipe):
-    """Go on with the session as far as it comes; says on a pipe that it begins, and what came of it."""
+    """Go on with the session as far as it comes; says on a pipe that it begins, and what came of
+    it."""
     points = Points(kill_at)
     points.watch_database()
     store = Watched(SqliteStore(place), points)
@@ -233,8 +240,12 @@ async def live(place, traces, dialect, life, kill_at, pipe):
         if journal is None:
             await engine.create_session(SESSION)
         deps = ToolLoopDeps(chat, engine, OutputController(), tools.registry())
-        options = ToolLoopOptions(dialect=made(), max_tool_rounds=20, max_result_chars=LONGEST_RESULT)
-        result = await run_tool_loop(deps, SESSION, None if asked else QUESTION, options, resume=asked)
+        options = ToolLoopOptions(
+            dialect=made(), max_tool_rounds=20, max_result_chars=LONGEST_RESULT
+        )
+        result = await run_tool_loop(
+            deps, SESSION, None if asked else QUESTION, options, resume=asked
+        )
     statuses = {each.result.call_id: each.result.status for each in result.history}
     told = {"status": result.status, "reply": result.reply, "statuses": statuses}
     told |= {"points": points.passed, "unwritten": tools.unwritten}

@@ -1,7 +1,7 @@
 """Where the tests of this folder keep sessions, and the process that writes there for them.
 
-Each place is a text that `writer.py` understands as well: the path of a SQLite file, or where a PostgreSQL
-database is. Loaded by test_kill and test_writers.
+Each place is a text that `writer.py` understands as well: the path of a SQLite file, or where a
+PostgreSQL database is. Loaded by test_kill and test_writers.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from stage1_context import SessionStore, SqliteStore
-from stage1_context.postgres import PostgresStore
+from stage1_context.stores.postgres import PostgresStore
 
 HERE = Path(__file__).parent
 
@@ -57,7 +57,8 @@ def store_at(place: str) -> SessionStore:
 
 
 async def settled(place: str) -> None:
-    """Wait until a database's server has noticed that `writer.py` is gone: until then it finishes what it was told."""
+    """Wait until a database's server has noticed that `writer.py` is gone: until then it finishes
+    what it was told."""
     if "://" not in place:
         return
     import asyncpg

@@ -1,7 +1,9 @@
-"""What the runs of `long_run.py` do: ten rounds of calls, a model that asks for them, and how to read the journal.
+"""What the runs of `long_run.py` do: ten rounds of calls, a model that asks for them, and how to
+read the journal.
 
-The model is a function of what it sees: it asks for the next round when all results of the rounds before are
-there. So it says the same to whoever goes on with a run. Knows no processes; used by long_run and test_kill_run.
+The model is a function of what it sees: it asks for the next round when all results of the rounds
+before are there. So it says the same to whoever goes on with a run. Knows no processes; used by
+long_run and test_kill_run.
 """
 
 import json
@@ -50,7 +52,9 @@ def others(dialect):
     """For each call, by its id, the one that has to be written down before it ends."""
     if dialect != "native":
         return {}
-    return {id_of(slow): id_of(fast) for ends in SLOWEST_FIRST for slow, fast in pairwise(ends.split())}
+    return {
+        id_of(slow): id_of(fast) for ends in SLOWEST_FIRST for slow, fast in pairwise(ends.split())
+    }
 
 
 def reply_to(results, rounds):
@@ -83,7 +87,9 @@ async def write_as_calls(rounds, messages, **_):
 
 async def write_as_text(rounds, messages, **_):
     """A model that writes one decision at a time."""
-    said = reply_to([each.text for each in messages if each.text.startswith("[Tool result for")], rounds)
+    said = reply_to(
+        [each.text for each in messages if each.text.startswith("[Tool result for")], rounds
+    )
     if isinstance(said, str):
         decision = {"tool": None, "reply": said}
     else:
@@ -94,13 +100,16 @@ async def write_as_text(rounds, messages, **_):
 MODELS = {"native": write_as_calls, "prompt": write_as_text}
 
 
-# ---- the journal -------------------------------------------------------------------------------------------
+# ---- the journal
+# -------------------------------------------------------------------------------------------
 
 
 def call_of(record):
     """The id of the call that a record is about, or None."""
     return (
-        record.message.tool_call_id if isinstance(record, MessageRecord) else getattr(record, "call_id", None)
+        record.message.tool_call_id
+        if isinstance(record, MessageRecord)
+        else getattr(record, "call_id", None)
     )
 
 

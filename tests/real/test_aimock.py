@@ -1,4 +1,5 @@
-"""Replies of aimock, a mock model server of somebody else's making, in three formats, whole and streamed."""
+"""Replies of aimock, a mock model server of somebody else's making, in three formats, whole and
+streamed."""
 
 import asyncio
 import json
@@ -20,17 +21,22 @@ def said(text):
 
 
 def calls(reply):
-    """The calls with their arguments read: how a server puts spaces into them is its own business."""
+    """The calls with their arguments read: how a server puts spaces into them is its own
+    business."""
     return [(call.id, call.name, json.loads(call.arguments)) for call in reply.tool_calls]
 
 
 def comparable(reply):
-    """A reply without what differs each time: the server's name for the exchange, the body it came in."""
+    """A reply without what differs each time: the server's name for the exchange, the body it came
+    in."""
     even = tuple(replace(call, arguments=json.loads(call.arguments)) for call in reply.tool_calls)
-    return replace(reply, message=replace(reply.message, tool_calls=even), request_id=None, raw=None)
+    return replace(
+        reply, message=replace(reply.message, tool_calls=even), request_id=None, raw=None
+    )
 
 
-# ---- what a reply holds ---------------------------------------------------------------------------------
+# ---- what a reply holds
+# ---------------------------------------------------------------------------------
 
 
 async def test_a_reply_holds_text_reason_and_token_counts(peer, ask):
@@ -63,7 +69,10 @@ async def test_parallel_calls_stay_apart(peer, ask):
 async def test_words_after_a_call_are_not_lost(peer, ask):
     async with peer.gateway() as gateway:
         reply = await ask(gateway, said("A tool, then words."), tools=[WEATHER])
-    assert (reply.content, calls(reply)) == ("I am looking.", [("call_1", "get_weather", {"city": "Oslo"})])
+    assert (reply.content, calls(reply)) == (
+        "I am looking.",
+        [("call_1", "get_weather", {"city": "Oslo"})],
+    )
 
 
 async def test_a_reply_cut_by_its_token_limit_says_so(peer, ask):
@@ -73,7 +82,15 @@ async def test_a_reply_cut_by_its_token_limit_says_so(peer, ask):
 
 
 @pytest.mark.parametrize(
-    "text", ["Say hello.", "Think first.", "One tool.", "Two tools.", "A tool, then words.", "Talk too long."]
+    "text",
+    [
+        "Say hello.",
+        "Think first.",
+        "One tool.",
+        "Two tools.",
+        "A tool, then words.",
+        "Talk too long.",
+    ],
 )
 async def test_a_stream_ends_with_the_reply_that_chat_gives(peer, text):
     async with peer.gateway() as gateway:
@@ -83,12 +100,15 @@ async def test_a_stream_ends_with_the_reply_that_chat_gives(peer, text):
 
 
 async def test_a_letter_that_is_sent_in_two_halves_is_one_letter(peer, ask):
-    async with peer.gateway() as gateway:  # aimock cuts after so many UTF-16 units, so through an emoji
+    async with (
+        peer.gateway() as gateway
+    ):  # aimock cuts after so many UTF-16 units, so through an emoji
         reply = await ask(gateway, said("Halve the emoji."))
     assert ascii(reply.content) == ascii("a🙂b")
 
 
-# ---- what a stream tells ---------------------------------------------------------------------------------
+# ---- what a stream tells
+# ---------------------------------------------------------------------------------
 
 
 async def test_text_arrives_piece_by_piece(peer):
@@ -100,14 +120,21 @@ async def test_text_arrives_piece_by_piece(peer):
 
 async def test_thinking_arrives_before_the_answer(peer):
     async with peer.gateway() as gateway, gateway.stream(said("Think first.")) as stream:
-        told = [(event.name, event.delta) async for event in stream if event.name in ("thinking", "text")]
+        told = [
+            (event.name, event.delta)
+            async for event in stream
+            if event.name in ("thinking", "text")
+        ]
     thoughts = [("thinking", delta) for delta in ("Six t", "imes ", "seven", ".")]
     assert told == [*thoughts, ("text", "It is"), ("text", " 42.")]
 
 
 async def test_parallel_calls_grow_apart_and_each_is_told_once(peer):
     growing, told = {0: "", 1: ""}, []
-    async with peer.gateway() as gateway, gateway.stream(said("Two tools."), tools=[WEATHER, TIME]) as stream:
+    async with (
+        peer.gateway() as gateway,
+        gateway.stream(said("Two tools."), tools=[WEATHER, TIME]) as stream,
+    ):
         async for event in stream:
             if event.name == "input_json":
                 growing[event.index] += event.delta
@@ -118,7 +145,10 @@ async def test_parallel_calls_grow_apart_and_each_is_told_once(peer):
 
 
 async def test_arguments_can_be_looked_at_while_they_grow(peer):
-    async with peer.gateway() as gateway, gateway.stream(said("One tool."), tools=[WEATHER]) as stream:
+    async with (
+        peer.gateway() as gateway,
+        gateway.stream(said("One tool."), tools=[WEATHER]) as stream,
+    ):
         seen = [dict(event.snapshot or {}) async for event in stream if event.name == "input_json"]
     assert seen[-1] == {"city": 'Oslo "N"', "days": 3}
     assert all('Oslo "N"'.startswith(part.get("city", "")) for part in seen)
@@ -136,12 +166,15 @@ async def test_a_stream_that_is_left_early_leaves_the_gateway_usable(peer):
 async def test_streams_under_way_at_once_do_not_mix(peer):
     async with peer.gateway() as gateway:
         texts = ["Count slowly.", "Say hello."] * 5
-        replies = await asyncio.gather(*(gateway.stream(said(text)).final_message() for text in texts))
+        replies = await asyncio.gather(
+            *(gateway.stream(said(text)).final_message() for text in texts)
+        )
     counted, hello = "one, two, three, four, five, six", "Hello — 你好 🙂, from the mock."
     assert [reply.content for reply in replies] == [counted, hello] * 5
 
 
-# ---- what is sent ----------------------------------------------------------------------------------------
+# ---- what is sent
+# ----------------------------------------------------------------------------------------
 
 
 async def test_settings_and_the_system_message_are_understood(peer, ask):
@@ -155,7 +188,10 @@ async def test_settings_and_the_system_message_are_understood(peer, ask):
     ]
     assert (body["temperature"], body["max_tokens"]) == (0.5, 50)
     (tool,) = body["tools"]
-    assert (tool["function"]["name"], tool["function"]["description"]) == (WEATHER.name, WEATHER.description)
+    assert (tool["function"]["name"], tool["function"]["description"]) == (
+        WEATHER.name,
+        WEATHER.description,
+    )
 
 
 async def test_a_result_goes_back_and_is_answered(peer, ask):
@@ -170,8 +206,12 @@ async def test_the_results_of_parallel_calls_are_paired_with_them(peer, ask):
     async with peer.gateway() as gateway:
         first = await ask(gateway, said("Two tools."), tools=[WEATHER, TIME])
         ids = [call.id for call in first.tool_calls]
-        results = [Message.tool(text, call) for text, call in zip(("7 degrees", "noon"), ids, strict=True)]
-        reply = await ask(gateway, [*said("Two tools."), first.message, *results], tools=[WEATHER, TIME])
+        results = [
+            Message.tool(text, call) for text, call in zip(("7 degrees", "noon"), ids, strict=True)
+        ]
+        reply = await ask(
+            gateway, [*said("Two tools."), first.message, *results], tools=[WEATHER, TIME]
+        )
     assert reply.content == "It is 7 degrees at noon."
     _, answer, *results = peer.seen()[-1]["messages"]
     assert [call["id"] for call in answer["tool_calls"]] == ids
@@ -187,7 +227,9 @@ async def test_the_results_of_parallel_calls_are_paired_with_them(peer, ask):
 async def test_a_history_from_another_provider_is_understood(peer, ask):
     history = [
         *said("One tool."),
-        Message.assistant("Let me look.", [ToolCall("toolu_99", "get_weather", '{"city": "Oslo"}')]),
+        Message.assistant(
+            "Let me look.", [ToolCall("toolu_99", "get_weather", '{"city": "Oslo"}')]
+        ),
         Message.tool("7 degrees", "toolu_99"),
     ]
     async with peer.gateway() as gateway:

@@ -26,14 +26,19 @@ def said(text):
     return [Message.user(text)]
 
 
-# ---- refused ---------------------------------------------------------------------------------------------
+# ---- refused
+# ---------------------------------------------------------------------------------------------
 
 
 async def test_a_rate_limit_says_how_long_to_wait(peer, ask):
     async with peer.gateway() as gateway:
         with pytest.raises(RateLimited, match=r"Slow down\.") as caught:
             await ask(gateway, said("Too fast."))
-    assert (caught.value.status, caught.value.retryable, caught.value.retry_after) == (429, True, 7.0)
+    assert (caught.value.status, caught.value.retryable, caught.value.retry_after) == (
+        429,
+        True,
+        7.0,
+    )
 
 
 async def test_after_a_rate_limit_the_second_try_succeeds(peer, ask):
@@ -89,7 +94,8 @@ async def test_too_long_a_prompt_is_told_from_other_bad_requests(peer, ask):
     assert len(peer.seen()) == 1
 
 
-# ---- not answered ----------------------------------------------------------------------------------------
+# ---- not answered
+# ----------------------------------------------------------------------------------------
 
 
 async def test_a_server_that_hangs_up_before_it_answers_has_failed_the_connection(peer, ask):
@@ -118,7 +124,8 @@ async def test_a_server_that_keeps_silent_runs_out_of_time(peer, ask):
             await ask(gateway, said("Be silent."))
 
 
-# ---- cut -------------------------------------------------------------------------------------------------
+# ---- cut
+# -------------------------------------------------------------------------------------------------
 
 
 async def watched(stream):
@@ -133,7 +140,10 @@ async def watched(stream):
 
 
 async def test_a_stream_that_is_cut_tells_what_came_and_fails(peer):
-    async with peer.gateway(max_retries=2) as gateway, gateway.stream(said("Cut the words.")) as stream:
+    async with (
+        peer.gateway(max_retries=2) as gateway,
+        gateway.stream(said("Cut the words.")) as stream,
+    ):
         events, error = await watched(stream)
     assert (type(error), error.retryable) == (StreamInterrupted, True)
     text = "".join(event.delta for event in events if event.name == "text")
@@ -152,9 +162,14 @@ async def test_a_stream_that_is_cut_after_its_first_words_is_not_asked_for_again
     assert len(peer.seen()) == 1
 
 
-@pytest.mark.parametrize("peer", ["openai", "anthropic"], indirect=True)  # Gemini sends a call in one piece
+@pytest.mark.parametrize(
+    "peer", ["openai", "anthropic"], indirect=True
+)  # Gemini sends a call in one piece
 async def test_half_a_call_is_never_told_as_a_call(peer):
-    async with peer.gateway() as gateway, gateway.stream(said("Cut the call."), tools=[WEATHER]) as stream:
+    async with (
+        peer.gateway() as gateway,
+        gateway.stream(said("Cut the call."), tools=[WEATHER]) as stream,
+    ):
         events, error = await watched(stream)
     names = {event.name for event in events}
     assert type(error) is StreamInterrupted

@@ -1,4 +1,5 @@
-"""On a machine that has only Python and make, two commands do everything, and the second time nothing is installed."""
+"""On a machine that has only Python and make, two commands do everything, and the second time
+nothing is installed."""
 
 import os
 import shutil
@@ -26,7 +27,9 @@ def make(target, folder):
     outer = ("VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL")
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     command = ["make", f"PYTHON={sys.executable}", target]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500
+    )
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")

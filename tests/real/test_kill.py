@@ -1,6 +1,8 @@
-"""A process that is killed while it writes loses nothing it acknowledged, and leaves nothing half written.
+"""A process that is killed while it writes loses nothing it acknowledged, and leaves nothing half
+written.
 
-The moments are drawn anew each time; KILL_SEED=… in the environment draws those of a run that printed it again.
+The moments are drawn anew each time; KILL_SEED=… in the environment draws those of a run that
+printed it again.
 """
 
 import importlib.util
@@ -58,7 +60,9 @@ class Reader:
 
     async def _go_on(self, session):
         """Repair a session and say something in it; gives what was wrong with it."""
-        engine = ContextEngine(store=self.store, window=KeepSystemAndRecent(max_tokens=4000, oversize="cut"))
+        engine = ContextEngine(
+            store=self.store, window=KeepSystemAndRecent(max_tokens=4000, oversize="cut")
+        )
         before = await self.records(session)
         problems = await engine.repair_history(session)
         assert (await engine.history(session)).check_history() == []
@@ -73,7 +77,11 @@ class Reader:
 
     async def lost(self):
         """The sessions that are not what they were when they were looked at last."""
-        return [session for session, known in self._known.items() if await self.records(session) != known]
+        return [
+            session
+            for session, known in self._known.items()
+            if await self.records(session) != known
+        ]
 
     async def records(self, session):
         """All records of a session in their form in JSON."""
@@ -97,7 +105,13 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(kind, tmp_pat
         for kill in range(KILLS):
             reader = Reader(await fresh()) if kill % 5 == 0 else grown
             session = f"session {kill // KILLS_IN_A_SESSION}"
-            told = ask("write_until_killed", place=reader.place, session=session, seed=kill, **moment(chance))
+            told = ask(
+                "write_until_killed",
+                place=reader.place,
+                session=session,
+                seed=kill,
+                **moment(chance),
+            )
             await places.settled(reader.place)
             tally += await reader.check(session, told)
             assert places.damage(reader.place) == []
@@ -115,4 +129,7 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(kind, tmp_pat
 
 def moment(chance):
     """When to kill."""
-    return {"delay": chance.uniform(0, LATEST), "after": chance.choices(["start", "first write"], [1, 3])[0]}
+    return {
+        "delay": chance.uniform(0, LATEST),
+        "after": chance.choices(["start", "first write"], [1, 3])[0],
+    }

@@ -1,7 +1,9 @@
-"""A run that is killed at any of its steps is gone on with: nothing is lost, and nothing is done twice.
+"""A run that is killed at any of its steps is gone on with: nothing is lost, and nothing is done
+twice.
 
-The run has ten rounds, some of several calls that end in another order than they began. Where it is killed is
-drawn anew each time; KILL_SEED=… in the environment draws those of a run that printed it again.
+The run has ten rounds, some of several calls that end in another order than they began. Where it is
+killed is drawn anew each time; KILL_SEED=… in the environment draws those of a run that printed it
+again.
 """
 
 import asyncio
@@ -70,7 +72,9 @@ class Life:
     @property
     def begun(self):
         """The calls that the journal says are begun, and their tools."""
-        return {each.call_id: each.tool for each in self.journal if isinstance(each, CallStartedRecord)}
+        return {
+            each.call_id: each.tool for each in self.journal if isinstance(each, CallStartedRecord)
+        }
 
     @property
     def finished(self):
@@ -87,14 +91,17 @@ def is_write(tool):
     return ten_rounds.EFFECTS[tool] == "write"
 
 
-# ---- runs --------------------------------------------------------------------------------------------------
+# ---- runs
+# --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def starter():
     """Yields `start(…)`, which has `long_run.py` start a run and says what became of it."""
     command = [sys.executable, places.HERE / "long_run.py"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
         def start(**arguments):
             print(json.dumps(arguments), file=process.stdin, flush=True)
@@ -106,23 +113,37 @@ def starter():
 
 
 async def lives(start, folder, dialect, kills):
-    """A session that one process after the other has: each is killed, and the last one comes to its end."""
+    """A session that one process after the other has: each is killed, and the last one comes to its
+    end."""
     folder.mkdir()
     place, traces = folder / "sessions.db", folder / "traces"
     lived = []
     for number, kill in enumerate([*kills, {}]):
-        given = {"place": str(place), "traces": str(traces), "dialect": dialect, "life": number, **kill}
+        given = {
+            "place": str(place),
+            "traces": str(traces),
+            "dialect": dialect,
+            "life": number,
+            **kill,
+        }
         became = await asyncio.to_thread(start, **given)
         journal = await journal_in(place, folder / f"{number}.db")
-        left = [json.loads(line) for line in traces.read_text().splitlines()] if traces.exists() else []
+        left = (
+            [json.loads(line) for line in traces.read_text().splitlines()]
+            if traces.exists()
+            else []
+        )
         lived.append(
-            Life(**became, journal=journal, traces=[each for each in left if each["life"] == number])
+            Life(
+                **became, journal=journal, traces=[each for each in left if each["life"] == number]
+            )
         )
     return lived
 
 
 async def journal_in(place, copy):
-    """What a file holds, read from a copy: the next process should find what the killed one left."""
+    """What a file holds, read from a copy: the next process should find what the killed one
+    left."""
     for end in ("", "-wal"):
         if (part := Path(f"{place}{end}")).exists():
             shutil.copy(part, f"{copy}{end}")
@@ -134,7 +155,8 @@ async def journal_in(place, copy):
     return journal or []
 
 
-# ---- what ought to come of them ----------------------------------------------------------------------------
+# ---- what ought to come of them
+# ----------------------------------------------------------------------------
 
 
 def wrong_in(life, before, others):
@@ -154,11 +176,14 @@ def wrong_in(life, before, others):
 
 
 def wrong_at_the_end(lived, calm):
-    """What is not as it would be had nobody been killed, except for writes that may have happened."""
+    """What is not as it would be had nobody been killed, except for writes that may have
+    happened."""
     last, perhaps = lived[-1], set().union(*(life.in_flight for life in lived[:-1]))
     history, wanted = messages(last), [but_perhaps(each, perhaps) for each in messages(calm)]
     reply = " ".join(ten_rounds.seen_in(each.text) for each in wanted if each.role == "tool")
-    begun, ended = (sum((life.calls(what) for life in lived), Counter()) for what in ("begun", "ended"))
+    begun, ended = (
+        sum((life.calls(what) for life in lived), Counter()) for what in ("begun", "ended")
+    )
     keys = {(trace["call"], trace["key"]) for life in lived for trace in life.traces}
     unknown = perhaps & set(last.told["statuses"])
     return {
@@ -175,7 +200,9 @@ def wrong_at_the_end(lived, calm):
             call for call, status in last.told["statuses"].items() if status == "unknown_effect"
         }
         - unknown,
-        "written twice": [call for call, tool in last.begun.items() if is_write(tool) and begun[call] > 1],
+        "written twice": [
+            call for call, tool in last.begun.items() if is_write(tool) and begun[call] > 1
+        ],
         "never ended": last.begun.keys() - ended.keys() - perhaps,
         "another key": len(keys) != len(begun) and keys,
     }
@@ -197,16 +224,20 @@ def wrong(lived, calm, others):
     found = {}
     for number, life in enumerate(lived):
         before = lived[number - 1] if number else None
-        found |= {f"life {number}: {what}": why for what, why in wrong_in(life, before, others).items()}
+        found |= {
+            f"life {number}: {what}": why for what, why in wrong_in(life, before, others).items()
+        }
     found |= wrong_at_the_end(lived, calm) if lived[-1].told else {"no end": lived[-1].ended_by}
     return {what: why for what, why in found.items() if why}
 
 
-# ---- the tests ---------------------------------------------------------------------------------------------
+# ---- the tests
+# ---------------------------------------------------------------------------------------------
 
 
 async def calm(folder, dialect):
-    """What comes of a run that nobody kills, of which the others must not differ: the fastest of some."""
+    """What comes of a run that nobody kills, of which the others must not differ: the fastest of
+    some."""
     with starter() as start:
         lived = [(await lives(start, folder / f"calm {each}", dialect, []))[0] for each in range(3)]
     for life in lived:
@@ -218,7 +249,8 @@ async def calm(folder, dialect):
 
 
 async def try_all(folder, dialect, undisturbed, kills):
-    """Kill runs like this, each one as a list says; returns what is wrong, and how often there was what."""
+    """Kill runs like this, each one as a list says; returns what is wrong, and how often there was
+    what."""
     left, found, tally = iter(enumerate(kills)), {}, Counter()
 
     async def work():
@@ -238,11 +270,13 @@ async def try_all(folder, dialect, undisturbed, kills):
 
 
 def seen_of(lived):
-    """What there was to be seen in these lives, to know whether the test looks at what it should."""
+    """What there was to be seen in these lives, to know whether the test looks at what it
+    should."""
     killed = [life for life in lived if life.ended_by == signal.SIGKILL]
     open_calls = [life.begun.keys() - life.finished for life in killed]
     again = sum(
-        after.calls("begun").keys() & before.begun.keys() != set() for before, after in pairwise(lived)
+        after.calls("begun").keys() & before.begun.keys() != set()
+        for before, after in pairwise(lived)
     )
     return {
         "kills": len(killed),

@@ -2,8 +2,9 @@
 
 Opt-in, because the server takes a quarter of an hour to compile:
 
-    CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install 'llama-cpp-python[server]'      (into any virtual environment)
-    LLAMA_PYTHON=that/environment/bin/python .venv/bin/python -m pytest -m llama tests/real
+    CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install 'llama-cpp-python[server]'      (into any virtual
+    environment) LLAMA_PYTHON=that/environment/bin/python .venv/bin/python -m pytest -m llama
+    tests/real
 """
 
 import json
@@ -46,8 +47,20 @@ def base_url(tmp_path_factory):
         pytest.skip(f"there is no model at {MODEL.name} beside the data")
     if subprocess.run([PYTHON, "-c", "import llama_cpp.server"], capture_output=True).returncode:
         pytest.skip("llama-cpp-python[server] is not installed; set LLAMA_PYTHON")
-    command = [PYTHON, "-m", "llama_cpp.server", "--model", str(MODEL), "--port", "0", "--n_ctx", "8192"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+    command = [
+        PYTHON,
+        "-m",
+        "llama_cpp.server",
+        "--model",
+        str(MODEL),
+        "--port",
+        "0",
+        "--n_ctx",
+        "8192",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as server:
         try:
             for line in server.stderr:
                 if found := re.search(r"running on (http://\S+)", line):
@@ -112,7 +125,9 @@ async def test_a_tool_that_must_be_called_is_called(gateway, way):
 async def test_a_required_call_is_answered_or_refused_in_words(gateway, way):
     """Releases differ: some answer without a call, some with a 500, some with an empty stream."""
     tools = [ToolSpec("f", "", SCHEMA)]
-    said = await words_of(answer(gateway, way, ASK, tools=tools, tool_choice="required", max_tokens=20))
+    said = await words_of(
+        answer(gateway, way, ASK, tools=tools, tool_choice="required", max_tokens=20)
+    )
     assert len(said) > 5
 
 

@@ -1,4 +1,5 @@
-"""The main job against a real model server: set LLM_MODEL (and a key or LLM_BASE_URL) to run it. It may cost money."""
+"""The main job against a real model server: set LLM_MODEL (and a key or LLM_BASE_URL) to run it. It
+may cost money."""
 
 import os
 import subprocess
@@ -9,7 +10,9 @@ import pytest
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = dict(os.environ)  # as it was before the other tests' fixture took keys and models out of it
+ENVIRONMENT = dict(
+    os.environ
+)  # as it was before the other tests' fixture took keys and models out of it
 MODEL = ENVIRONMENT.get("LLM_MODEL")
 
 

@@ -1,7 +1,9 @@
-"""The monkey at a real keyboard: a llama.cpp server with a model of random weights decides, held to a JSON Schema.
+"""The monkey at a real keyboard: a llama.cpp server with a model of random weights decides, held to
+a JSON Schema.
 
-It means nothing of what it says, and what it says is well formed: tools, arguments, replies, over a real wire. How to
-have such a server stands in `test_llama.py`. MONKEY_LOOPS=300 plays more loops than are played else.
+It means nothing of what it says, and what it says is well formed: tools, arguments, replies, over a
+real wire. How to have such a server stands in `test_llama.py`. MONKEY_LOOPS=300 plays more loops
+than are played else.
 """
 
 import asyncio
@@ -42,7 +44,10 @@ READER = OutputController()
 DIALECTS = [PromptDialect(READER), PromptDialect(READER, multiple=True)]
 ANSWER = {
     "type": "object",
-    "properties": {"tool": {"type": "null"}, "reply": {"type": "string", "minLength": 1, "maxLength": 20}},
+    "properties": {
+        "tool": {"type": "null"},
+        "reply": {"type": "string", "minLength": 1, "maxLength": 20},
+    },
     "required": ["tool", "reply"],
     "additionalProperties": False,
 }
@@ -60,7 +65,12 @@ def bounded(schema, text):
             return schema
         case {"type": "object", "properties": known}:
             fields = {name: bounded(each, text) for name, each in known.items()}
-            return {**schema, "properties": fields, "required": [*fields], "additionalProperties": False}
+            return {
+                **schema,
+                "properties": fields,
+                "required": [*fields],
+                "additionalProperties": False,
+            }
         case {"type": "array", "items": items}:
             return {**schema, "items": bounded(items, text), "maxItems": 3}
         case {"type": "string" | ["string", "null"]}:
@@ -107,15 +117,23 @@ class Keyboard:
         arguments = bounded({"type": "object", "properties": {}, **(tool.parameters or {})}, text)
         name = {"enum": [self.rng.choice([tool.name] * 9 + ["nope"])]}
         fields = {"tool": name, "arguments": arguments}
-        return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": fields,
+            "required": [*fields],
+            "additionalProperties": False,
+        }
 
 
 async def play(gateway, zoo, seed):
-    """One question in a session of its own; returns what became of it and how many replies were whole."""
+    """One question in a session of its own; returns what became of it and how many replies were
+    whole."""
     rng = Random(seed)
     zoo.begin(seed, plain=True)
     several, endless = rng.random() < 0.5, rng.random() < 0.5
-    engine = ContextEngine(window=rng.choice([None, KeepSystemAndRecent(max_tokens=6000, oversize="cut")]))
+    engine = ContextEngine(
+        window=rng.choice([None, KeepSystemAndRecent(max_tokens=6000, oversize="cut")])
+    )
     await engine.create_session("s")
     zoo.monkey = keyboard = Keyboard(gateway, zoo.registry, seed, endless=endless, several=several)
     deps = ToolLoopDeps(keyboard.chat, engine, READER, zoo.registry)
@@ -131,7 +149,10 @@ async def play(gateway, zoo, seed):
     result = await run_tool_loop(deps, "s", "Go.", options)
     while result.status == "awaiting_approval":
         consenting = ToolLoopOptions(
-            dialect=DIALECTS[several], max_tool_rounds=1, max_tokens=MOST_TOKENS, approve=lambda asked: True
+            dialect=DIALECTS[several],
+            max_tool_rounds=1,
+            max_tokens=MOST_TOKENS,
+            approve=lambda asked: True,
         )
         result = await run_tool_loop(deps, "s", None, consenting, resume=True)
     assert result.status in get_args(LoopStatus)
@@ -141,7 +162,9 @@ async def play(gateway, zoo, seed):
     return result.status, keyboard, sum(map(len, zoo.tries.values()))
 
 
-async def test_whatever_a_real_server_decides_at_random_each_run_ends_and_its_history_is_sound(base_url, say):
+async def test_whatever_a_real_server_decides_at_random_each_run_ends_and_its_history_is_sound(
+    base_url, say
+):
     zoo, seen = Zoo(), Counter()
     async with Gateway("openai:tiny", base_url=base_url, max_retries=0) as gateway:
         for seed in range(LOOPS):
@@ -151,7 +174,12 @@ async def test_whatever_a_real_server_decides_at_random_each_run_ends_and_its_hi
             except BaseException as error:
                 raise AssertionError(f"loop {seed} of {LOOPS}: {error!r:.500}") from error
             seen.update(
-                {status: 1, "requests": keyboard.requests, "whole": keyboard.whole, "tries of tools": tries}
+                {
+                    status: 1,
+                    "requests": keyboard.requests,
+                    "whole": keyboard.whole,
+                    "tries of tools": tries,
+                }
             )
     say(f"{LOOPS} loops: {dict(seen)}")
     assert seen["tries of tools"] > LOOPS / 2

@@ -1,6 +1,8 @@
-"""`asyncio.run` ends, and cancels all tasks, while a run writes: each call has one result in the store.
+"""`asyncio.run` ends, and cancels all tasks, while a run writes: each call has one result in the
+store.
 
-The moments are drawn anew each time; SHUTDOWN_SEED=… in the environment draws those of a run that printed it again.
+The moments are drawn anew each time; SHUTDOWN_SEED=… in the environment draws those of a run that
+printed it again.
 """
 
 import asyncio
@@ -16,7 +18,14 @@ import pytest
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from stage3_tools import (
+    NativeDialect,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
 
 pytestmark = pytest.mark.real
 SHUTDOWNS, LATEST = 60, 0.15  # seconds after the first request

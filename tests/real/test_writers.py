@@ -1,4 +1,5 @@
-"""Many processes write to one session at once: nothing is lost, nothing is doubled, nothing is mixed."""
+"""Many processes write to one session at once: nothing is lost, nothing is doubled, nothing is
+mixed."""
 
 import importlib.util
 from itertools import groupby
@@ -34,7 +35,9 @@ async def test_many_processes_write_to_one_session_and_each_message_is_there_onc
     await store.aclose()
     assert [index for index, _ in entries] == list(range(MESSAGES))
     texts = [record.message.text for _, record in entries]
-    assert [record for _, record in entries] == [MessageRecord(Message.user(text)) for text in texts]
+    assert [record for _, record in entries] == [
+        MessageRecord(Message.user(text)) for text in texts
+    ]
     assert sorted(texts) == sorted(text for writer in range(WRITERS) for text in share(writer))
     assert appends_that_are_torn(texts) == []
     for writer in range(WRITERS):
@@ -49,7 +52,8 @@ async def test_processes_that_make_the_same_tables_at_once_do_not_get_in_each_ot
 
 
 def share(writer):
-    """What a writer wrote, as writer.py tells it: "writer append part/of", one to four parts in an append."""
+    """What a writer wrote, as writer.py tells it: "writer append part/of", one to four parts in an
+    append."""
     texts, left, number = [], len(range(writer, MESSAGES, WRITERS)), 0
     while left:
         several = min(number % 4 + 1, left)

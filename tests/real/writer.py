@@ -2,9 +2,10 @@
 
     python tests/real/writer.py
 
-Started once, so that everything is imported. Each line of its input is a job, each line of its output the
-answer, both JSON. A job forks processes of their own; a process says on a pipe what it is about to append,
-and afterwards that it was appended. Knows nothing of what ought to come of it; see test_kill, test_writers.
+Started once, so that everything is imported. Each line of its input is a job, each line of its
+output the answer, both JSON. A job forks processes of their own; a process says on a pipe what it
+is about to append, and afterwards that it was appended. Knows nothing of what ought to come of it;
+see test_kill, test_writers.
 """
 
 import asyncio
@@ -22,8 +23,13 @@ from itertools import count
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import ContextEngine, KeepSystemAndRecent, SessionExists, SqliteStore
-from stage1_context.journal import CallFinishedRecord, CallStartedRecord, MessageRecord, record_to_json
-from stage1_context.postgres import PostgresStore
+from stage1_context.journal import (
+    CallFinishedRecord,
+    CallStartedRecord,
+    MessageRecord,
+    record_to_json,
+)
+from stage1_context.stores.postgres import PostgresStore
 
 with suppress(ImportError):
     import asyncpg  # noqa: F401  (now, and not in each process)
@@ -39,7 +45,8 @@ def store_at(place):
 
 
 class Telling:
-    """A store that says on a pipe which records it is about to append, and that they were appended."""
+    """A store that says on a pipe which records it is about to append, and that they were
+    appended."""
 
     def __init__(self, store, pipe):
         self._store, self._pipe = store, pipe
@@ -51,7 +58,9 @@ class Telling:
         return await self._told(records, self._store.create(session_id, *records))
 
     async def append(self, session_id, *records, expected=None):
-        return await self._told(records, self._store.append(session_id, *records, expected=expected))
+        return await self._told(
+            records, self._store.append(session_id, *records, expected=expected)
+        )
 
     async def _told(self, records, writing: Awaitable):
         os.write(self._pipe, f"[{', '.join(map(record_to_json, records))}]\n".encode())
@@ -60,14 +69,16 @@ class Telling:
         return done
 
 
-# ---- what is written ---------------------------------------------------------------------------------------
+# ---- what is written
+# ---------------------------------------------------------------------------------------
 
 
 async def talk(place, session, seed, pipe):
     """Turn after turn, until somebody ends this process."""
     chance = random.Random(seed)
     engine = ContextEngine(
-        store=Telling(store_at(place), pipe), window=KeepSystemAndRecent(max_tokens=4000, oversize="cut")
+        store=Telling(store_at(place), pipe),
+        window=KeepSystemAndRecent(max_tokens=4000, oversize="cut"),
     )
     if session not in [each.id for each in await engine.sessions()]:
         await engine.create_session(session, "Be brief.")
@@ -93,7 +104,9 @@ async def turn(engine, session, chance, name):
     if chance.random() < 0.2:
         await engine.variables.put(session, {"name": name, "value": text(chance)})
     if chance.random() < 0.2:
-        await transcript.set_summary(f"Notes {name}", until=(await engine.store.info(session)).records)
+        await transcript.set_summary(
+            f"Notes {name}", until=(await engine.store.info(session)).records
+        )
 
 
 def text(chance):
@@ -101,7 +114,8 @@ def text(chance):
     return "Ergebnis ✓ 结果 " * chance.choice((1, 1, 5, 20, 100, 1500))
 
 
-# ---- processes ---------------------------------------------------------------------------------------------
+# ---- processes
+# ---------------------------------------------------------------------------------------------
 
 
 def forked(work: Callable[[], Awaitable]) -> int:
@@ -122,7 +136,8 @@ def write_until_killed(place, session, seed, delay, after):
     """Have a process write and kill it so many seconds after its "start" or its "first write".
 
     Returns:
-        What it began to append, each time a list of records; how often it said that it had; how it ended.
+        What it began to append, each time a list of records; how often it said that it had; how it
+        ended.
     """
     reading, writing = os.pipe()
     child = forked(lambda: talk(place, session, seed, writing))
@@ -138,7 +153,11 @@ def write_until_killed(place, session, seed, delay, after):
         keepends=True
     )  # what was not said to its end was not begun
     begun = [json.loads(line) for line in lines if line != APPENDED]
-    return {"begun": begun, "done": lines.count(APPENDED), "ended_by": -os.waitstatus_to_exitcode(status)}
+    return {
+        "begun": begun,
+        "done": lines.count(APPENDED),
+        "ended_by": -os.waitstatus_to_exitcode(status),
+    }
 
 
 def listen(pipe, delay, after) -> Iterator[bytes]:
@@ -155,11 +174,13 @@ def listen(pipe, delay, after) -> Iterator[bytes]:
 
 
 def write_together(place, session, writers, messages):
-    """Have many processes write to one session, all from the same moment on; returns how each ended."""
+    """Have many processes write to one session, all from the same moment on; returns how each
+    ended."""
     reading, writing = os.pipe()
     shares = [len(range(each, messages, writers)) for each in range(writers)]
     children = [
-        forked(lambda n=n, s=s: share(place, session, n, s, reading, writing)) for n, s in enumerate(shares)
+        forked(lambda n=n, s=s: share(place, session, n, s, reading, writing))
+        for n, s in enumerate(shares)
     ]
     os.close(reading)
     os.close(writing)  # the last end: now they all begin

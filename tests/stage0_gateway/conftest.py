@@ -2,7 +2,7 @@
 
 import pytest
 
-from stage0_gateway.pool import Pool
+from stage0_gateway.http.pool import Pool
 
 
 @pytest.fixture(params=["httpx", "aiohttp"])
@@ -11,6 +11,6 @@ def network(request):
     if request.param == "httpx":
         return Pool
     pytest.importorskip("httpx_aiohttp", reason="the extra [fast] (httpx-aiohttp) is not installed")
-    from stage0_gateway.fast import FastTransport
+    from stage0_gateway.http.fast import FastTransport
 
     return FastTransport

@@ -1,7 +1,9 @@
-"""What is said comes back: any words and calls, through a gateway, a real socket, and a server that echoes.
+"""What is said comes back: any words and calls, through a gateway, a real socket, and a server that
+echoes.
 
-The server reads a request as a model server would and answers with the last message it was sent. So each
-example goes through encoding, HTTP, the server's decoding and encoding, HTTP, and our decoding.
+The server reads a request as a model server would and answers with the last message it was sent. So
+each example goes through encoding, HTTP, the server's decoding and encoding, HTTP, and our
+decoding.
 """
 
 import asyncio
@@ -14,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
-from stage0_gateway.serve.answer import reply_answer
-from stage0_gateway.serve.formats import format_of
+from stage0_gateway.server.answer import reply_answer
+from stage0_gateway.server.formats import format_of
 
 MODELS = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)
 names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)
-arguments = st.dictionaries(texts, st.none() | st.booleans() | st.integers(-9, 9) | texts, max_size=3)
+arguments = st.dictionaries(
+    texts, st.none() | st.booleans() | st.integers(-9, 9) | texts, max_size=3
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,9 @@ def base():
             form = format_of(self.path)
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             said = form.decode_request(body, self.path).messages[-1]
-            reply = ChatResponse(Message.assistant(said.content, said.tool_calls), finish_reason="stop")
+            reply = ChatResponse(
+                Message.assistant(said.content, said.tool_calls), finish_reason="stop"
+            )
             answer = reply_answer(form, reply, stream=form.wants_stream(self.path, body), piece=3)
             self.send_response(answer.status)
             self.send_header("content-type", answer.content_type)
@@ -57,7 +63,9 @@ def base():
 @settings(max_examples=25)
 @given(text=texts, called=st.lists(st.tuples(names, arguments), max_size=3))
 def test_any_words_and_calls_come_back_as_they_went(base, model, text, called):
-    calls = [ToolCall(f"call_{n}", name, json.dumps(value)) for n, (name, value) in enumerate(called)]
+    calls = [
+        ToolCall(f"call_{n}", name, json.dumps(value)) for n, (name, value) in enumerate(called)
+    ]
     said = Message.assistant(text, calls)
 
     async def ask():
@@ -68,5 +76,7 @@ def test_any_words_and_calls_come_back_as_they_went(base, model, text, called):
     whole, streamed = asyncio.run(ask())
     assert streamed == whole
     assert whole.content == text
-    assert [json.loads(call.arguments) for call in whole.tool_calls] == [value for _, value in called]
+    assert [json.loads(call.arguments) for call in whole.tool_calls] == [
+        value for _, value in called
+    ]
     assert len({call.name for call in whole.tool_calls}) == len({name for name, _ in called})

@@ -7,15 +7,17 @@ import weakref
 import pytest
 
 from stage0_gateway import ChatRequest, Message, TextPart, ToolCall
-from stage0_gateway.models import resolve
-from stage0_gateway.outgoing import outgoing
+from stage0_gateway.http.encode import outgoing
+from stage0_gateway.http.endpoint import resolve
 
 
 def test_an_encoding_is_computed_once_for_each_format():
     encoded = []
     message = Message.user("hi")
     for form in ("a", "a", "b", "a"):
-        assert message.encoded(form, lambda it: encoded.append(it) or len(encoded)) == 1 + (form == "b")
+        assert message.encoded(form, lambda it: encoded.append(it) or len(encoded)) == 1 + (
+            form == "b"
+        )
     assert encoded == [message, message]
 
 

@@ -29,11 +29,18 @@ async def reply(gateway, ask):
 @BOTH
 async def test_a_request_that_is_repeated_is_told_in_order(ask):
     events = []
-    async with Gateway("openai:m", transport=ScriptedModel([429, "yes"]), on_event=events.append) as gateway:
+    async with Gateway(
+        "openai:m", transport=ScriptedModel([429, "yes"]), on_event=events.append
+    ) as gateway:
         await reply(gateway, ask)
     first, retry, second, response = events
     assert first == RequestEvent("m", URL, messages=1, tools=0, attempt=1)
-    assert (type(retry), type(retry.error), retry.attempt, retry.wait) == (RetryEvent, RateLimited, 1, None)
+    assert (type(retry), type(retry.error), retry.attempt, retry.wait) == (
+        RetryEvent,
+        RateLimited,
+        1,
+        None,
+    )
     assert second == RequestEvent("m", URL, messages=1, tools=0, attempt=2)
     assert response == ResponseEvent("scripted", "stop", Usage(10, 5), response.duration)
     assert response.duration > 0
@@ -62,7 +69,9 @@ async def test_a_request_that_moves_on_to_another_model_is_told_in_order(ask):
 async def test_the_wait_that_a_server_asks_for_is_told(ask):
     answers = [
         httpx.Response(429, headers={"retry-after": "7"}, json={"error": {"message": "slow"}}),
-        httpx.Response(200, json={"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}),
+        httpx.Response(
+            200, json={"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+        ),
     ]
     events = []
     transport = httpx.MockTransport(lambda request: answers.pop(0))
@@ -73,7 +82,9 @@ async def test_the_wait_that_a_server_asks_for_is_told(ask):
 @BOTH
 async def test_an_error_that_ends_the_request_is_raised_and_not_told(ask):
     events = []
-    gateway = Gateway("openai:m", transport=ScriptedModel([500]), max_retries=0, on_event=events.append)
+    gateway = Gateway(
+        "openai:m", transport=ScriptedModel([500]), max_retries=0, on_event=events.append
+    )
     with pytest.raises(ServerFailed):
         await reply(gateway, ask)
     assert [event.name for event in events] == ["request"]

@@ -18,7 +18,8 @@ from stage0_gateway.fallback import first_answer
 
 
 class Models:
-    """Answers as told: an exception is raised, anything else is the answer; remembers who was asked."""
+    """Answers as told: an exception is raised, anything else is the answer; remembers who was
+    asked."""
 
     def __init__(self, **answers):
         self.answers, self.asked, self.told = answers, [], []
@@ -68,7 +69,9 @@ async def test_an_answer_of_nothing_is_an_answer():
 
 
 @pytest.mark.parametrize(
-    "error", [ConfigurationError("no url"), ValueError("not JSON"), asyncio.CancelledError()], ids=repr
+    "error",
+    [ConfigurationError("no url"), ValueError("not JSON"), asyncio.CancelledError()],
+    ids=repr,
 )
 async def test_what_no_other_model_would_change_is_raised_at_once(error):
     models = Models(a=error, b="yes")
@@ -79,7 +82,11 @@ async def test_what_no_other_model_would_change_is_raised_at_once(error):
 
 
 async def test_the_last_error_is_raised_with_what_the_others_said():
-    first, second, last = RateLimited("slow"), ServerFailed("broken"), ContextOverflow("long", status=400)
+    first, second, last = (
+        RateLimited("slow"),
+        ServerFailed("broken"),
+        ContextOverflow("long", status=400),
+    )
     models = Models(a=first, b=second, c=last)
     with pytest.raises(ContextOverflow) as caught:
         await models.first()

@@ -71,7 +71,10 @@ def test_a_needed_text_that_is_not_there_is_told_from_one_of_another_type(
 
 
 @pytest.mark.parametrize(
-    ("value", "count"), [(0, 0), (7, 7), (True, None), (7.0, 7), (7.5, None), ("7", None), (None, None)]
+    ("value", "count"),
+    [(0, 0), (7, 7), (True, None), (7.0, 7), (7.5, None), ("7", None), (None, None)],
 )
-def test_only_a_whole_number_is_a_count_and_nothing_is_refused(value: Any, count: int | None) -> None:
+def test_only_a_whole_number_is_a_count_and_nothing_is_refused(
+    value: Any, count: int | None
+) -> None:
     assert a_count(value) == count

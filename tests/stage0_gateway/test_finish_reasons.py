@@ -1,4 +1,5 @@
-"""Finish reasons of many servers, and what they decide about calls whose arguments were not sent."""
+"""Finish reasons of many servers, and what they decide about calls whose arguments were not
+sent."""
 
 import json
 
@@ -32,7 +33,13 @@ REASONS = {
             "model_length",
             "incomplete",
         ),
-        *("model_context_window_exceeded", "context_length_exceeded", "token_limit", "ERROR_LIMIT", "limit"),
+        *(
+            "model_context_window_exceeded",
+            "context_length_exceeded",
+            "token_limit",
+            "ERROR_LIMIT",
+            "limit",
+        ),
     ],
     "refusal": [
         *(
@@ -48,7 +55,15 @@ REASONS = {
     ],
     "pause": ["pause_turn", "compaction"],
     "error": [
-        *("error", "ERROR", "abort", "cancelled", "network_error", "insufficient_system_resource", "timeout"),
+        *(
+            "error",
+            "ERROR",
+            "abort",
+            "cancelled",
+            "network_error",
+            "insufficient_system_resource",
+            "timeout",
+        ),
         *("MALFORMED_FUNCTION_CALL", "malformed_tool_use", "TOO_MANY_TOOL_CALLS"),
     ],
     "unknown": ["OTHER", "a reason of next year"],
@@ -67,7 +82,10 @@ def whole(model, reason, *, called, arguments=None):
             return {"choices": [{"message": message, "finish_reason": reason}]}
         case "anthropic:m":
             call = {"type": "tool_use", "id": "c", "name": "f", "input": arguments or {}}
-            return {"content": [{"type": "text", "text": "hi"}, *[call] * called], "stop_reason": reason}
+            return {
+                "content": [{"type": "text", "text": "hi"}, *[call] * called],
+                "stop_reason": reason,
+            }
     call = {"functionCall": {"id": "c", "name": "f", **({"args": arguments} if arguments else {})}}
     parts = [{"text": "hi"}, *[call] * called]
     return {"candidates": [{"content": {"parts": parts}, "finishReason": reason}]}
@@ -90,7 +108,10 @@ def streamed(model, reason, *, called, arguments=None):
             for index, block in enumerate(body["content"]):
                 events += [{"type": "content_block_start", "index": index, "content_block": block}]
                 events += [{"type": "content_block_stop", "index": index}]
-            events += [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+            events += [
+                {"type": "message_delta", "delta": {"stop_reason": reason}},
+                {"type": "message_stop"},
+            ]
         case _:
             events = [body]
     lines = (each if isinstance(each, str) else json.dumps(each) for each in events)
@@ -104,14 +125,20 @@ async def reply(model, ask, reason, **reply):
         answer = httpx.Response(200, text=streamed(model, reason, **reply))
     gateway = Gateway(model, api_key="sk-1", transport=httpx.MockTransport(lambda request: answer))
     messages = [Message.user("hi")]
-    return await (gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message())
+    return await (
+        gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message()
+    )
 
 
 @EACH
 @ALL
 async def test_each_format_knows_the_finish_reasons_of_all_servers(model, raw, expected):
     response = await reply(model, "chat", raw, called=False)
-    assert (response.finish_reason, response.raw_finish_reason, response.content) == (expected, raw, "hi")
+    assert (response.finish_reason, response.raw_finish_reason, response.content) == (
+        expected,
+        raw,
+        "hi",
+    )
 
 
 @EACH
@@ -137,7 +164,9 @@ async def test_arguments_that_were_sent_are_kept_whatever_the_reason(model, ask,
 
 @pytest.mark.parametrize("raw", [None, ""])
 @pytest.mark.parametrize(("ask", "arguments"), [("chat", "{}"), ("stream", "")])
-async def test_without_a_reason_a_whole_reply_is_complete_and_a_stream_may_have_been_cut(raw, ask, arguments):
+async def test_without_a_reason_a_whole_reply_is_complete_and_a_stream_may_have_been_cut(
+    raw, ask, arguments
+):
     response = await reply("openai:m", ask, raw, called=True)
     assert response.tool_calls == (ToolCall("c", "f", arguments),)
     assert (response.finish_reason, response.raw_finish_reason) == ("tool_calls", None)
@@ -145,7 +174,9 @@ async def test_without_a_reason_a_whole_reply_is_complete_and_a_stream_may_have_
 
 async def test_a_call_without_arguments_is_reported_when_the_reply_has_ended():
     answer = httpx.Response(200, text=streamed("anthropic:m", "max_tokens", called=True))
-    gateway = Gateway("anthropic:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer))
+    gateway = Gateway(
+        "anthropic:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer)
+    )
     events = [event async for event in gateway.stream([Message.user("hi")])]
     names = [event.name for event in events if event.name != "stream_event"]
     assert names[-5:] == ["tool_call", "content_block_stop", "message", "final_message", "end"]

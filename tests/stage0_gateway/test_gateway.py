@@ -16,7 +16,7 @@ from stage0_gateway import (
     Usage,
     WarningEvent,
 )
-from stage0_gateway.cost import Price, PriceTable
+from stage0_gateway.accounting.prices import Price, PriceTable
 
 ASK = [Message.user("hi")]
 
@@ -76,7 +76,9 @@ async def test_an_answer_that_is_no_completion_is_malformed(reply):
 
 
 async def test_an_html_page_of_a_gateway_in_between_is_a_server_failure():
-    gateway = Gateway("openai:m", transport=answering(502, html="<html>Bad gateway</html>"), max_retries=0)
+    gateway = Gateway(
+        "openai:m", transport=answering(502, html="<html>Bad gateway</html>"), max_retries=0
+    )
     with pytest.raises(ServerFailed, match="Bad gateway"):
         await gateway.chat(ASK)
 
@@ -154,7 +156,9 @@ async def test_hostile_answers_are_malformed(reply):
 
 async def test_what_json_cannot_hold_is_a_value_error():
     with pytest.raises(ValueError, match="what JSON cannot"):
-        await Gateway("openai:m", transport=ScriptedModel([])).chat(ASK, provider_options={"a": {1}})
+        await Gateway("openai:m", transport=ScriptedModel([])).chat(
+            ASK, provider_options={"a": {1}}
+        )
 
 
 async def test_one_text_to_stop_at_is_one_text():
@@ -176,7 +180,9 @@ async def test_an_option_there_is_none_of_is_refused(options):
 async def test_a_model_that_cannot_be_asked_for_a_schema_says_so_before_anything_is_sent():
     gateway = Gateway("deepseek:m", transport=ScriptedModel([]))
     assert (gateway.supports_schema, Gateway("ollama:m").supports_schema) == (False, True)
-    with pytest.raises(ConfigurationError, match=r"deepseek:m cannot be asked for JSON by a schema"):
+    with pytest.raises(
+        ConfigurationError, match=r"deepseek:m cannot be asked for JSON by a schema"
+    ):
         await gateway.chat(ASK, response_schema={})
     with pytest.raises(ConfigurationError, match="describe the JSON in the prompt"):
         gateway.stream(ASK, response_schema={})
@@ -184,7 +190,9 @@ async def test_a_model_that_cannot_be_asked_for_a_schema_says_so_before_anything
 
 @pytest.mark.parametrize("number", [0, -1])
 def test_a_limit_of_less_than_one_byte_is_refused(number):
-    with pytest.raises(ConfigurationError, match=f"max_reply_bytes is {number}; it must be at least 1"):
+    with pytest.raises(
+        ConfigurationError, match=f"max_reply_bytes is {number}; it must be at least 1"
+    ):
         Gateway("ollama:m", max_reply_bytes=number)
 
 
@@ -197,7 +205,9 @@ def test_fewer_than_one_request_at_a_time_is_refused(number):
 @pytest.mark.parametrize("ask", ["chat", "stream"])
 async def test_prices_give_a_reply_its_cost(ask):
     prices = PriceTable({"openai:m": Price(input=2.0, output=10.0)})
-    async with Gateway("openai:m", transport=ScriptedModel(["yes", "yes"]), prices=prices) as gateway:
+    async with Gateway(
+        "openai:m", transport=ScriptedModel(["yes", "yes"]), prices=prices
+    ) as gateway:
         await gateway.chat(ASK)
         reply = await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
     assert (reply.usage, reply.cost) == (Usage(10, 5), (10 * 2.0 + 5 * 10.0) / 1_000_000)

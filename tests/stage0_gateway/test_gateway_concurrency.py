@@ -19,7 +19,8 @@ WHOLE = [b'{"choices": [{"message": {"content": "yes"}}]}']
 
 
 class Counting(httpx.AsyncBaseTransport):
-    """Answers with the next body, the last one again and again; counts the exchanges not closed yet."""
+    """Answers with the next body, the last one again and again; counts the exchanges not closed
+    yet."""
 
     def __init__(self, *bodies, status=200):
         self.bodies, self.status, self.open, self.most = list(bodies), status, 0, 0
@@ -59,7 +60,9 @@ def one_at_a_time(transport):
 async def test_no_more_requests_are_under_way_than_allowed(body, most):
     counting = Counting(body)
     gateway = Gateway("openai:m", transport=counting, max_concurrency=most)
-    ask = gateway.chat if body is WHOLE else lambda messages: gateway.stream(messages).final_message()
+    ask = (
+        gateway.chat if body is WHOLE else lambda messages: gateway.stream(messages).final_message()
+    )
     replies = await asyncio.gather(*[ask(ASK) for _ in range(10)])
     assert [each.content for each in replies] == ["yes"] * 10
     assert (counting.most, counting.open) == (most, 0)

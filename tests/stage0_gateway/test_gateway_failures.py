@@ -71,7 +71,8 @@ class Servers(httpx.AsyncBaseTransport):
         return httpx.Response(200, json=answer)
 
 
-# ---- other models ---------------------------------------------------------------------------------------
+# ---- other models
+# ---------------------------------------------------------------------------------------
 
 
 @BOTH
@@ -148,7 +149,9 @@ async def test_the_embedded_model_may_stand_in_for_a_server_that_is_down(ask, un
 async def test_where_no_model_answers_the_last_error_tells_of_all(ask):
     servers = Servers(openai=429, anthropic=500)
     gateway = Gateway("openai:m", transport=servers, fallback_models=["anthropic:c"], max_retries=0)
-    with pytest.raises(ServerFailed, match=r"The models asked before it: RateLimited: no") as caught:
+    with pytest.raises(
+        ServerFailed, match=r"The models asked before it: RateLimited: no"
+    ) as caught:
         await reply(gateway, ask)
     assert [type(error) for error in caught.value.earlier] == [RateLimited]
 
@@ -167,13 +170,16 @@ async def test_a_model_for_this_request_keeps_the_others_behind_it():
     assert [event.model for event in events if isinstance(event, RequestEvent)] == ["big", "c"]
 
 
-# ---- trying again ---------------------------------------------------------------------------------------
+# ---- trying again
+# ---------------------------------------------------------------------------------------
 
 
 def streams(*bodies, **options):
     """A gateway whose server streams these bodies, one for each request."""
     waiting = list(bodies)
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Body(waiting.pop(0))))
+    transport = httpx.MockTransport(
+        lambda request: httpx.Response(200, stream=Body(waiting.pop(0)))
+    )
     return Gateway("openai:m", transport=transport, **options), waiting
 
 

@@ -1,4 +1,5 @@
-"""No spelling of a key is shown: not in errors, reprs and events, nor in variables that tracebacks show."""
+"""No spelling of a key is shown: not in errors, reprs and events, nor in variables that tracebacks
+show."""
 
 import asyncio
 import html
@@ -52,7 +53,9 @@ def begun(model, echo):
     return {
         "openai:m": event({"id": echo, "model": echo, "choices": [{"delta": {"content": "y"}}]}),
         "anthropic:m": event({"type": "message_start", "message": {"id": echo, "model": echo}}),
-        "gemini:m": event({"responseId": echo, "modelVersion": echo, "candidates": [{"content": {}}]}),
+        "gemini:m": event(
+            {"responseId": echo, "modelVersion": echo, "candidates": [{"content": {}}]}
+        ),
     }[model]
 
 
@@ -82,7 +85,9 @@ def answers(model, echo):
         "a long refusal": httpx.Response(400, json={"error": {"message": "x" * 3990 + echo}}),
         "a page": httpx.Response(502, text=f"<p>{echo}</p>"),
         "an error with status 200": httpx.Response(200, json=error),
-        "another format": httpx.Response(200, json={"choices": {echo: echo}, "candidates": echo, "type": 5}),
+        "another format": httpx.Response(
+            200, json={"choices": {echo: echo}, "candidates": echo, "type": 5}
+        ),
         "not JSON": httpx.Response(200, text=f"{{{echo}"),
         "a reply": httpx.Response(200, json=complete(model, echo)),
         "an error in a stream": httpx.Response(200, text=begun(model, echo) + event(error)),
@@ -96,14 +101,18 @@ def answers(model, echo):
 
 
 def shown(error):
-    """All texts of an error and of those that led to it, with the variables of the package's frames."""
+    """All texts of an error and of those that led to it, with the variables of the package's
+    frames."""
     texts = [str(error), repr(error)]
     report = traceback.TracebackException.from_exception(error, capture_locals=True)
     while report is not None:
         texts += report.format_exception_only()
         for frame in report.stack:
             if frame.filename.startswith(PACKAGE):
-                texts += [f"{frame.name}: {name} = {value}" for name, value in (frame.locals or {}).items()]
+                texts += [
+                    f"{frame.name}: {name} = {value}"
+                    for name, value in (frame.locals or {}).items()
+                ]
         report = report.__cause__ or report.__context__
     return texts
 
@@ -155,9 +164,15 @@ def test_no_spelling_of_a_key_is_shown(model, ask, key, data):
 @pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
 async def test_a_key_that_the_server_or_the_gateway_cut_is_not_shown(spell):
     key = "sk-Q7/x12345+67890abcdef"
-    for message in ("bad key " + spell(key[:-4]), "x" * 3980 + spell(key), "x" * 3990 + " " + spell(key)):
+    for message in (
+        "bad key " + spell(key[:-4]),
+        "x" * 3980 + spell(key),
+        "x" * 3990 + " " + spell(key),
+    ):
         answer = httpx.Response(400, json={"error": {"message": message}})
-        gateway = Gateway("openai:m", api_key=key, transport=httpx.MockTransport(lambda r, a=answer: a))
+        gateway = Gateway(
+            "openai:m", api_key=key, transport=httpx.MockTransport(lambda r, a=answer: a)
+        )
         with pytest.raises(GatewayError) as caught:
             await gateway.chat(ASK)
         assert spell(key[:8]) not in str(caught.value)
@@ -169,7 +184,10 @@ async def test_a_key_that_the_server_or_the_gateway_cut_is_not_shown(spell):
         {"base_url": "https://me:sk-Q7-secret/x@host.test"},
         {"base_url": "me:sk-Q7-secret@host.test"},
         {"api_key": "sk-Q7-secret with a space"},
-        {"api_key": {"openai": "sk-Q7-secret", "gemini": "sk-Q7-secret"}, "fallback_models": ["odd:m"]},
+        {
+            "api_key": {"openai": "sk-Q7-secret", "gemini": "sk-Q7-secret"},
+            "fallback_models": ["odd:m"],
+        },
         {"api_key": "sk-Q7-secret", "max_retries": -1},
         {"api_key": "sk-Q7-secret", "fallback_models": ["anthropic:m"]},
     ],
@@ -195,7 +213,9 @@ async def test_a_listener_that_fails_shows_no_key():
         raise ZeroDivisionError
 
     echo = httpx.Response(200, text=begun("openai:m", "sk-Q7-secret") + "data: [DONE]\n\n")
-    gateway = Gateway("openai:m", api_key="sk-Q7-secret", transport=httpx.MockTransport(lambda request: echo))
+    gateway = Gateway(
+        "openai:m", api_key="sk-Q7-secret", transport=httpx.MockTransport(lambda request: echo)
+    )
     for name in ("stream_event", "text", "final_message"):
         with pytest.raises(ZeroDivisionError) as caught:
             await gateway.stream(ASK).on(name, fail).final_message()

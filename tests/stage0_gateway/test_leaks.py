@@ -1,7 +1,9 @@
-"""Nothing leaks: keys are planted wherever one can be given, and servers repeat them wherever they can speak.
+"""Nothing leaks: keys are planted wherever one can be given, and servers repeat them wherever they
+can speak.
 
-What a model says is data: a text or an argument that holds a key stays as it is, in `chat` and in a stream.
-Everything else is searched: what is raised (with all that led to it), reported, logged, shown and recorded.
+What a model says is data: a text or an argument that holds a key stays as it is, in `chat` and in a
+stream. Everything else is searched: what is raised (with all that led to it), reported, logged,
+shown and recorded.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ import httpx
 import pytest
 
 from stage0_gateway import Gateway, GatewayError, Message, Recorder
-from stage0_gateway.pool import Pool
+from stage0_gateway.http.pool import Pool
 
 ASK = [Message.user("hi")]
 KEY, TOKEN, NAMELESS, PASSWORD = "sk-header-1", "tk/query=2", "nk-alone-3", "pw:4@/x"
@@ -37,9 +39,19 @@ def event(value):
 BEGUN = {
     "openai": event({"id": ECHO, "model": ECHO, "choices": [{"delta": {"content": "yes"}}]}),
     "anthropic": event({"type": "message_start", "message": {"id": ECHO, "model": ECHO}})
-    + event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "yes"}}),
+    + event(
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": "yes"},
+        }
+    ),
     "gemini": event(
-        {"responseId": ECHO, "modelVersion": ECHO, "candidates": [{"content": {"parts": [{"text": "yes"}]}}]}
+        {
+            "responseId": ECHO,
+            "modelVersion": ECHO,
+            "candidates": [{"content": {"parts": [{"text": "yes"}]}}],
+        }
     ),
 }
 ERROR = {"type": "error", "error": {"type": "api_error", "message": f"I saw {ECHO}", ECHO: ECHO}}
@@ -49,7 +61,11 @@ WHOLE = {
         "id": ECHO,
         "model": ECHO,
     },
-    "anthropic": {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn", "model": ECHO},
+    "anthropic": {
+        "content": [{"type": "text", "text": "yes"}],
+        "stop_reason": "end_turn",
+        "model": ECHO,
+    },
     "gemini": {"candidates": [{"content": {"parts": [{"text": "yes"}]}, "finishReason": "STOP"}]},
 }
 LIBRARYS = httpx.RemoteProtocolError(f"illegal header line: {ECHO}")
@@ -64,7 +80,10 @@ REFUSALS = {
     "no json in a stream": (200, f"data: {ECHO}\n\n".encode()),
     "another json": (200, json.dumps({ECHO: ECHO}).encode()),
     "another json in a stream": (200, event({ECHO: ECHO, "choices": ECHO, "candidates": ECHO})),
-    "a wrong type": (200, event({"type": "content_block_delta", "index": ECHO, "delta": {ECHO: 1}})),
+    "a wrong type": (
+        200,
+        event({"type": "content_block_delta", "index": ECHO, "delta": {ECHO: 1}}),
+    ),
     "a line that breaks": (200, LIBRARYS),
     "headers": (429, b'{"error": {"message": "slow down"}}'),
 }
@@ -90,20 +109,33 @@ class Body(httpx.AsyncByteStream):
 
 @pytest.fixture
 def watched(caplog, tmp_path):
-    """`watched(model, status, *chunks)` is a gateway and, when it has been used, all that came of it as text."""
+    """`watched(model, status, *chunks)` is a gateway and, when it has been used, all that came of
+    it as text."""
     caplog.set_level(logging.DEBUG)
     told = []
 
     def make(model, status, *chunks):
         def answer(request):
-            assert len(leaks(str(request.url), str(request.headers.raw))) >= 3  # they really are sent
-            return httpx.Response(status, headers={"x-request-id": ECHO, "x-note": ECHO}, stream=Body(chunks))
+            assert (
+                len(leaks(str(request.url), str(request.headers.raw))) >= 3
+            )  # they really are sent
+            return httpx.Response(
+                status, headers={"x-request-id": ECHO, "x-note": ECHO}, stream=Body(chunks)
+            )
 
         record = tmp_path / "recording.jsonl"
-        # It finds what a request carries under a name; of a password beside a bearer token nothing is sent.
-        recorder = Recorder(record, httpx.MockTransport(answer), secrets=[NAMELESS, PASSWORD, BASIC])
+        # It finds what a request carries under a name; of a password beside a bearer token nothing
+        # is sent.
+        recorder = Recorder(
+            record, httpx.MockTransport(answer), secrets=[NAMELESS, PASSWORD, BASIC]
+        )
         gateway = Gateway(
-            model, api_key=KEY, base_url=URL, transport=recorder, on_event=told.append, max_retries=1
+            model,
+            api_key=KEY,
+            base_url=URL,
+            transport=recorder,
+            on_event=told.append,
+            max_retries=1,
         )
 
         def everything():

@@ -16,9 +16,9 @@ from stage0_gateway import (
 
 texts = st.text(max_size=20)
 names = st.text(min_size=1, max_size=10)
-contents = texts | st.lists(st.builds(TextPart, texts) | st.builds(ThinkingPart, texts), max_size=3).map(
-    tuple
-)
+contents = texts | st.lists(
+    st.builds(TextPart, texts) | st.builds(ThinkingPart, texts), max_size=3
+).map(tuple)
 calls = st.lists(st.builds(ToolCall, names, names, texts.filter(bool)), max_size=2).map(tuple)
 messages = st.one_of(
     st.builds(Message.system, contents),
@@ -66,7 +66,10 @@ def test_the_form_of_openais_documentation_is_read():
             {"role": "boss", "content": "hi"},
             "Unknown role 'boss'. The roles are system, user, assistant, tool.",
         ),
-        ({"role": "tool", "content": "x"}, "A tool message needs the tool_call_id of the call it answers."),
+        (
+            {"role": "tool", "content": "x"},
+            "A tool message needs the tool_call_id of the call it answers.",
+        ),
         (
             {"role": "user", "content": [{"type": "smell"}]},
             "Unknown part type 'smell'. The types are text, json, image, document, thinking, provider.",

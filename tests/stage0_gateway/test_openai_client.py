@@ -1,4 +1,5 @@
-"""The official client against the teaching model on a real port: what it accepts, a real server may send."""
+"""The official client against the teaching model on a real port: what it accepts, a real server may
+send."""
 
 import json
 import threading
@@ -8,14 +9,18 @@ from typing import Any
 import openai
 import pytest
 
-from stage0_gateway.serve.tcp import make_server
+from stage0_gateway.offline.local_server import make_server
 
 WEATHER: Any = {
     "type": "function",
     "function": {
         "name": "get_weather",
         "description": "Get the weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
     },
 }
 
@@ -43,7 +48,9 @@ def test_a_plain_question_gets_a_text_that_says_that_the_model_is_a_set_of_rules
 
 def test_a_whole_round_with_a_native_tool(client: openai.OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "What is the weather in Shanghai?"}]
-    first = client.chat.completions.create(model="teacher", messages=messages, tools=[WEATHER]).choices[0]
+    first = client.chat.completions.create(
+        model="teacher", messages=messages, tools=[WEATHER]
+    ).choices[0]
     assert first.finish_reason == "tool_calls"
     calls = first.message.tool_calls or []
     assert len(calls) == 1
@@ -54,9 +61,17 @@ def test_a_whole_round_with_a_native_tool(client: openai.OpenAI) -> None:
         "get_weather",
         {"city": "Shanghai"},
     )
-    messages += [first.message, {"role": "tool", "tool_call_id": call.id, "content": '{"temp": 22}'}]
-    last = client.chat.completions.create(model="teacher", messages=messages, tools=[WEATHER]).choices[0]
-    assert (last.finish_reason, last.message.content) == ("stop", "get_weather says for Shanghai: temp 22.")
+    messages += [
+        first.message,
+        {"role": "tool", "tool_call_id": call.id, "content": '{"temp": 22}'},
+    ]
+    last = client.chat.completions.create(
+        model="teacher", messages=messages, tools=[WEATHER]
+    ).choices[0]
+    assert (last.finish_reason, last.message.content) == (
+        "stop",
+        "get_weather says for Shanghai: temp 22.",
+    )
 
 
 def test_a_schema_gets_json(client: openai.OpenAI) -> None:

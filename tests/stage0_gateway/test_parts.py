@@ -63,7 +63,10 @@ def test_every_call_survives_the_way_through_json(call):
             ThinkingPart("hm", {"a": {"b": 1}}),
             {"type": "thinking", "text": "hm", "provider_data": {"a": {"b": 1}}},
         ),
-        (ProviderPart("gemini", {"x": None}), {"type": "provider", "wire": "gemini", "data": {"x": None}}),
+        (
+            ProviderPart("gemini", {"x": None}),
+            {"type": "provider", "wire": "gemini", "data": {"x": None}},
+        ),
     ],
 )
 def test_what_is_empty_is_left_out_where_it_may_be(part, plain):
@@ -88,7 +91,10 @@ def test_signatures_are_not_shown_but_count_when_compared():
 @pytest.mark.parametrize(
     ("plain", "part"),
     [
-        ({"type": "image_url", "image_url": {"url": "https://x/a.png"}}, ImagePart(url="https://x/a.png")),
+        (
+            {"type": "image_url", "image_url": {"url": "https://x/a.png"}},
+            ImagePart(url="https://x/a.png"),
+        ),
         (
             {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAA"}},
             ImagePart("AAAA", "image/jpeg"),
@@ -117,7 +123,10 @@ def test_a_data_url_holds_its_text_and_its_type(url, found):
     ("plain", "said"),
     [
         (5, "A message part must be a JSON object, not int."),
-        ({}, "Unknown part type ''. The types are text, json, image, document, thinking, provider."),
+        (
+            {},
+            "Unknown part type ''. The types are text, json, image, document, thinking, provider.",
+        ),
         ({"type": ["text"]}, "type must be text, not list."),
         ({"type": "image_url", "image_url": "u"}, "image_url must be a JSON object, not str."),
         ({"type": "image_url", "image_url": {}}, "image_url needs a 'url'."),
@@ -135,7 +144,10 @@ def test_what_is_no_part_is_refused_in_words(plain, said):
     [
         ({"type": "text"}, "This text part does not fit: .*'text'"),
         ({"type": "thinking", "text": "a", "mood": 5}, "This thinking part does not fit: .*'mood'"),
-        ({"type": "text", "text": "a", "citations": [{"page": 5}]}, "This citation does not fit: .*'page'"),
+        (
+            {"type": "text", "text": "a", "citations": [{"page": 5}]},
+            "This citation does not fit: .*'page'",
+        ),
     ],
 )
 def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
@@ -146,7 +158,10 @@ def test_a_field_that_is_missing_or_unknown_is_named(plain, said):
 @pytest.mark.parametrize(
     ("plain", "call"),
     [
-        ({"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}, ToolCall("1", "f")),
+        (
+            {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+            ToolCall("1", "f"),
+        ),
         ({"id": "1", "function": {"name": "f"}}, ToolCall("1", "f")),
         ({"id": "", "name": ""}, ToolCall("", "")),  # a model may write such a call, and it is kept
         ({"id": "1", "name": "f", "arguments": None}, ToolCall("1", "f")),
@@ -177,7 +192,10 @@ def test_what_is_no_call_is_refused_in_words(plain, said):
 
 
 def test_the_parts_of_a_message_are_a_tuple_of_parts_and_nothing_else():
-    assert as_parts([TextPart("a"), ProviderPart("x", {})]) == (TextPart("a"), ProviderPart("x", {}))
+    assert as_parts([TextPart("a"), ProviderPart("x", {})]) == (
+        TextPart("a"),
+        ProviderPart("x", {}),
+    )
     with pytest.raises(ValueError, match=r"^Message content is text or parts, not dict\.$"):
         as_parts({})
     with pytest.raises(

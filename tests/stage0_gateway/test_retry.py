@@ -112,7 +112,9 @@ async def test_our_own_waits_grow_and_stay_below_eight_seconds(waits, monkeypatc
     monkeypatch.setattr(asyncio, "sleep", sleep)
     script = Script(*[ServerFailed("a")] * 9)
     assert await with_retries(script.send, 9, script.on_retry) == "yes"
-    assert [0.5 * 2**n <= wait <= 0.5 * 2**n + 0.5 for n, wait in enumerate(waits[:4])] == [True] * 4
+    assert [0.5 * 2**n <= wait <= 0.5 * 2**n + 0.5 for n, wait in enumerate(waits[:4])] == [
+        True
+    ] * 4
     assert waits[5:] == pytest.approx([8.0] * 4)
 
 

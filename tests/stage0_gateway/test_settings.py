@@ -11,7 +11,10 @@ NONE = {"base_url": None, "api_key": None}
     ("environment", "expected"),
     [
         ({}, {"model": "offline:teacher"}),
-        ({"LLM_MODEL": "offline:teacher", "LLM_BASE_URL": "http://x/v1"}, {"model": "offline:teacher"}),
+        (
+            {"LLM_MODEL": "offline:teacher", "LLM_BASE_URL": "http://x/v1"},
+            {"model": "offline:teacher"},
+        ),
         (
             {"LLM_BASE_URL": "http://x/v1"},
             {"model": "openai:default", "base_url": "http://x/v1", "api_key": None},
@@ -25,8 +28,14 @@ NONE = {"base_url": None, "api_key": None}
             {**NONE, "model": "openai:m", "api_key": "mine"},
         ),
         ({"LLM_MODEL": "", "LLM_BASE_URL": ""}, {"model": "offline:teacher"}),
-        ({"LLM_MODEL": "gemini:m", "GEMINI_API_KEY": "g"}, {**NONE, "model": "gemini:m", "api_key": "g"}),
-        ({"ANTHROPIC_API_KEY": "a"}, {**NONE, "model": "anthropic:claude-haiku-4-5", "api_key": "a"}),
+        (
+            {"LLM_MODEL": "gemini:m", "GEMINI_API_KEY": "g"},
+            {**NONE, "model": "gemini:m", "api_key": "g"},
+        ),
+        (
+            {"ANTHROPIC_API_KEY": "a"},
+            {**NONE, "model": "anthropic:claude-haiku-4-5", "api_key": "a"},
+        ),
     ],
     ids=[
         "nothing",
@@ -111,10 +120,19 @@ def test_the_keys_of_fallback_models_are_found_too(monkeypatch, environment, fal
 
 @pytest.mark.parametrize("key", [{}, {"GROQ_API_KEY": "g"}])
 def test_the_server_and_the_key_of_one_provider_are_not_used_for_anothers_model(monkeypatch, key):
-    settings = {"LLM_MODEL": "openai:m", "LLM_BASE_URL": "http://mine.test/v1", "LLM_API_KEY": "mine", **key}
+    settings = {
+        "LLM_MODEL": "openai:m",
+        "LLM_BASE_URL": "http://mine.test/v1",
+        "LLM_API_KEY": "mine",
+        **key,
+    }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    assert settings_from_env("groq:x") == {**NONE, "model": "groq:x", "api_key": key.get("GROQ_API_KEY")}
+    assert settings_from_env("groq:x") == {
+        **NONE,
+        "model": "groq:x",
+        "api_key": key.get("GROQ_API_KEY"),
+    }
     mine = {"base_url": "http://mine.test/v1", "api_key": "mine"}
     assert settings_from_env("openai:x") == {"model": "openai:x", **mine}
 

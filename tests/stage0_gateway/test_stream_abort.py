@@ -17,7 +17,8 @@ END = [b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n', b"dat
 
 
 class Body(httpx.AsyncByteStream):
-    """Gives its chunks one after the other; None never comes. Remembers being closed, and may be slow at it."""
+    """Gives its chunks one after the other; None never comes. Remembers being closed, and may be
+    slow at it."""
 
     def __init__(self, *chunks, slow_to_close=False):
         self.chunks, self.slow_to_close = chunks, slow_to_close
@@ -44,7 +45,10 @@ def gateway(body, **options):
 
 
 async def names(stream):
-    return [event.name async for event in stream.events("connect", "text", "final_message", "abort", "end")]
+    return [
+        event.name
+        async for event in stream.events("connect", "text", "final_message", "abort", "end")
+    ]
 
 
 async def turns(number=20):
@@ -97,7 +101,10 @@ async def test_another_task_may_abort_while_the_server_is_silent():
     with pytest.raises(StreamInterrupted, match=r"aborted before its end: enough\.") as caught:
         await waiting
     assert (caught.value.retryable, body.closed) == (False, 1)
-    assert (watching.cancelling(), waiting.cancelling()) == (0, 0)  # no trace of the interruption is left
+    assert (watching.cancelling(), waiting.cancelling()) == (
+        0,
+        0,
+    )  # no trace of the interruption is left
 
 
 async def test_a_stream_may_be_aborted_before_it_is_read():

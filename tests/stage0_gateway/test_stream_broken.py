@@ -1,7 +1,8 @@
 """Streams whose connection breaks: the reply is complete, or the error says that it is not.
 
-A server may send text, arguments and token counts after the finish reason. So a finish reason alone does not
-make a reply complete: the end marker of the format does, or the proper end of the HTTP body.
+A server may send text, arguments and token counts after the finish reason. So a finish reason alone
+does not make a reply complete: the end marker of the format does, or the proper end of the HTTP
+body.
 """
 
 import asyncio
@@ -13,7 +14,14 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from stage0_gateway import Gateway, GatewayError, Message, RequestTimeout, StreamInterrupted, Timeouts
+from stage0_gateway import (
+    Gateway,
+    GatewayError,
+    Message,
+    RequestTimeout,
+    StreamInterrupted,
+    Timeouts,
+)
 
 ASK = [Message.user("hi")]
 
@@ -35,7 +43,12 @@ def candidate(*parts, **more):
 
 
 DONE = b"data: [DONE]\n\n"
-OPENAI_TEXT = [chunk(content="Do NOT "), chunk("stop", content="press "), chunk(content="it."), DONE]
+OPENAI_TEXT = [
+    chunk(content="Do NOT "),
+    chunk("stop", content="press "),
+    chunk(content="it."),
+    DONE,
+]
 OPENAI_CALL = [
     chunk(content="Deleting."),
     chunk("tool_calls", tool_calls=[arguments("")]),
@@ -43,9 +56,22 @@ OPENAI_CALL = [
     DONE,
 ]
 ANTHROPIC = [
-    event({"type": "message_start", "message": {"id": "r", "model": "m", "usage": {"input_tokens": 3}}}),
-    event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
-    event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Deleting."}}),
+    event(
+        {
+            "type": "message_start",
+            "message": {"id": "r", "model": "m", "usage": {"input_tokens": 3}},
+        }
+    ),
+    event(
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    ),
+    event(
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": "Deleting."},
+        }
+    ),
     event({"type": "content_block_stop", "index": 0}),
     event(
         {
@@ -62,7 +88,13 @@ ANTHROPIC = [
         }
     ),
     event({"type": "content_block_stop", "index": 1}),
-    event({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}}),
+    event(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 7},
+        }
+    ),
     event({"type": "message_stop"}),
 ]
 GEMINI = [
@@ -84,7 +116,8 @@ def as_chunk(body):
 
 
 async def reply_over_tcp(model, network, body, *, ending, framing="chunked", timeouts=None):
-    """The reply, or the error, when a server sends this much of a stream and then ends the connection so."""
+    """The reply, or the error, when a server sends this much of a stream and then ends the
+    connection so."""
 
     closed = asyncio.Event()
 
@@ -137,7 +170,9 @@ async def test_a_connection_that_breaks_before_the_end_marker_interrupts_the_rep
 
 
 @EACH
-async def test_a_reset_of_a_body_that_only_the_connection_ends_interrupts_the_reply(model, events, network):
+async def test_a_reset_of_a_body_that_only_the_connection_ends_interrupts_the_reply(
+    model, events, network
+):
     reply = await reply_over_tcp(model, network, events[:-1], ending="reset", framing="close")
     assert type(reply) is StreamInterrupted
 
@@ -154,14 +189,21 @@ async def test_a_body_that_ends_properly_needs_no_end_marker(model, events, netw
 
 async def test_a_server_that_stops_sending_before_the_end_marker_is_a_timeout(network):
     timeouts = Timeouts(read=0.02)
-    reply = await reply_over_tcp("openai:m", network, OPENAI_TEXT[:2], ending="silence", timeouts=timeouts)
+    reply = await reply_over_tcp(
+        "openai:m", network, OPENAI_TEXT[:2], ending="silence", timeouts=timeouts
+    )
     assert type(reply) is RequestTimeout
 
 
 @pytest.mark.parametrize("finished_last", ["openai:m", "anthropic:m", "gemini:m"])
 async def test_a_body_cut_at_any_byte_gives_the_whole_message_or_an_error(finished_last):
     events = {
-        "openai:m": [chunk(content="yes"), chunk(tool_calls=[arguments('{"x": 1}')]), chunk("stop"), DONE],
+        "openai:m": [
+            chunk(content="yes"),
+            chunk(tool_calls=[arguments('{"x": 1}')]),
+            chunk("stop"),
+            DONE,
+        ],
         "anthropic:m": ANTHROPIC,
         "gemini:m": [GEMINI[0], candidate({"text": "it."}, finishReason="STOP")],
     }[finished_last]

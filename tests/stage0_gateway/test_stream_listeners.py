@@ -37,7 +37,9 @@ async def deltas(stream):
     return [event.delta async for event in stream.events("text")]
 
 
-BOTH_WAYS = pytest.mark.parametrize("at_once", [False, True], ids=["chunk by chunk", "in one chunk"])
+BOTH_WAYS = pytest.mark.parametrize(
+    "at_once", [False, True], ids=["chunk by chunk", "in one chunk"]
+)
 
 
 @BOTH_WAYS
@@ -49,7 +51,9 @@ async def test_only_the_events_that_are_named_are_given(at_once):
 
 async def test_an_unknown_event_name_is_an_error_that_lists_the_names():
     stream = streaming("a")
-    with pytest.raises(ValueError, match=r"Unknown event 'txt'\. The events are abort, citation, connect"):
+    with pytest.raises(
+        ValueError, match=r"Unknown event 'txt'\. The events are abort, citation, connect"
+    ):
         stream.on("txt", print)
     with pytest.raises(ValueError, match="Unknown event 'txt'"):
         await anext(stream.events("text", "txt"))
@@ -117,7 +121,8 @@ async def test_a_listener_may_be_added_while_the_stream_runs():
     stream = streaming(*"abc")
     heard = []
     stream.once(
-        "text", lambda first: stream.on("text", lambda event: heard.append((first.delta, event.delta)))
+        "text",
+        lambda first: stream.on("text", lambda event: heard.append((first.delta, event.delta))),
     )
     await stream.final_message()
     assert heard == [("a", "b"), ("a", "c")]
@@ -166,7 +171,9 @@ async def test_several_events_can_be_waited_for_at_once(at_once):
 
 
 async def test_waiting_for_an_event_that_a_failure_prevents_raises_the_failure():
-    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Body(chunks("a")[:1])))
+    transport = httpx.MockTransport(
+        lambda request: httpx.Response(200, stream=Body(chunks("a")[:1]))
+    )
     stream = Gateway("openai:m", transport=transport).stream(ASK)
     with pytest.raises(StreamInterrupted, match="ended before the reply was complete"):
         await stream.emitted("final_message")

@@ -1,4 +1,5 @@
-"""The two transports to the network, `Pool` and `FastTransport`, behave alike; servers on loopback, plain and TLS."""
+"""The two transports to the network, `Pool` and `FastTransport`, behave alike; servers on loopback,
+plain and TLS."""
 
 import asyncio
 import json
@@ -23,8 +24,8 @@ from stage0_gateway import (
     ServerFailed,
     Timeouts,
 )
-from stage0_gateway.connection import Connection
-from stage0_gateway.pool import Pool
+from stage0_gateway.http.client import Connection
+from stage0_gateway.http.pool import Pool
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
@@ -41,7 +42,8 @@ class Server:
 
     Args:
         replies: Bytes to write.
-        then: What follows the last reply of a connection: None is another request; else "closes", "resets", "hangs".
+        then: What follows the last reply of a connection: None is another request; else "closes",
+            "resets", "hangs".
         reads: Whether requests are read.
 
     Attributes:
@@ -69,7 +71,9 @@ class Server:
             if self.then == "resets":
                 await asyncio.sleep(0.005)  # a reset that arrives with the data may overtake it
                 reset = struct.pack("ii", 1, 0)
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                writer.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, reset
+                )
                 writer.transport.abort()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -145,14 +149,22 @@ def certificates(tmp_path_factory):
     def make(name):
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "llm-stages test")])
-        made = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-        made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        made = x509.CertificateBuilder(
+            subject, subject, key.public_key(), x509.random_serial_number()
+        )
+        made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(
+            now + timedelta(days=1)
+        )
         made = made.add_extension(x509.SubjectAlternativeName([name]), critical=False)
         private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
         file = tmp_path_factory.mktemp("tls") / "certificate.pem"
-        file.write_bytes(private + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        file.write_bytes(
+            private + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
         return file
 
     return {
@@ -163,7 +175,8 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture
 def server_tls(certificates, monkeypatch):
-    """`server_tls()` is what a server needs for TLS; SSL_CERT_FILE makes the client trust its certificate."""
+    """`server_tls()` is what a server needs for TLS; SSL_CERT_FILE makes the client trust its
+    certificate."""
 
     def make(name="here", *, trusted=True):
         if trusted:
@@ -182,7 +195,8 @@ def encryption(request):
     return (lambda: None) if request.param == "plain" else request.getfixturevalue("server_tls")
 
 
-# ---- replies ---------------------------------------------------------------------------------------------
+# ---- replies
+# ---------------------------------------------------------------------------------------------
 
 
 REPLIES = {
@@ -246,7 +260,8 @@ async def test_a_request_names_the_host_and_asks_for_no_encoding(network):
     ]
 
 
-# ---- failures --------------------------------------------------------------------------------------------
+# ---- failures
+# --------------------------------------------------------------------------------------------
 
 BROKE = ConnectionFailed, "The connection to 127.0.0.1 broke"
 STOPPED = RequestTimeout, "127.0.0.1 stopped responding before the reply was complete"
@@ -277,7 +292,9 @@ def is_error(found, expected):
 
 
 @pytest.mark.parametrize(("reply", "then", "expected"), FAILURES.values(), ids=FAILURES)
-async def test_a_failure_of_the_server_is_an_error_that_names_it(network, encryption, reply, then, expected):
+async def test_a_failure_of_the_server_is_an_error_that_names_it(
+    network, encryption, reply, then, expected
+):
     timeouts = QUICK if then == "hangs" else None
     async with running(Server(reply, then=then), encryption()) as url:
         found = await outcome(network(), url, timeouts)
@@ -320,7 +337,9 @@ async def test_a_server_that_does_not_finish_the_tls_handshake_is_a_timeout(netw
 
 @pytest.mark.parametrize("then", ["closes", "resets"])
 async def test_a_server_without_tls_is_a_failed_connection(network, then):
-    async with running(Server(b"hello\r\n" if then == "closes" else b"", then=then, reads=False)) as url:
+    async with running(
+        Server(b"hello\r\n" if then == "closes" else b"", then=then, reads=False)
+    ) as url:
         found = await outcome(network(), url.replace("http:", "https:"))
     assert is_error(found, REFUSED), found
 
@@ -378,9 +397,13 @@ async def test_a_server_that_reads_no_body_is_a_timeout_and_the_rest_is_not_sent
 async def test_a_reply_before_a_large_body_was_read_is_used(network):
     class Refusing(Server):
         async def reply(self, reader, writer):
-            writer.write(b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 3\r\n\r\nno!")
+            writer.write(
+                b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 3\r\n\r\nno!"
+            )
             writer.write_eof()
-            while await reader.read(1_000_000):  # a server that closed at once would discard its own reply
+            while await reader.read(
+                1_000_000
+            ):  # a server that closed at once would discard its own reply
                 pass
 
     async with running(Refusing(then="closes")) as url, connected(network()) as connection:
@@ -389,14 +412,17 @@ async def test_a_reply_before_a_large_body_was_read_is_used(network):
         await exchange.aclose()
 
 
-# ---- size and encoding -----------------------------------------------------------------------------------
+# ---- size and encoding
+# -----------------------------------------------------------------------------------
 
 ASK = [Message.user("hi")]
 BOTH = pytest.mark.parametrize("ask", ["chat", "stream"])
 
 
 def reply_of(text):
-    return json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode()
+    return json.dumps(
+        {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+    ).encode()
 
 
 async def asked(ask, url, transport, **options):
@@ -407,11 +433,17 @@ async def asked(ask, url, transport, **options):
 
 
 @BOTH
-@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"], ids=["reply", "error"])
-async def test_a_reply_larger_than_the_limit_is_malformed_and_ends_the_connection(network, ask, status):
+@pytest.mark.parametrize(
+    "status", [b"200 OK", b"500 Internal Server Error"], ids=["reply", "error"]
+)
+async def test_a_reply_larger_than_the_limit_is_malformed_and_ends_the_connection(
+    network, ask, status
+):
     server = Server(b"HTTP/1.1 " + status + b"\r\n\r\n" + b" " * 300_000, then="hangs")
     async with running(server) as url:
-        with pytest.raises(MalformedResponse, match=r"more than 200,000 bytes.*max_reply_bytes") as caught:
+        with pytest.raises(
+            MalformedResponse, match=r"more than 200,000 bytes.*max_reply_bytes"
+        ) as caught:
             await asked(ask, url, network(), max_reply_bytes=200_000)
         server.over.set()
         await server.closed.wait()
@@ -453,7 +485,8 @@ async def test_the_encoding_identity_is_none(network):
         assert await outcome(network(), url) == b"hi"
 
 
-# ---- connections that are used again ---------------------------------------------------------------------
+# ---- connections that are used again
+# ---------------------------------------------------------------------
 
 
 async def test_a_connection_is_used_again(network, encryption):
@@ -475,8 +508,8 @@ async def test_a_connection_that_the_server_closed_is_replaced(network, encrypti
 
 
 async def test_a_connection_that_was_idle_too_long_is_replaced(network, monkeypatch):
-    monkeypatch.setattr("stage0_gateway.pool.KEEP_ALIVE", 0.0)
-    monkeypatch.setattr("stage0_gateway.fast.KEEP_ALIVE", 0.0)
+    monkeypatch.setattr("stage0_gateway.http.pool.KEEP_ALIVE", 0.0)
+    monkeypatch.setattr("stage0_gateway.http.fast.KEEP_ALIVE", 0.0)
     server = Server(ok())
     async with running(server) as url, connected(network()) as connection:
         assert [await posted(connection, url) for _ in range(2)] == [b"hi"] * 2
@@ -488,7 +521,7 @@ async def test_connections_that_were_idle_too_long_are_closed_by_the_next_reques
     async with running(server) as url, connected(Pool()) as connection:
         await asyncio.gather(*(posted(connection, url) for _ in range(2)))
         assert len(server.connections) == 2
-        monkeypatch.setattr("stage0_gateway.pool.KEEP_ALIVE", 0.0)
+        monkeypatch.setattr("stage0_gateway.http.pool.KEEP_ALIVE", 0.0)
         await posted(connection, url)
         await server.closed.wait()
         assert len(server.connections) == 1
@@ -526,12 +559,15 @@ async def test_more_than_a_hundred_requests_run_at_once(network):
     server = Waiting(ok())
     async with running(server) as url, connected(network()) as connection:
         for _ in range(2):
-            assert await asyncio.gather(*(posted(connection, url) for _ in range(110))) == [b"hi"] * 110
+            assert (
+                await asyncio.gather(*(posted(connection, url) for _ in range(110)))
+                == [b"hi"] * 110
+            )
     assert server.accepted == 110
 
 
 def test_a_gateway_can_be_used_in_a_second_event_loop(network, serve, monkeypatch):
-    monkeypatch.setattr("stage0_gateway.connection.find_spec", lambda name: network is not Pool)
+    monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: network is not Pool)
     gateway = Gateway("openai:m", base_url=serve(lambda path: (200, reply_of(path))))
 
     async def ask():
@@ -574,7 +610,9 @@ SURPLUS = pytest.mark.parametrize(
 
 
 @SURPLUS
-async def test_surplus_in_the_same_packet_is_no_reply_to_the_next_request(network, encryption, surplus):
+async def test_surplus_in_the_same_packet_is_no_reply_to_the_next_request(
+    network, encryption, surplus
+):
     server = WithSurplus(surplus)
     async with running(server, encryption()) as url, connected(network()) as connection:
         for _ in range(3):
@@ -582,7 +620,9 @@ async def test_surplus_in_the_same_packet_is_no_reply_to_the_next_request(networ
 
 
 @SURPLUS
-async def test_surplus_on_an_idle_connection_is_no_reply_to_the_next_request(network, encryption, surplus):
+async def test_surplus_on_an_idle_connection_is_no_reply_to_the_next_request(
+    network, encryption, surplus
+):
     server = WithSurplus(surplus, answered=asyncio.Event())
     async with running(server, encryption()) as url, connected(network()) as connection:
         for _ in range(3):
@@ -601,10 +641,13 @@ async def test_a_connection_whose_surplus_cannot_be_seen_is_not_used_again(monke
     assert server.accepted == 2
 
 
-# ---- cancellation ----------------------------------------------------------------------------------------
+# ---- cancellation
+# ----------------------------------------------------------------------------------------
 
 
-async def test_wherever_a_request_is_cancelled_its_connection_is_closed(network, encryption, collect):
+async def test_wherever_a_request_is_cancelled_its_connection_is_closed(
+    network, encryption, collect
+):
     server = Server(ok())
     async with running(server, encryption()) as url, connected(network()) as connection:
         for steps in count():

@@ -1,4 +1,5 @@
-"""Where the tests of the stores keep journals: in memory, in a file, in a PostgreSQL database of their own."""
+"""Where the tests of the stores keep journals: in memory, in a file, in a PostgreSQL database of
+their own."""
 
 import importlib.util
 import os
@@ -8,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from stage1_context.errors import StoreFailed
-from stage1_context.postgres import PostgresStore
-from stage1_context.sqlite import SqliteStore
 from stage1_context.store import MemoryStore
+from stage1_context.stores.postgres import PostgresStore
+from stage1_context.stores.sqlite import SqliteStore
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.real)
 
@@ -18,8 +19,12 @@ POSTGRES = pytest.param("postgres", marks=pytest.mark.real)
 @pytest.fixture(scope="session")
 def postgres():
     """A running server; see tests/real/cluster.py."""
-    pytest.importorskip("asyncpg", reason="asyncpg is not installed: pip install 'llm-stages[postgres]'")
-    spec = importlib.util.spec_from_file_location("cluster", Path(__file__).parents[1] / "real/cluster.py")
+    pytest.importorskip(
+        "asyncpg", reason="asyncpg is not installed: pip install 'llm-stages[postgres]'"
+    )
+    spec = importlib.util.spec_from_file_location(
+        "cluster", Path(__file__).parents[1] / "real/cluster.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if reason := module.missing():

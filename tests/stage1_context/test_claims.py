@@ -53,7 +53,9 @@ async def test_what_nobody_else_has_written_is_added(transcript):
     assert (await transcript.info()).records == 5
 
 
-@pytest.mark.parametrize("rival", [A, result_of("a"), RepairRecord(((1, Message.tool("stopped", "a")),))])
+@pytest.mark.parametrize(
+    "rival", [A, result_of("a"), RepairRecord(((1, Message.tool("stopped", "a")),))]
+)
 @pytest.mark.parametrize("claimed", [A, result_of("a")], ids=["begin", "answer"])
 async def test_whoever_comes_second_is_told_and_adds_nothing(transcript, rival, claimed):
     claims = transcript.claims(2)
@@ -154,11 +156,13 @@ async def test_what_was_begun_to_be_added_is_added_however_often_somebody_cancel
     assert (await store.info("s")).records == 2
 
 
-# ---- appends that are interrupted -------------------------------------------------------------------------
+# ---- appends that are interrupted
+# -------------------------------------------------------------------------
 
 
 class Interrupted(MemoryStore):
-    """Its first append is cancelled, before or after it has written; a rival may write at the same moment."""
+    """Its first append is cancelled, before or after it has written; a rival may write at the same
+    moment."""
 
     def __init__(self, journals, *, writes, rival=()):
         super().__init__(journals)
@@ -182,13 +186,21 @@ class Interrupted(MemoryStore):
 GO_ON = Message.user("Go on.")
 ADDED = {
     "begin a call": (lambda transcript: transcript.claims(1).add(A), [A]),
-    "answer a call": (lambda transcript: transcript.claims(1).add(result_of("a")), [result_of("a")]),
-    "reply": (lambda transcript: transcript.append(GO_ON, GO_ON, seen=1), [MessageRecord(GO_ON)] * 2),
+    "answer a call": (
+        lambda transcript: transcript.claims(1).add(result_of("a")),
+        [result_of("a")],
+    ),
+    "reply": (
+        lambda transcript: transcript.append(GO_ON, GO_ON, seen=1),
+        [MessageRecord(GO_ON)] * 2,
+    ),
 }
 
 
 @pytest.mark.parametrize("writes", [True, False], ids=["after it wrote", "before it wrote"])
-@pytest.mark.parametrize("rival", [(), (VariableRecord(1),)], ids=["alone", "beside another writer"])
+@pytest.mark.parametrize(
+    "rival", [(), (VariableRecord(1),)], ids=["alone", "beside another writer"]
+)
 @pytest.mark.parametrize(("add", "added"), ADDED.values(), ids=ADDED)
 async def test_an_interrupted_append_adds_each_record_once(add, added, rival, writes):
     first = MessageRecord(Message.user("Go."))
@@ -288,12 +300,17 @@ async def test_a_run_adds_one_result_for_a_call_however_often_it_adds_one(transc
     assert [each.text for each in list(await transcript.history())[2:]] == ["completed"]
 
 
-# ---- replies ---------------------------------------------------------------------------------------------
+# ---- replies
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "rival",
-    [Message.assistant("Hello."), Message.assistant("", [ToolCall("c", "f")]), Message.tool("ok", "a")],
+    [
+        Message.assistant("Hello."),
+        Message.assistant("", [ToolCall("c", "f")]),
+        Message.tool("ok", "a"),
+    ],
     ids=["a reply", "calls", "a result"],
 )
 async def test_a_reply_is_not_added_where_somebody_else_has_replied(transcript, rival):

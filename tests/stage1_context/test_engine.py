@@ -78,7 +78,11 @@ async def test_an_unknown_session_is_refused_with_the_sessions_there_are():
     engine = ContextEngine()
     await engine.create_session("here")
     text = "There is no session 'gone'. Sessions: 'here'. Create one with create_session()."
-    for ask in (engine.history("gone"), engine.messages_for_request("gone"), engine.add_message("gone", HI)):
+    for ask in (
+        engine.history("gone"),
+        engine.messages_for_request("gone"),
+        engine.add_message("gone", HI),
+    ):
         with pytest.raises(SessionNotFound) as caught:
             await ask
         assert str(caught.value) == text
@@ -97,7 +101,11 @@ async def test_a_window_counts_with_the_engines_counter_and_leaves_the_reserve_f
     await engine.create_session("s", system_prompt="x")
     await engine.add_message("s", HI)
     await engine.add_message("s", MORE)
-    assert await engine.messages_for_request("s", reserve_tokens=8) == [Message.system("x"), HI, MORE]
+    assert await engine.messages_for_request("s", reserve_tokens=8) == [
+        Message.system("x"),
+        HI,
+        MORE,
+    ]
     assert await engine.messages_for_request("s", reserve_tokens=9) == [Message.system("x"), MORE]
     with pytest.raises(WindowTooSmall):
         await engine.messages_for_request("s", reserve_tokens=15)
@@ -117,7 +125,9 @@ async def test_two_engines_on_one_store_see_each_others_messages():
     await one.create_session("s")
     await other.add_message("s", HI)
     await one.add_message("s", HELLO)
-    assert await one.messages_for_request("s") == await other.messages_for_request("s") == [HI, HELLO]
+    assert (
+        await one.messages_for_request("s") == await other.messages_for_request("s") == [HI, HELLO]
+    )
 
 
 class Sized(MemoryStore):
@@ -177,7 +187,8 @@ async def test_the_engine_closes_its_store_at_the_end_of_the_block():
     assert failing.closed
 
 
-# ---- sessions --------------------------------------------------------------------------------------------
+# ---- sessions
+# --------------------------------------------------------------------------------------------
 
 
 async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first():
@@ -185,7 +196,11 @@ async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first()
     for session_id in ("a", "b", "c"):
         await engine.create_session(session_id)
     await engine.add_message("a", HI)
-    assert [(each.id, each.records) for each in await engine.sessions()] == [("a", 1), ("c", 0), ("b", 0)]
+    assert [(each.id, each.records) for each in await engine.sessions()] == [
+        ("a", 1),
+        ("c", 0),
+        ("b", 0),
+    ]
 
 
 async def test_a_deleted_session_is_gone_and_its_name_is_free_for_another():
@@ -233,7 +248,8 @@ async def test_a_session_is_taken_from_one_engine_to_another():
         assert await other.messages_for_request(session_id) == await one.messages_for_request("s")
 
 
-# ---- transcripts that are let go -------------------------------------------------------------------------
+# ---- transcripts that are let go
+# -------------------------------------------------------------------------
 
 
 async def test_only_the_sessions_that_were_used_last_stay_in_memory(collect):
@@ -260,7 +276,8 @@ async def test_a_transcript_that_somebody_uses_stays_the_same_however_many_other
     assert engine.transcript("s") is transcript
 
 
-# ---- the summary -----------------------------------------------------------------------------------------
+# ---- the summary
+# -----------------------------------------------------------------------------------------
 
 TOLD = Message.system("Summary of the conversation before the messages that follow:\nthey met")
 
@@ -273,7 +290,10 @@ async def test_a_summary_is_a_system_message_behind_the_others_until_it_is_taken
     await engine.set_summary("s", "they met")
     assert await engine.get_summary("s") == "they met"
     assert await engine.messages_for_request("s") == [Message.system("be brief"), TOLD, HI]
-    assert await engine.messages_for_request("s", include_summary=False) == [Message.system("be brief"), HI]
+    assert await engine.messages_for_request("s", include_summary=False) == [
+        Message.system("be brief"),
+        HI,
+    ]
     assert (await engine.history("s")).messages == (Message.system("be brief"), HI)
     await engine.set_summary("s", "")
     assert await engine.get_summary("s") is None
@@ -298,7 +318,8 @@ async def test_a_summary_of_an_unknown_session_is_refused():
             await ask
 
 
-# ---- what else is reached from here ----------------------------------------------------------------------
+# ---- what else is reached from here
+# ----------------------------------------------------------------------
 
 
 async def test_an_explanation_names_every_message_also_those_that_were_not_read_for_the_request():
@@ -309,7 +330,10 @@ async def test_an_explanation_names_every_message_also_those_that_were_not_read_
     await engine.messages_for_request("s")
     explanation = await engine.explain("s")
     assert len(explanation.messages) == 500
-    assert [each.preview for each in explanation.messages if each.sent] == ["message 498", "message 499"]
+    assert [each.preview for each in explanation.messages if each.sent] == [
+        "message 498",
+        "message 499",
+    ]
 
 
 async def test_what_a_server_reported_scales_the_next_window():
@@ -334,7 +358,11 @@ async def test_a_broken_history_is_repaired_and_said_what_was_wrong():
         "call without a result: a",
     ]
     assert await engine.repair_history("s") == []
-    assert [each.role for each in await engine.messages_for_request("s")] == ["assistant", "tool", "user"]
+    assert [each.role for each in await engine.messages_for_request("s")] == [
+        "assistant",
+        "tool",
+        "user",
+    ]
 
 
 async def test_the_engines_variables_are_kept_in_its_sessions():

@@ -61,7 +61,9 @@ def test_saved_text_stays_readable():
 
 def test_half_a_letter_can_be_saved_to_a_file():
     history = MessageHistory([Message.user("北京 \ud83d")])
-    assert MessageHistory.from_json(history.to_json().encode().decode()).messages == history.messages
+    assert (
+        MessageHistory.from_json(history.to_json().encode().decode()).messages == history.messages
+    )
 
 
 @pytest.mark.parametrize("value", [math.nan, object(), {(1, 2): 3}])
@@ -104,7 +106,10 @@ def calling(*ids):
         ([calling("a"), RESULT_A, calling("b"), RESULT_B], []),
         ([calling("a", "b"), RESULT_B, RESULT_A], []),
         ([RESULT_A], ["result without a call before it: a"]),
-        ([RESULT_A, calling("a")], ["result without a call before it: a", "call without a result: a"]),
+        (
+            [RESULT_A, calling("a")],
+            ["result without a call before it: a", "call without a result: a"],
+        ),
         ([RESULT_A, calling("a"), RESULT_A], ["result without a call before it: a"]),
         ([calling("a", "b"), RESULT_B], ["call without a result: a"]),
         ([calling("a"), RESULT_A, RESULT_A], ["2 results for one call: a"]),
@@ -114,7 +119,11 @@ def calling(*ids):
         ),
         (
             [calling("a", "a", "c"), RESULT_A, RESULT_B],
-            ["result without a call before it: b", "duplicate call id: a", "call without a result: c"],
+            [
+                "result without a call before it: b",
+                "duplicate call id: a",
+                "call without a result: c",
+            ],
         ),
     ],
     ids=[
@@ -146,7 +155,9 @@ def test_every_break_of_one_call_one_result_is_named(messages, problems):
 )
 def test_a_message_between_a_call_and_its_result_is_a_problem(between, role):
     messages = [calling("a"), between, RESULT_A, *([RESULT_B] if between.tool_calls else [])]
-    assert MessageHistory(messages).check_history() == [f"{role} message between a call and its result: a"]
+    assert MessageHistory(messages).check_history() == [
+        f"{role} message between a call and its result: a"
+    ]
 
 
 def test_an_id_on_a_message_that_is_no_result_answers_nothing():
@@ -168,7 +179,9 @@ def test_a_repaired_history_is_a_new_one_with_one_result_for_each_call():
     interrupted = sound.messages[2]
     assert sound.messages == (calling("a", "b"), RESULT_B, interrupted, SECOND)
     assert (interrupted.tool_call_id, interrupted.is_error, interrupted.name) == ("a", True, "f")
-    assert interrupted.text.startswith("[interrupted] The program ended before this call had a result.")
+    assert interrupted.text.startswith(
+        "[interrupted] The program ended before this call had a result."
+    )
     assert sound.check_history() == []
     assert broken.messages == (calling("a", "b"), SECOND, RESULT_B, RESULT_B)
 

@@ -42,7 +42,9 @@ RECORDS = {
     "system message": MessageRecord(Message.system("Be brief.")),
     "parts": MessageRecord(Message.user(PARTS)),
     "calls": MessageRecord(
-        Message.assistant("", [ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g")], raw_text='{"tool": "f"}')
+        Message.assistant(
+            "", [ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g")], raw_text='{"tool": "f"}'
+        )
     ),
     "failed result": MessageRecord(Message.tool("no such city", "a", is_error=True, name="f")),
     "half a letter": MessageRecord(Message.user("cut \ud83d")),
@@ -53,7 +55,9 @@ RECORDS = {
     "approval pending": ApprovalPendingRecord("a", "f", '{"x": 1}'),
     "summary": SummaryRecord("They talked about 北京.", 7),
     "summary taken back": SummaryRecord(""),
-    "repair": RepairRecord(((1, Message.tool("gone", "a", is_error=True)), (1, Message.user(PARTS))), (2, 3)),
+    "repair": RepairRecord(
+        ((1, Message.tool("gone", "a", is_error=True)), (1, Message.user(PARTS))), (2, 3)
+    ),
     "repair of nothing": RepairRecord(),
     "variable": VariableRecord({"a": [1, 2.5, None, True, "\ud83d\0"]}),
     "null": VariableRecord(None),
@@ -66,7 +70,9 @@ json_values = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -95,13 +101,19 @@ def test_every_kind_is_among_the_records_that_were_tried():
 def test_any_value_text_and_number_survives(value, text, number):
     message = Message.assistant(text, [ToolCall("a", "f", text or "{}")], raw_text=text or None)
     repair = RepairRecord(((number, message),), (number,))
-    for record in (VariableRecord(value), SummaryRecord(text, number), MessageRecord(message), repair):
+    for record in (
+        VariableRecord(value),
+        SummaryRecord(text, number),
+        MessageRecord(message),
+        repair,
+    ):
         assert record_from_json(record_to_json(record)) == record
 
 
 def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_default():
     assert [
-        json.loads(record_to_json(each)) for each in (RECORDS["system message"], CallStartedRecord("a", "f"))
+        json.loads(record_to_json(each))
+        for each in (RECORDS["system message"], CallStartedRecord("a", "f"))
     ] == [
         {"kind": "system", "role": "system", "content": "Be brief."},
         {"kind": "call_started", "call_id": "a", "tool": "f"},
@@ -113,7 +125,13 @@ def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_defau
 
 def test_system_messages_and_calls_are_kinds_of_their_own():
     call = Message.assistant("", [ToolCall("a", "f")])
-    said = [Message.system(""), Message.user(""), Message.assistant(""), call, Message.tool("", "a")]
+    said = [
+        Message.system(""),
+        Message.user(""),
+        Message.assistant(""),
+        call,
+        Message.tool("", "a"),
+    ]
     kinds = [MessageRecord(each).kind for each in said]
     assert kinds == ["system", "message", "message", "call", "message"]
     assert set(SHOWN) == {"message", "call", *LANDMARKS}
@@ -146,7 +164,10 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
         ({"kind": "summary", "text": "", "til": 3}, r"\['text', 'until'\], not \['text', 'til'\]"),
         ({"kind": "call_started", "tool": "f"}, r"\['call_id', 'tool'\], not \['tool'\]"),
         ({"kind": "call_started", "call_id": "a", "tool": None}, "is text, not NoneType"),
-        ({"kind": "repair", "shown": []}, r"has the fields \['inserted', 'hidden'\], not \['shown'\]"),
+        (
+            {"kind": "repair", "shown": []},
+            r"has the fields \['inserted', 'hidden'\], not \['shown'\]",
+        ),
         ({"kind": "repair", "inserted": 5}, r"\[index, message\] pairs"),
         ({"kind": "repair", "inserted": [5]}, r"\[index, message\] pairs"),
         ({"kind": "repair", "inserted": [["0", {"role": "user"}]]}, r"\[index, message\] pairs"),
@@ -207,7 +228,9 @@ for _ in range(200_000):
     ],
 )
 def test_what_json_cannot_hold_is_a_value_error_that_names_the_kind(record):
-    with pytest.raises(ValueError, match=f"This {record.kind!r} record cannot be written as JSON: "):
+    with pytest.raises(
+        ValueError, match=f"This {record.kind!r} record cannot be written as JSON: "
+    ):
         record_to_json(record)
 
 

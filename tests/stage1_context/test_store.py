@@ -1,4 +1,5 @@
-"""What every store promises, asked of each: in memory, in a SQLite file, in a PostgreSQL database."""
+"""What every store promises, asked of each: in memory, in a SQLite file, in a PostgreSQL
+database."""
 
 import asyncio
 from contextlib import suppress
@@ -35,7 +36,8 @@ def said(text):
 ONE, TWO, THREE = map(said, ("one", "two", "three"))
 SYSTEM = MessageRecord(Message.system("Be brief."))
 
-# ---- beginning, adding, reading --------------------------------------------------------------------------
+# ---- beginning, adding, reading
+# --------------------------------------------------------------------------
 
 
 async def test_a_journal_grows_and_says_how_long_it_is(store):
@@ -105,7 +107,8 @@ async def test_what_is_handed_out_is_a_copy(store):
     assert await store.read("s") == [(0, ONE)]
 
 
-# ---- ids -------------------------------------------------------------------------------------------------
+# ---- ids
+# -------------------------------------------------------------------------------------------------
 
 STRANGE = {
     "quotes": "'\"`",
@@ -137,7 +140,9 @@ async def test_ids_that_look_alike_are_different(store):
 
 @pytest.mark.parametrize("id", ["", "a\0b", "\ud83d"], ids=["empty", "NUL", "half a pair"])
 async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id):
-    with pytest.raises(ValueError, match="A session's id is some text that can be written to a file, not"):
+    with pytest.raises(
+        ValueError, match="A session's id is some text that can be written to a file, not"
+    ):
         await store.create(id, ONE)
     assert await store.sessions() == []
     for ask in (store.read(id), store.append(id, ONE), store.info(id), store.delete(id)):
@@ -159,7 +164,9 @@ async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone(store):
     [([], "none yet"), (["b", "a"], "'b', 'a'"), (list("gfedcba"), "'e', 'd', 'c', 'b', 'a'")],
     ids=["none", "some", "many"],
 )
-async def test_an_unknown_session_is_answered_with_those_that_were_written_to_last(store, ids, named):
+async def test_an_unknown_session_is_answered_with_those_that_were_written_to_last(
+    store, ids, named
+):
     for id in ids:
         await store.create(id)
     text = f"There is no session 'x'. Sessions: {named}. Create one with create_session()."
@@ -169,7 +176,8 @@ async def test_an_unknown_session_is_answered_with_those_that_were_written_to_la
         assert str(caught.value) == text
 
 
-# ---- what a record may hold ------------------------------------------------------------------------------
+# ---- what a record may hold
+# ------------------------------------------------------------------------------
 
 
 def nested(depth):
@@ -188,9 +196,13 @@ RECORDS = {
     "parts": MessageRecord(
         Message.user((TextPart("What is this?"), ImagePart(url="https://example.com/cat.png")))
     ),
-    "image": MessageRecord(Message.user((ImagePart(data="AP8A" * 99_999, media_type="image/png"),))),
+    "image": MessageRecord(
+        Message.user((ImagePart(data="AP8A" * 99_999, media_type="image/png"),))
+    ),
     "calls": MessageRecord(
-        Message.assistant("", [ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", "no json")], raw_text="{\0")
+        Message.assistant(
+            "", [ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", "no json")], raw_text="{\0"
+        )
     ),
     "result": MessageRecord(Message.tool("no such city", "a", is_error=True, name="f")),
     "started": CallStartedRecord("a", "f"),
@@ -198,11 +210,15 @@ RECORDS = {
     "approval": ApprovalPendingRecord("a", "delete_everything", '{"really": true}'),
     "summary": SummaryRecord("They talked.", 7),
     "summary taken back": SummaryRecord(""),
-    "repair": RepairRecord(((2, Message.tool("interrupted", "a")), (2, Message.user("\ud83d"))), (0, 1)),
+    "repair": RepairRecord(
+        ((2, Message.tool("interrupted", "a")), (2, Message.user("\ud83d"))), (0, 1)
+    ),
     "repair of nothing": RepairRecord(),
     "no value": VariableRecord(None),
     "numbers": VariableRecord([0, -0.0, 1e308, 5e-324, 0.1, 2**64, -(10**4000), 1.0, True]),
-    "names": VariableRecord({"": 1, "\0": 2, "kind": "message", "é": {"\ud83d": []}, "z": 0, "a": 0}),
+    "names": VariableRecord(
+        {"": 1, "\0": 2, "kind": "message", "é": {"\ud83d": []}, "z": 0, "a": 0}
+    ),
     "deep": VariableRecord(nested(200)),
 }
 
@@ -233,7 +249,9 @@ UNWRITABLE = {
 
 
 @pytest.mark.parametrize("value", UNWRITABLE.values(), ids=UNWRITABLE)
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True)
+@pytest.mark.parametrize(
+    "kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True
+)
 async def test_nothing_is_added_if_one_record_cannot_be_written(store, value):
     await store.create("s", ONE)
     for ask in (
@@ -246,7 +264,8 @@ async def test_nothing_is_added_if_one_record_cannot_be_written(store, value):
     assert [each.id for each in await store.sessions()] == ["s"]
 
 
-# ---- lists of sessions, and deleting ---------------------------------------------------------------------
+# ---- lists of sessions, and deleting
+# ---------------------------------------------------------------------
 
 
 async def test_sessions_are_listed_with_the_one_that_was_written_to_last_first(store):
@@ -283,7 +302,8 @@ async def test_a_deleted_session_is_gone_and_a_new_one_of_its_name_begins_empty(
     assert await store.read("other") == [(0, THREE)]
 
 
-# ---- several writers -------------------------------------------------------------------------------------
+# ---- several writers
+# -------------------------------------------------------------------------------------
 
 
 async def test_a_writer_that_has_seen_everything_adds(store):
@@ -311,7 +331,9 @@ async def test_of_many_that_open_the_place_and_create_at_once_one_does(place):
     done = await asyncio.gather(
         *(each.create("s", said(str(n))) for n, each in enumerate(stores)), return_exceptions=True
     )
-    assert sorted(map(type, done), key=str) == sorted([type(None)] + [SessionExists] * (AT_ONCE - 1), key=str)
+    assert sorted(map(type, done), key=str) == sorted(
+        [type(None)] + [SessionExists] * (AT_ONCE - 1), key=str
+    )
     assert await stores[0].read("s") == [(0, said(str(done.index(None))))]
     await closing(stores)
 
@@ -324,7 +346,9 @@ async def test_many_writers_lose_nothing_and_never_mix(place):
     async def write(store, mine):
         return [await store.append("s", *each) for each in mine]
 
-    lengths = await asyncio.gather(*(write(store, exchanges[n::AT_ONCE]) for n, store in enumerate(stores)))
+    lengths = await asyncio.gather(
+        *(write(store, exchanges[n::AT_ONCE]) for n, store in enumerate(stores))
+    )
     found = await stores[0].read("s")
     assert sorted(each for some in lengths for each in some) == list(range(2, 1001, 2))
     assert [index for index, _ in found] == list(range(1000))
@@ -347,7 +371,8 @@ async def test_of_several_that_have_seen_the_same_one_adds(place):
     stores = [place() for _ in range(AT_ONCE)]
     await stores[0].create("s", ONE)
     done = await asyncio.gather(
-        *(each.append("s", said(str(n)), expected=1) for n, each in enumerate(stores)), return_exceptions=True
+        *(each.append("s", said(str(n)), expected=1) for n, each in enumerate(stores)),
+        return_exceptions=True,
     )
     assert done.count(2) == 1
     assert {type(each) for each in done} == {int, SessionConflict}
@@ -395,7 +420,10 @@ async def test_writing_and_deleting_at_once_leaves_nothing_by_halves(store):
     for _ in range(20):
         await store.create("s", ONE)
         await asyncio.gather(
-            store.append("s", TWO), store.delete("s"), store.append("s", TWO), return_exceptions=True
+            store.append("s", TWO),
+            store.delete("s"),
+            store.append("s", TWO),
+            return_exceptions=True,
         )
         assert await store.sessions() == []
 
@@ -418,7 +446,8 @@ async def test_a_writer_that_is_cancelled_has_added_everything_or_nothing(store)
     assert texts[::2] == texts[1::2] == sorted({*texts}, key=int)
 
 
-# ---- one store, used for a long time ---------------------------------------------------------------------
+# ---- one store, used for a long time
+# ---------------------------------------------------------------------
 
 
 async def test_a_closed_store_opens_again_when_it_is_used(store):
@@ -444,7 +473,9 @@ def test_a_store_is_used_from_one_event_loop_after_the_other(place):
     asyncio.run(store.aclose())
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True)
+@pytest.mark.parametrize(
+    "kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.real)], indirect=True
+)
 def test_a_store_that_nobody_closes_makes_no_noise(place, collect):
     async def use():
         await place().create("s", ONE)
@@ -457,10 +488,13 @@ def test_a_store_that_nobody_closes_makes_no_noise(place, collect):
     collect()
 
 
-# ---- any sequence of operations --------------------------------------------------------------------------
+# ---- any sequence of operations
+# --------------------------------------------------------------------------
 
 IDS = st.sampled_from(["a", "b", "'é"])
-SOME = st.lists(st.sampled_from([SYSTEM, ONE, SummaryRecord("short", 1), VariableRecord([1])]), max_size=3)
+SOME = st.lists(
+    st.sampled_from([SYSTEM, ONE, SummaryRecord("short", 1), VariableRecord([1])]), max_size=3
+)
 NUMBERS = st.integers(0, 6)
 OPERATIONS = st.one_of(
     st.tuples(st.just("create"), IDS, SOME, st.just({})),
@@ -493,7 +527,9 @@ async def answers(store, operations):
             answer = await getattr(store, name)(*([] if id is None else [id]), *records, **options)
         except ContextError as error:
             answer = type(error), str(error)
-        infos = answer if name == "sessions" else [answer] if isinstance(answer, SessionInfo) else None
+        infos = (
+            answer if name == "sessions" else [answer] if isinstance(answer, SessionInfo) else None
+        )
         said.append(answer if infos is None else [(each.id, each.records) for each in infos])
     for each in await store.sessions():
         await store.delete(each.id)
@@ -502,7 +538,9 @@ async def answers(store, operations):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=st.lists(OPERATIONS, max_size=25))
-def test_every_store_answers_any_sequence_of_operations_as_the_one_in_memory_does(place, operations):
+def test_every_store_answers_any_sequence_of_operations_as_the_one_in_memory_does(
+    place, operations
+):
     store = place()
 
     async def ask():
@@ -513,7 +551,8 @@ def test_every_store_answers_any_sequence_of_operations_as_the_one_in_memory_doe
     assert asyncio.run(ask()) == asyncio.run(answers(MemoryStore(), operations))
 
 
-# ---- the one in memory alone -----------------------------------------------------------------------------
+# ---- the one in memory alone
+# -----------------------------------------------------------------------------
 
 
 async def test_a_store_in_memory_begins_with_a_copy_of_what_it_is_given():

@@ -12,7 +12,7 @@ from stage0_gateway import (
     ThinkingPart,
     ToolCall,
 )
-from stage1_context.approximate import ApproximateCounter
+from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, message_tokens
 
 
@@ -26,7 +26,10 @@ class Letters:
     [
         (Message.user("12345"), 5),
         (Message.tool("123", "an id that is not counted"), 3),
-        (Message.assistant("12", [ToolCall("id", "name", "{}"), ToolCall("id2", "f", "{1}")]), 2 + 10 + 8),
+        (
+            Message.assistant("12", [ToolCall("id", "name", "{}"), ToolCall("id2", "f", "{1}")]),
+            2 + 10 + 8,
+        ),
         (Message.assistant("only what is meant", raw_text="1234"), 4),
         (Message.user((TextPart("12"), ThinkingPart("345"))), 5),
         (Message.user((ImagePart(data="x" * 9999),)), IMAGE_TOKENS),
@@ -69,7 +72,16 @@ def deep():
 
 @pytest.mark.parametrize(
     "value",
-    [{1, 2}, b"bytes", {(1, 2): 3}, circle(), deep(), MappingProxyType({"a": 1}), float("nan"), "\ud800"],
+    [
+        {1, 2},
+        b"bytes",
+        {(1, 2): 3},
+        circle(),
+        deep(),
+        MappingProxyType({"a": 1}),
+        float("nan"),
+        "\ud800",
+    ],
     ids=["set", "bytes", "tuple as key", "circle", "deep", "view", "nan", "surrogate"],
 )
 def test_a_value_that_is_no_json_is_counted_all_the_same(value):

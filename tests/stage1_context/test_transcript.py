@@ -131,7 +131,8 @@ async def test_each_message_of_a_long_conversation_is_counted_once_over_many_tur
     assert {f"answer {number}" for number in range(99)} < counter.seen.keys()
 
 
-# ---- what is pinned --------------------------------------------------------------------------------------
+# ---- what is pinned
+# --------------------------------------------------------------------------------------
 
 QUESTION = Message.user("question")
 STEPS = [Message.assistant("", [ToolCall("a", "f")]), Message.tool("done", "a")]
@@ -202,11 +203,14 @@ async def test_a_pinned_question_that_had_to_be_cut_is_not_sent_whole_besides():
         assert "characters were cut here" in sent[0].text
 
 
-# ---- the summary -----------------------------------------------------------------------------------------
+# ---- the summary
+# -----------------------------------------------------------------------------------------
 
 
 def told(summary):
-    return Message.system(f"Summary of the conversation before the messages that follow:\n{summary}")
+    return Message.system(
+        f"Summary of the conversation before the messages that follow:\n{summary}"
+    )
 
 
 async def test_a_summary_stands_for_the_messages_before_it_behind_the_system_messages():
@@ -263,7 +267,8 @@ async def test_a_summary_is_not_written_over_what_the_writer_has_not_seen():
     assert await transcript.summary() == "they met"
 
 
-# ---- after a crash ---------------------------------------------------------------------------------------
+# ---- after a crash
+# ---------------------------------------------------------------------------------------
 
 CALLS = Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")])
 RESULT = Message.tool("done", "a")
@@ -371,11 +376,14 @@ async def test_a_repair_is_not_written_if_the_journal_grew_meanwhile():
     assert {each.kind for _, each in await MemoryStore.read(store, "s")} == {"message", "call"}
 
 
-# ---- ids of calls ----------------------------------------------------------------------------------------
+# ---- ids of calls
+# ----------------------------------------------------------------------------------------
 
 
 async def test_a_wanted_call_id_is_given_once_and_taken_ones_are_replaced():
-    transcript = Transcript.of([Message.assistant("", [ToolCall("a", "f"), ToolCall("call_3", "f")])])
+    transcript = Transcript.of(
+        [Message.assistant("", [ToolCall("a", "f"), ToolCall("call_3", "f")])]
+    )
     ids = [await unused(transcript, wanted) for wanted in ("b", "b", "a", "", "", "call_3")]
     assert ids[0] == "b"
     assert all(ids)
@@ -407,7 +415,8 @@ async def test_ids_that_a_summary_or_a_repair_has_put_out_of_sight_are_taken_all
     assert await unused(transcript, "a-2") not in ("a", "a-2")
 
 
-# ---- several at once -------------------------------------------------------------------------------------
+# ---- several at once
+# -------------------------------------------------------------------------------------
 
 
 async def test_a_session_that_is_not_there_is_named():
@@ -469,7 +478,9 @@ def test_a_transcript_goes_on_in_another_event_loop(kind, tmp_path):
                 await transcript.append(message)
                 return await transcript.for_request()
 
-        return await asyncio.gather(run(), transcript.for_request(), run(), transcript.for_request())
+        return await asyncio.gather(
+            run(), transcript.for_request(), run(), transcript.for_request()
+        )
 
     async def begin():
         await store.create("s")
@@ -548,7 +559,9 @@ async def test_a_time_limit_that_runs_out_while_a_message_is_added_is_still_a_ti
 async def test_a_pinned_message_that_is_too_long_is_cut_too_where_the_window_cuts():
     question = Message.user("q" * 1000)
     talk = [question, Message.assistant("", [ToolCall("a", "f")]), Message.tool("r" * 100, "a")]
-    transcript = Transcript.of(talk, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting())
+    transcript = Transcript.of(
+        talk, KeepSystemAndRecent(max_tokens=600, oversize="cut"), Counting()
+    )
     pinned, *newest = await transcript.for_request(pinned=question)
     assert newest == talk[1:]
     assert pinned.text.startswith("qqq")

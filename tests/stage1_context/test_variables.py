@@ -17,7 +17,11 @@ from stage1_context import (
 )
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3),
     max_leaves=8,
 )
@@ -36,7 +40,8 @@ async def variables(request, tmp_path):
     await store.aclose()
 
 
-# ---- put and get -----------------------------------------------------------------------------------------
+# ---- put and get
+# -----------------------------------------------------------------------------------------
 
 
 async def test_what_is_put_aside_comes_back_by_its_id(variables):
@@ -72,7 +77,16 @@ async def test_one_value_in_two_places_of_the_arguments_is_two_values(variables)
 
 @pytest.mark.parametrize(
     "wrong",
-    [{1, 2}, object(), b"bytes", float("nan"), [float("inf")], {"deep": 1j}, Message.user("hi"), {(1, 2): 3}],
+    [
+        {1, 2},
+        object(),
+        b"bytes",
+        float("nan"),
+        [float("inf")],
+        {"deep": 1j},
+        Message.user("hi"),
+        {(1, 2): 3},
+    ],
     ids=repr,
 )
 async def test_what_json_cannot_hold_is_refused_and_not_kept(variables, wrong):
@@ -154,7 +168,8 @@ async def test_the_variables_of_another_session_are_out_of_reach(variables):
         assert "secret" not in str(caught.value)
 
 
-# ---- references ------------------------------------------------------------------------------------------
+# ---- references
+# ------------------------------------------------------------------------------------------
 
 
 @given(values)
@@ -190,9 +205,14 @@ async def test_several_references_may_stand_in_one_text(variables):
     assert await variables.expand("s", reference(one) * 2) == "11"
 
 
-async def test_blanks_around_the_id_do_not_matter_but_those_around_the_reference_make_it_a_text(variables):
+async def test_blanks_around_the_id_do_not_matter_but_those_around_the_reference_make_it_a_text(
+    variables,
+):
     id = await variables.put("s", 5)
-    assert await variables.expand("s", [f"$VAR_REF{{{{ {id} }}}}", f" {reference(id)}"]) == [5, " 5"]
+    assert await variables.expand("s", [f"$VAR_REF{{{{ {id} }}}}", f" {reference(id)}"]) == [
+        5,
+        " 5",
+    ]
 
 
 async def test_a_reference_inside_of_a_value_stays_text(variables):
@@ -223,11 +243,14 @@ async def test_keys_are_left_alone_and_so_are_the_arguments_that_were_given(vari
 
 async def test_one_reference_that_leads_nowhere_is_an_error_of_the_whole(variables):
     id = await variables.put("s", 5)
-    with pytest.raises(VariableNotFound, match=r"no variable 'var_9' in this session\. Variables: var_2\."):
+    with pytest.raises(
+        VariableNotFound, match=r"no variable 'var_9' in this session\. Variables: var_2\."
+    ):
         await variables.expand("s", {"x": reference(id), "y": f"see {reference('var_9')}"})
 
 
-# ---- where they are kept ---------------------------------------------------------------------------------
+# ---- where they are kept
+# ---------------------------------------------------------------------------------
 
 
 async def test_without_a_store_variables_are_kept_in_memory_for_sessions_of_any_name():

@@ -18,7 +18,7 @@ from stage1_context import (
     WindowTooSmall,
     message_tokens,
 )
-from stage1_context.cut import SHORTEST, cut_text
+from stage1_context.view.truncate import SHORTEST, cut_text
 from stage1_context.window import exchange_start
 
 
@@ -83,10 +83,13 @@ windows = st.builds(
 
 def fits(window, system, kept, room):
     """Whether a request keeps to a window, as the server counts it."""
-    counted_by_server = (sum(each.tokens for each in [*system, *kept]) + room.alongside_tokens) * Fraction(
-        room.ratio
+    counted_by_server = (
+        sum(each.tokens for each in [*system, *kept]) + room.alongside_tokens
+    ) * Fraction(room.ratio)
+    light = (
+        window.max_tokens is None
+        or counted_by_server + room.reserve_tokens <= window.max_tokens + 1e-9
     )
-    light = window.max_tokens is None or counted_by_server + room.reserve_tokens <= window.max_tokens + 1e-9
     places = len(kept) if isinstance(window, KeepSystemAndRecent) else len(kept) + len(system)
     return light and (window.max_messages is None or places <= window.max_messages)
 
@@ -179,7 +182,10 @@ def test_what_is_left_by_our_counting_is_there_by_the_servers_and_one_more_would
         (Room(alongside_tokens=30), 70),
         (Room(30, 20), 50),
         (Room(30, 0, 2.0), 35),
-        (Room(30, 20, 2.0), 15),  # what is sent alongside is counted by us, the reserve by the server
+        (
+            Room(30, 20, 2.0),
+            15,
+        ),  # what is sent alongside is counted by us, the reserve by the server
         (Room(30, 20, 0.5), 120),
         (Room(0, 0, 1.03), 97),
         (Room(101, 0, 2.0), -1),
@@ -190,7 +196,8 @@ def test_room_is_left_for_the_reply_for_the_tools_and_for_the_servers_own_counti
     assert room.within(100) == left
 
 
-# ---- what must not be parted ---------------------------------------------------------------------------------
+# ---- what must not be parted
+# ---------------------------------------------------------------------------------
 
 SYSTEM = Message.system("be brief")
 QUESTION = Message.user("what is in the box?")
@@ -315,7 +322,9 @@ def test_also_of_a_broken_history_the_newest_whole_exchanges_are_sent(
             break
         expected = rest[end:]
     try:
-        chosen = DropOldest(max_tokens=most_tokens, max_messages=most_messages).select([], rest, Room())
+        chosen = DropOldest(max_tokens=most_tokens, max_messages=most_messages).select(
+            [], rest, Room()
+        )
     except WindowTooSmall:
         chosen = []
     assert chosen == expected
@@ -348,11 +357,14 @@ def test_nothing_is_looked_at_that_is_older_than_what_does_not_fit():
     assert rest.asked == set(range(994, 1000))
 
 
-# ---- what is too long ----------------------------------------------------------------------------------------
+# ---- what is too long
+# ----------------------------------------------------------------------------------------
 
 
 def lettered(messages):
-    return [Counted(each, message_tokens(Letters(), each), place) for place, each in enumerate(messages)]
+    return [
+        Counted(each, message_tokens(Letters(), each), place) for place, each in enumerate(messages)
+    ]
 
 
 texts = st.integers(0, 400).map("x".__mul__)
@@ -381,10 +393,14 @@ def at_its_shortest(each):
     newest_exchanges,
     st.builds(Room, st.integers(0, 80), st.integers(0, 80), ratios, st.just(Letters())),
 )
-def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(kind, more, messages, before, newest, room):
+def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(
+    kind, more, messages, before, newest, room
+):
     system, rest = lettered([SYSTEM]), lettered([*map(Message.user, before), *newest])
     shortest = system[0].tokens + sum(map(at_its_shortest, rest[len(before) :]))
-    tokens = max(0, math.ceil((shortest + room.alongside_tokens + more) * room.ratio) + room.reserve_tokens)
+    tokens = max(
+        0, math.ceil((shortest + room.alongside_tokens + more) * room.ratio) + room.reserve_tokens
+    )
     window = kind(tokens, messages, oversize="cut")
     try:
         whole = kind(tokens, messages).select(system, rest, room)
@@ -422,7 +438,9 @@ async def test_the_history_keeps_the_whole_of_what_was_cut_for_a_request():
 
 async def test_a_question_that_had_to_be_cut_counts_as_sent():
     question = Message.user("y" * 1000)
-    transcript = Transcript.of([SYSTEM, question], DropOldest(max_tokens=300, oversize="cut"), Letters())
+    transcript = Transcript.of(
+        [SYSTEM, question], DropOldest(max_tokens=300, oversize="cut"), Letters()
+    )
     assert await transcript.for_request(pinned=question) == await transcript.for_request()
 
 
@@ -431,7 +449,8 @@ class Six:
         return 6
 
 
-# ---- errors --------------------------------------------------------------------------------------------------
+# ---- errors
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -486,7 +505,13 @@ class Six:
             "Give the window more messages.",
         ),
     ],
-    ids=["tokens", "calls that cannot be cut", "messages", "system messages", "too many system messages"],
+    ids=[
+        "tokens",
+        "calls that cannot be cut",
+        "messages",
+        "system messages",
+        "too many system messages",
+    ],
 )
 def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, rest, room, text):
     with pytest.raises(WindowTooSmall) as caught:
@@ -503,8 +528,14 @@ def test_an_error_shows_only_the_beginning_of_a_message():
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"max_tokens": -1}, "max_tokens is -1; it is a whole number from 0 on, or None for no limit."),
-        ({"max_messages": -5}, "max_messages is -5; it is a whole number from 0 on, or None for no limit."),
+        (
+            {"max_tokens": -1},
+            "max_tokens is -1; it is a whole number from 0 on, or None for no limit.",
+        ),
+        (
+            {"max_messages": -5},
+            "max_messages is -5; it is a whole number from 0 on, or None for no limit.",
+        ),
         ({"oversize": "shorten"}, "oversize is 'shorten'; it is 'error' or 'cut'."),
     ],
 )

@@ -1,4 +1,5 @@
-"""No value and no schema takes exponential time; with `jsonschema` alone most of these would take hours."""
+"""No value and no schema takes exponential time; with `jsonschema` alone most of these would take
+hours."""
 
 import jsonschema
 import pytest
@@ -60,7 +61,10 @@ def test_a_value_that_is_far_too_deep_is_an_issue_at_once(rule):
         {"anyOf": [operation("", {"$ref": "#"})] * 2 + [{"type": "number"}]},
         {"$schema": DRAFT2020, "anyOf": [operation("", {"$ref": "#"})] * 2 + [{"type": "number"}]},
         {"$schema": DRAFT7, "anyOf": [operation("", {"$ref": "#"})] * 2 + [{"type": "number"}]},
-        {"$schema": DRAFT2019, "anyOf": [operation("", {"$recursiveRef": "#"})] * 2 + [{"type": "number"}]},
+        {
+            "$schema": DRAFT2019,
+            "anyOf": [operation("", {"$recursiveRef": "#"})] * 2 + [{"type": "number"}],
+        },
         {
             "$dynamicAnchor": "e",
             "anyOf": [operation("", {"$dynamicRef": "#e"})] * 2 + [{"type": "number"}],
@@ -102,12 +106,15 @@ def test_a_long_text_deep_inside_is_not_written_into_a_thousand_messages():
     assert compiled.issues(chain(8, "x" * 1_000_000)) == (wrong_number(8),)
 
 
-# ---- what honest values and schemas see of it -------------------------------------------------------------
+# ---- what honest values and schemas see of it
+# -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
 @pytest.mark.parametrize("depth", [3, 12, 25])
-def test_where_a_constant_tells_the_alternatives_apart_the_place_is_found_in_deep_values_too(rule, depth):
+def test_where_a_constant_tells_the_alternatives_apart_the_place_is_found_in_deep_values_too(
+    rule, depth
+):
     compiled = CompiledSchema(expressions(rule))
     assert compiled.issues(chain(depth, "x")) == (wrong_number(depth),)
     assert compiled.issues(chain(depth, "x", "add")) == (wrong_number(depth),)
@@ -118,7 +125,11 @@ def test_an_operation_that_is_unknown_is_told_in_deep_values_too():
     value = chain(20, {"op": "mull", "a": 1, "b": 1})
     assert compiled.issues(value) == (
         Issue(
-            "/a" * 20 + "/op", 'must be one of ["add", "mul"]', "enum", ["add", "mul"], "did you mean `mul`?"
+            "/a" * 20 + "/op",
+            'must be one of ["add", "mul"]',
+            "enum",
+            ["add", "mul"],
+            "did you mean `mul`?",
         ),
     )
 
@@ -156,7 +167,11 @@ VALUES = st.recursive(
 )
 
 
-@given(VALUES, st.sampled_from(["anyOf", "oneOf"]), st.sampled_from([("add", "mul"), ("", ""), ("add", "")]))
+@given(
+    VALUES,
+    st.sampled_from(["anyOf", "oneOf"]),
+    st.sampled_from([("add", "mul"), ("", ""), ("add", "")]),
+)
 def test_what_is_valid_is_not_changed_by_the_bounds(value, rule, names):
     for more in ({}, {"unevaluatedItems": False}):
         schema = expressions(rule, names, **more)
@@ -165,7 +180,8 @@ def test_what_is_valid_is_not_changed_by_the_bounds(value, rule, names):
         assert (compiled.issues(value) == ()) is library.is_valid(value)
 
 
-# ---- the place of `false` ---------------------------------------------------------------------------------
+# ---- the place of `false`
+# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -196,7 +212,8 @@ def test_a_schema_with_false_in_it_stays_as_it_was_written():
     assert schema == {"$schema": DRAFT2020, "properties": {"a": False}, "required": ["a"]}
 
 
-# ---- numbers ----------------------------------------------------------------------------------------------
+# ---- numbers
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -211,7 +228,10 @@ def test_a_schema_with_false_in_it_stays_as_it_was_written():
     ids=["nan", "inf", "type", "maximum", "items"],
 )
 def test_a_number_that_the_library_cannot_divide_or_write_is_an_issue(schema, number):
-    for each, value in [(schema, number), ({"properties": {"a": {"items": schema}}}, {"a": [1, number]})]:
+    for each, value in [
+        (schema, number),
+        ({"properties": {"a": {"items": schema}}}, {"a": [1, number]}),
+    ]:
         compiled = CompiledSchema(each)
         assert compiled.issues(value) == TOO_LARGE
         assert not compiled.fits(value)

@@ -54,7 +54,9 @@ def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
     ],
 )
 def test_a_text_without_json_is_an_issue_and_not_an_exception(schema, text, why):
-    assert READ.parse_and_validate(text, schema) == ParseResult(False, None, (Issue("", why, "json"),), text)
+    assert READ.parse_and_validate(text, schema) == ParseResult(
+        False, None, (Issue("", why, "json"),), text
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,10 @@ async def test_a_model_is_told_what_is_wrong_and_asked_again():
             "content": "[Feedback]\nNo JSON was found. Answer with the JSON and nothing else.",
         },
         {"role": "assistant", "content": "{}"},
-        {"role": "user", "content": "[Feedback]\nYour JSON does not fit:\n- /n is missing (integer)"},
+        {
+            "role": "user",
+            "content": "[Feedback]\nYour JSON does not fit:\n- /n is missing (integer)",
+        },
     ]
     assert chat.sent[:2] == [chat.sent[2][:2], chat.sent[2][:4]]
 
@@ -301,7 +306,10 @@ async def test_a_gateway_is_a_chat():
     async with Gateway("openai:gpt-5-mini", transport=model) as gateway:
         result = await OutputController().request(gateway.chat, [QUESTION], SCHEMA)
     assert (result.data, result.attempts) == ({"n": 3}, 2)
-    assert model.requests[0].messages == (Message.system(ORDER["content"]), Message.user("how many?"))
+    assert model.requests[0].messages == (
+        Message.system(ORDER["content"]),
+        Message.user("how many?"),
+    )
     assert model.requests[1].messages[2:] == (
         Message.assistant("three"),
         Message.user("[Feedback]\nNo JSON was found. Answer with the JSON and nothing else."),

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage2_output.candidates import Broken, Extraction
 from stage2_output.errors import ExtractionError
 from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
+from stage2_output.extraction.candidates import Broken, Extraction
 
 A = '{"a": 1}'
 FENCED = {
@@ -56,7 +56,11 @@ MEANT = {
     "a list behind thoughts": ('<THINK>{"a": 0}</THINK> [1, 2]', "prose", [1, 2]),
     "thoughts begun in the prompt": ('maybe {"a": 0}\n</think>\n{"a": 1}', "prose", {"a": 1}),
     "before thoughts": ('{"a": 1}\n<think>or {"a": 0}', "prose", {"a": 1}),
-    "between thoughts": ('<think>a</think>{"a": 1}<think>{"a": 0}</think>{"a": 2}', "prose", {"a": 1}),
+    "between thoughts": (
+        '<think>a</think>{"a": 1}<think>{"a": 0}</think>{"a": 2}',
+        "prose",
+        {"a": 1},
+    ),
     "thoughts, if nothing else": ('<think>{"a": 1}</think>', "thinking", {"a": 1}),
     "thoughts that never end": ('<think>{"a": 1}', "thinking", {"a": 1}),
     "thoughts that only end": ('{"a": 1}</think>', "thinking", {"a": 1}),
@@ -74,7 +78,12 @@ def test_what_was_meant_is_picked(text, source, value):
     assert json.loads(text[found.start : found.end]) == value
 
 
-JSON_IN_STRINGS = [(r'"{\"a\": 1}"', {"a": 1}), ('"[1]"', [1]), ('"5"', "5"), (r'"{\"a\": 1,}"', '{"a": 1,}')]
+JSON_IN_STRINGS = [
+    (r'"{\"a\": 1}"', {"a": 1}),
+    ('"[1]"', [1]),
+    ('"5"', "5"),
+    (r'"{\"a\": 1,}"', '{"a": 1,}'),
+]
 
 
 @pytest.mark.parametrize(("text", "value"), JSON_IN_STRINGS)
@@ -82,7 +91,16 @@ def test_of_a_string_that_holds_json_the_json_is_meant(text, value):
     assert extract_json(text).value == value
 
 
-LISTS = ["[1]", "```\n[1]\n```", "> [7]", "- [7]\n", "It is [1.5].", 'A ["a"].', "A [1, 2].", "A [true]."]
+LISTS = [
+    "[1]",
+    "```\n[1]\n```",
+    "> [7]",
+    "- [7]\n",
+    "It is [1.5].",
+    'A ["a"].',
+    "A [1, 2].",
+    "A [true].",
+]
 CITATIONS = ["See [1].", "It says [1].", "Two [1] and [2].", "So:\n[1] and so on", "- a [3]"]
 
 
@@ -274,7 +292,17 @@ def test_what_had_to_be_closed_or_was_left_out_is_not_complete(text, value):
 
 # ---- any text ----
 
-SHREDS = [*"{}[]\"'\\:,a1.\n", '"a"', "null", "```", "```json\n", "<think>", "</think>", "//", "..."]
+SHREDS = [
+    *"{}[]\"'\\:,a1.\n",
+    '"a"',
+    "null",
+    "```",
+    "```json\n",
+    "<think>",
+    "</think>",
+    "//",
+    "...",
+]
 
 
 @given(st.text() | st.lists(st.sampled_from(SHREDS)).map("".join))

@@ -67,10 +67,17 @@ WEATHER = {
     "properties": {
         "location": {"type": "string", "description": "City and country"},
         "unit": {
-            "anyOf": [{"enum": ["celsius", "fahrenheit", "kelvin"], "type": "string"}, {"type": "null"}]
+            "anyOf": [
+                {"enum": ["celsius", "fahrenheit", "kelvin"], "type": "string"},
+                {"type": "null"},
+            ]
         },
         "days": {"type": "integer", "minimum": 1, "maximum": 14},
-        "include": {"type": "array", "items": {"enum": ["wind", "rain", "uv_index"]}, "maxItems": 3},
+        "include": {
+            "type": "array",
+            "items": {"enum": ["wind", "rain", "uv_index"]},
+            "maxItems": 3,
+        },
     },
     "required": ["location", "days"],
     "additionalProperties": False,
@@ -79,7 +86,11 @@ STEP = {
     "oneOf": [
         {
             "type": "object",
-            "properties": {"op": {"const": op}, "path": {"type": "string"}, "text": {"type": "string"}},
+            "properties": {
+                "op": {"const": op},
+                "path": {"type": "string"},
+                "text": {"type": "string"},
+            },
             "required": ["op", "path", "text"],
             "additionalProperties": False,
         }
@@ -90,17 +101,28 @@ TYPICAL = {
     "renamed": (WEATHER, {"city": "Paris", "days": 3}),
     "string for a number": (WEATHER, {"location": "Paris", "days": "3"}),
     "nothing": (WEATHER, {}),
-    "four mistakes": (WEATHER, {"locaton": "Paris", "unit": "Celcius", "days": 30, "include": ["wnd"]}),
-    "unknown keys": (WEATHER, {"location": "Paris", "days": 3, "lang": "fr", "verbose": True, "day": 1}),
+    "four mistakes": (
+        WEATHER,
+        {"locaton": "Paris", "unit": "Celcius", "days": 30, "include": ["wnd"]},
+    ),
+    "unknown keys": (
+        WEATHER,
+        {"location": "Paris", "days": 3, "lang": "fr", "verbose": True, "day": 1},
+    ),
     "an unknown operation": (STEP, {"op": "delete", "path": "a.txt", "text": ""}),
-    "an operation without a part": ({"items": STEP}, [{"op": "insert", "path": "a.txt", "content": "x"}]),
+    "an operation without a part": (
+        {"items": STEP},
+        [{"op": "insert", "path": "a.txt", "content": "x"}],
+    ),
 }
 
 
 @pytest.mark.parametrize(("schema", "value"), TYPICAL.values(), ids=TYPICAL)
 def test_a_typical_mistake_takes_at_most_120_tokens(schema, value):
     tokens = ApproximateCounter().count(told(value, schema))
-    assert 10 < tokens <= 1.2 * 120  # the approximation is at least a fifth higher than a tokenizer's count
+    assert (
+        10 < tokens <= 1.2 * 120
+    )  # the approximation is at least a fifth higher than a tokenizer's count
 
 
 @pytest.mark.parametrize(
@@ -127,7 +149,11 @@ def test_no_issues_take_no_lines():
 
 def test_what_comes_from_a_model_or_a_validator_stays_on_its_line():
     issue = Issue(
-        "/a\n- /b is fine\ud800", "does not fit: line\r\none\u2028two\x1b[0m", "rule", None, "hint\n\nhint"
+        "/a\n- /b is fine\ud800",
+        "does not fit: line\r\none\u2028two\x1b[0m",
+        "rule",
+        None,
+        "hint\n\nhint",
     )
     assert issue_lines([issue]) == "- /a - /b is fine� does not fit: line  one two�[0m; hint  hint"
 
@@ -142,6 +168,8 @@ def test_a_line_is_never_a_page():
 
 
 def test_the_worst_feedback_is_bounded():
-    value = [{chr(0x4E00 + number) * 1000 + str(key): 1 for key in range(50)} for number in range(50)]
+    value = [
+        {chr(0x4E00 + number) * 1000 + str(key): 1 for key in range(50)} for number in range(50)
+    ]
     schema = {"items": {"required": ["a"], "additionalProperties": False}}
     assert len(told(value, schema)) < 10_000

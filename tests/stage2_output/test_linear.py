@@ -1,10 +1,17 @@
-"""Reading takes time in proportion to the text, whatever it repeats. Function calls are counted, Python's and C's."""
+"""Reading takes time in proportion to the text, whatever it repeats. Function calls are counted,
+Python's and C's."""
 
 import sys
 
 import pytest
 
-from stage2_output import CompiledSchema, ExtractionError, OutputController, extract_json, parse_partial
+from stage2_output import (
+    CompiledSchema,
+    ExtractionError,
+    OutputController,
+    extract_json,
+    parse_partial,
+)
 from stage3_tools import parse_tool_decision, parse_tool_decisions
 
 CONTROLLER = OutputController()
@@ -75,7 +82,9 @@ def calls(read, text):
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(("before", "unit", "behind"), TEXTS.values(), ids=TEXTS)
-def test_twice_the_text_takes_twice_the_calls_and_few_for_each_character(before, unit, behind, reader):
+def test_twice_the_text_takes_twice_the_calls_and_few_for_each_character(
+    before, unit, behind, reader
+):
     read = READERS[reader]
     short, long = (before + unit * (size // len(unit)) + behind for size in (SHORT, LONG))
     read(before + unit + behind)  # what is imported at first use is not counted
@@ -87,7 +96,8 @@ def test_twice_the_text_takes_twice_the_calls_and_few_for_each_character(before,
 
 
 def opcodes(read, value):
-    """The number of instructions that Python executes; unlike calls, they show comparisons in a loop."""
+    """The number of instructions that Python executes; unlike calls, they show comparisons in a
+    loop."""
     count = 0
 
     def step(frame, event, _):

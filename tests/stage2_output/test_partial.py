@@ -6,17 +6,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stage2_output import ExtractionError, extract_json
-from stage2_output.candidates import Extraction
+from stage2_output.extraction.candidates import Extraction
+from stage2_output.parsing.strict import MOST_DEPTH
 from stage2_output.partial import LONGEST_POINTER, parse_partial
-from stage2_output.strict import MOST_DEPTH
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(st.text(max_size=6), VALUES, min_size=1, max_size=4)
-JSON_TEXTS = st.builds(json.dumps, OBJECTS, ensure_ascii=st.booleans(), indent=st.sampled_from([None, 2]))
+JSON_TEXTS = st.builds(
+    json.dumps, OBJECTS, ensure_ascii=st.booleans(), indent=st.sampled_from([None, 2])
+)
 AROUND = [
     "Sure: ",
     "\n",
@@ -89,16 +97,22 @@ def shown(text):
 
 
 def grown_only_where_open(earlier, later, opened, pointer=""):
-    """Whether a later value is an earlier one that grew at its end, and only where it was said to be open."""
+    """Whether a later value is an earlier one that grew at its end, and only where it was said to
+    be open."""
     if pointer not in opened:
-        return repr(earlier) == repr(later)  # tells 1 from 1.0 and True, and keeps the order of keys
+        return repr(earlier) == repr(
+            later
+        )  # tells 1 from 1.0 and True, and keeps the order of keys
     if type(earlier) is not type(later):
         return False
     if isinstance(earlier, str):
         return later.startswith(earlier)
-    keys, new = (list(each) if isinstance(each, dict) else range(len(each)) for each in (earlier, later))
+    keys, new = (
+        list(each) if isinstance(each, dict) else range(len(each)) for each in (earlier, later)
+    )
     return keys == new[: len(keys)] and all(
-        grown_only_where_open(earlier[key], later[key], opened, f"{pointer}/{escaped(key)}") for key in keys
+        grown_only_where_open(earlier[key], later[key], opened, f"{pointer}/{escaped(key)}")
+        for key in keys
     )
 
 
@@ -113,7 +127,8 @@ def at(value, pointer):
     return value
 
 
-# ---- what holds for any text ----------------------------------------------------------------------------
+# ---- what holds for any text
+# ----------------------------------------------------------------------------
 
 
 @given(ANY)
@@ -137,7 +152,9 @@ def test_what_was_shown_only_grows_and_only_where_it_is_open(text):
 @given(ANY)
 def test_once_something_is_shown_it_is_shown_for_good_and_before_that_nothing_is(text):
     found = so_far(text)
-    first = next((end for end, each in enumerate(found) if each.open or each.complete), len(text) + 1)
+    first = next(
+        (end for end, each in enumerate(found) if each.open or each.complete), len(text) + 1
+    )
     assert found[:first] == [nothing(text[:end]) for end in range(first)]
     assert all(each.open or each.complete for each in found[first:])
 
@@ -162,7 +179,10 @@ def test_pointers_of_what_is_open_lead_inwards_to_strings_lists_and_objects(text
             assert inner.rpartition("/")[0] == outer
 
 
-@given(JSON_TEXTS, st.sampled_from(["", "Sure: ", "\n```json\n", "<think>{}</think>", "[1] ", "\ufeff"]))
+@given(
+    JSON_TEXTS,
+    st.sampled_from(["", "Sure: ", "\n```json\n", "<think>{}</think>", "[1] ", "\ufeff"]),
+)
 def test_json_is_shown_while_it_is_written_and_complete_at_its_last_bracket(text, before):
     found = so_far(before + text)
     value = json.loads(text)
@@ -186,7 +206,8 @@ def test_every_whole_character_of_a_string_is_shown_at_once(strings, ascii_only)
         assert parse_partial(written).value == strings[: place + 1]
 
 
-# ---- what is shown when ---------------------------------------------------------------------------------
+# ---- what is shown when
+# ---------------------------------------------------------------------------------
 
 
 def steps(text):
@@ -226,12 +247,18 @@ def test_a_number_waits_for_what_follows_it_and_a_word_for_its_last_letter():
     assert values == [
         *(None, None, [12], [12], [12], [12]),
         *([12, -500.0], [12, -500.0], [12, -500.0, True], [12, -500.0, True]),
-        *([12, -500.0, True, False], [12, -500.0, True, False, None], [12, -500.0, True, False, None]),
+        *(
+            [12, -500.0, True, False],
+            [12, -500.0, True, False, None],
+            [12, -500.0, True, False, None],
+        ),
     ]
 
 
 def test_an_escape_is_shown_when_it_is_whole():
-    texts = [found.value["a"] for found in steps('{"a": "x|\\|n|\\u|00|e9|\\ud83d|\\u|de|00|\\ud83d|!')]
+    texts = [
+        found.value["a"] for found in steps('{"a": "x|\\|n|\\u|00|e9|\\ud83d|\\u|de|00|\\ud83d|!')
+    ]
     start = "x\né"
     assert texts == [
         "x",
@@ -277,7 +304,10 @@ def test_names_with_slashes_and_tildes_are_escaped_in_pointers():
         ('[1] [ ] [x] [[2]] [see {name}] {{ x }} {} [] [1, 2] {"a": "', "prose"),
         ('a[0]["c"], f(x)["b"], list[{}] ${"b"} \\{"b"} {"a": "', "prose"),
         ('[ ] no\n[1] no\n[2](there)\n{\n1}\n{"a": "', "prose"),
-        ('{\'b\': [{"c": \'1\'}]} {b: {"c": 1}} {{"c": 1}} ｛"b": {}｝ [{\'c\': []}] {"a": "', "prose"),
+        (
+            '{\'b\': [{"c": \'1\'}]} {b: {"c": 1}} {{"c": 1}} ｛"b": {}｝ [{\'c\': []}] {"a": "',
+            "prose",
+        ),
     ],
 )
 def test_the_first_json_outside_of_thoughts_is_shown(text, source):
@@ -301,9 +331,28 @@ NOTHING_YET = [
     "<x {",
     "<think",
 ]
-THOUGHTS = ['<think>{"a": 1}', '<think>{"a": 1}</thi', "<thinking>[1, 2]", 'a <think> tag: {"a": 1}']
-NO_JSON = ["42", '"a string"', "as [1] and [2, 3] say", "the empty set {} and []", "[NaN, 1]", "[01, 2]"]
-DAMAGED = ["{a: 1}", "{'a': {\"b\": 1}", '{\\"a\\": {"b": 1}}', '{ // {"a": 1}', "[“a”, {", '{{"a": 1}}']
+THOUGHTS = [
+    '<think>{"a": 1}',
+    '<think>{"a": 1}</thi',
+    "<thinking>[1, 2]",
+    'a <think> tag: {"a": 1}',
+]
+NO_JSON = [
+    "42",
+    '"a string"',
+    "as [1] and [2, 3] say",
+    "the empty set {} and []",
+    "[NaN, 1]",
+    "[01, 2]",
+]
+DAMAGED = [
+    "{a: 1}",
+    "{'a': {\"b\": 1}",
+    '{\\"a\\": {"b": 1}}',
+    '{ // {"a": 1}',
+    "[“a”, {",
+    '{{"a": 1}}',
+]
 
 
 @pytest.mark.parametrize("text", NOTHING_YET + THOUGHTS + NO_JSON + DAMAGED)
@@ -311,7 +360,9 @@ def test_with_nothing_to_show_yet_it_says_so(text):
     assert parse_partial(text) == nothing(text)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "{ }", "[{}]", "[1, 2]", "[true, null]", "[[0, 1], [2, 3]]"])
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "{ }", "[{}]", "[1, 2]", "[true, null]", "[[0, 1], [2, 3]]"]
+)
 def test_what_prose_may_hold_as_well_is_json_where_it_begins_a_line(text):
     for before in ("", "Here:\n  ", "```json\n", "```", "<think>x</think>"):
         found = parse_partial(before + text)

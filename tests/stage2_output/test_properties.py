@@ -1,4 +1,5 @@
-"""Random values, damaged and wrapped in the ways of models: what comes back is right, or does not pretend to be."""
+"""Random values, damaged and wrapped in the ways of models: what comes back is right, or does not
+pretend to be."""
 
 import json
 import re
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from stage2_output import Extraction, ExtractionError, OutputController, extract_json
 from stage2_output.extract import find_json
-from stage2_output.strict import read_strictly
+from stage2_output.parsing.strict import read_strictly
 
 
 def listed(text):
@@ -26,18 +27,35 @@ WORDS = [
     '"so"',
     *listed("a, big, city, it's, don't, 5, e.g., é, 中文, (so), x-y, 3.5, true, null, at:"),
 ]
-ODD = ["true", "null", "12", "", " ", "\t\x00", "\u2028", 'say "hi" to', "C:\\new\\d", "D:\\data\\ok"]
+ODD = [
+    "true",
+    "null",
+    "12",
+    "",
+    " ",
+    "\t\x00",
+    "\u2028",
+    'say "hi" to',
+    "C:\\new\\d",
+    "D:\\data\\ok",
+]
 HOSTILE = st.lists(st.sampled_from(MARKS), max_size=6).map("".join)
 TEXTS = HOSTILE | st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join) | st.sampled_from(ODD)
-NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.just(0.5)
+NUMBERS = (
+    st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | st.just(0.5)
+)
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 KEYS = st.sampled_from(listed("a, b, name, k1, x_y, value, tool, arguments")) | TEXTS
-INNER = st.recursive(SCALARS, lambda each: st.lists(each) | st.dictionaries(KEYS, each), max_leaves=8)
+INNER = st.recursive(
+    SCALARS, lambda each: st.lists(each) | st.dictionaries(KEYS, each), max_leaves=8
+)
 ANY = st.lists(INNER, max_size=4) | st.dictionaries(KEYS, INNER, max_size=4)
 
 
 def same(one, other):
-    return json.dumps(one) == json.dumps(other)  # tells 1 from True and from 1.0, and one order from another
+    return json.dumps(one) == json.dumps(
+        other
+    )  # tells 1 from True and from 1.0, and one order from another
 
 
 INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, single quotes, smart quotes,
@@ -52,14 +70,17 @@ SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 WIDE = dict(zip("{}[],:", "｛｝［］，：", strict=True))
 
 # Where nobody could know better, a damage is not done.
-# A quote with structure behind it may as well be structure: `a", "b": "c` without escapes is two members.
+# A quote with structure behind it may as well be structure: `a", "b": "c` without escapes is two
+# members.
 LIKE_STRUCTURE = re.compile(r'^"|"$|"\s*(?:["{}\[\]，<`+#/]|,(?! [a-zé]+ ))')
-# So may an apostrophe that does not stand within a word, and a backslash that makes an escape of a letter.
+# So may an apostrophe that does not stand within a word, and a backslash that makes an escape of a
+# letter.
 WITHIN_WORDS = re.compile(r"(?:[^']|(?<=[a-zé])'(?=[a-zé]))*")
 REAL_ESCAPE = re.compile(r"\\(?=[^a-zA-Z]|[bfnrtuxU]|\Z)")
-# Text without quotes: not what is a value of its own, not two texts without a comma between them, not with a
-# comment that touches it (`a#b`), and not first in a list, for "[see below]" in prose is no JSON. Neither is
-# `{word # ...` or `{word {`: behind a key without quotes its colon comes at once.
+# Text without quotes: not what is a value of its own, not two texts without a comma between them,
+# not with a comment that touches it (`a#b`), and not first in a list, for "[see below]" in prose is
+# no JSON. Neither is `{word # ...` or `{word {`: behind a key without quotes its colon comes at
+# once.
 BARE_WORDS = re.compile(r"(?!(?:true|false|null)\b)[a-zé中文][-a-zé中文 ]*(?<! )")
 
 
@@ -92,7 +113,13 @@ class Writer:
             text += (
                 self._gap()
                 + part
-                + (self._gap() + comma if comma else "" if last else self._random.choice([" ", "\n", "\n  "]))
+                + (
+                    self._gap() + comma
+                    if comma
+                    else ""
+                    if last
+                    else self._random.choice([" ", "\n", "\n  "])
+                )
             )
         if self._does("ellipsis"):
             text += (", " if parts else "") + "..."
@@ -106,7 +133,10 @@ class Writer:
         return WIDE[mark] if self._does("full-width punctuation") else mark
 
     def _member(self, key, value):
-        is_bare, loses_colon = key.isidentifier() and self._does("unquoted key"), self._does("missing colon")
+        is_bare, loses_colon = (
+            key.isidentifier() and self._does("unquoted key"),
+            self._does("missing colon"),
+        )
         colon = self._random.choice([" ", " => ", "=>"])
         if is_bare or not loses_colon:
             colon = "=>" if loses_colon else self._mark(":")
@@ -123,7 +153,9 @@ class Writer:
         return gap
 
     def _text(self, text, first):
-        may_be_bare = BARE_WORDS.fullmatch(text) and not first and "missing comma" not in self._damages
+        may_be_bare = (
+            BARE_WORDS.fullmatch(text) and not first and "missing comma" not in self._damages
+        )
         if may_be_bare and self._does("unquoted text"):
             return text
         if "\n" in text and not {*text} & {*'\\"'} and self._does("triple quotes"):
@@ -132,11 +164,15 @@ class Writer:
             return f"`{text}`"
         if len(text) > 1 and self._does("joined strings"):
             at = self._random.randrange(1, len(text))
-            return self._quoted(text[:at]) + self._gap() + "+" + self._gap() + self._quoted(text[at:])
+            return (
+                self._quoted(text[:at]) + self._gap() + "+" + self._gap() + self._quoted(text[at:])
+            )
         return self._quoted(text)
 
     def _quoted(self, text, *, is_key=False):
-        body = self._hurt(text, json.dumps(text, ensure_ascii=self._random.random() < 0.3)[1:-1], is_key)
+        body = self._hurt(
+            text, json.dumps(text, ensure_ascii=self._random.random() < 0.3)[1:-1], is_key
+        )
         single = re.sub(r"\\(.)", lambda found: '"' if found[1] == '"' else found[0], body)
         if self._does("single quotes"):
             return "'" + single.replace("'", "\\'") + "'"
@@ -171,7 +207,8 @@ def damaged(text, damages, random):
     elif "extra closers" in damages:  # at the end: further in they close what was meant to go on
         text += random.choice(["}", "]", "}}", "\n}", "]\n}"])
     if {*damages} <= {"byte order mark", "double encoding", "escaped quotes"}:
-        # Damaged JSON in a valid string is that string, and what holds no quote does not look escaped.
+        # Damaged JSON in a valid string is that string, and what holds no quote does not look
+        # escaped.
         if "double encoding" in damages and '"' in text:
             text = json.dumps(text)
         elif "escaped quotes" in damages and '"' in text:
@@ -183,12 +220,16 @@ FRAMES = listed(
     """@,  ↵ @ ↵,  ```json↵@↵```,  ```↵@↵```,  Here you go:↵↵```json↵@↵```↵Is that all?,  ```json↵@,
     Sure! Here it is: @,  **Answer:** @,  The answer is↵@↵as you asked.,  As {name} said [1]: use↵@↵,
     <think>Let me see. I need {one} of [these].</think>↵@,  <think>Or {"draft": 1} or [1]?</think>@,
-    So the user wants it.</think>↵@,  <tool_call>↵@↵</tool_call>,  <tool_call>@""".replace("↵", "\n")
+    So the user wants it.</think>↵@,  <tool_call>↵@↵</tool_call>,  <tool_call>@""".replace(
+        "↵", "\n"
+    )
 )
 
 
 def reply(value, damages, random):
-    return random.choice(FRAMES).replace("@", damaged(Writer(random, damages).write(value), damages, random))
+    return random.choice(FRAMES).replace(
+        "@", damaged(Writer(random, damages).write(value), damages, random)
+    )
 
 
 def read(text):
@@ -200,7 +241,8 @@ def read(text):
 
 
 def is_harmless(found, value, text):
-    """Whether a reading is an error, or incomplete and says why, or right and says what was mended."""
+    """Whether a reading is an error, or incomplete and says why, or right and says what was
+    mended."""
     if found is None or not found.complete:
         return found is None or bool(found.repairs)
     is_valid = read_strictly(text[found.start : found.end], 0) is not None
@@ -226,7 +268,9 @@ def test_what_was_not_damaged_comes_back_whatever_is_wrapped_around_it(value, se
         found = read(text)
         assert found is not None, text
         assert found == Extraction(value, found.start, found.end, found.source), text
-        assert same(read_strictly(text[found.start : found.end], 0), [value, found.end - found.start])
+        assert same(
+            read_strictly(text[found.start : found.end], 0), [value, found.end - found.start]
+        )
 
 
 PLAIN_VALUES = [
@@ -236,7 +280,12 @@ PLAIN_VALUES = [
         "note": None,
         "more": {"sure": True, "x_y": 'so "no", he said'},
     },
-    [{"a": "it's", "b": 'say "hi" to'}, {"a": "one\ntwo", "b": "C:\\data\\old"}, ["x", "", "y z"], []],
+    [
+        {"a": "it's", "b": 'say "hi" to'},
+        {"a": "one\ntwo", "b": "C:\\data\\old"},
+        ["x", "", "y z"],
+        [],
+    ],
 ]
 
 
@@ -260,7 +309,11 @@ FOUND = {
     '［ "x y"， ｛},［""\n,1 ］\n］': ["x y", {}, ["", 1]],
     "{'a': 'b'， k=>'c'}": {"a": "b", "k": "c"},
     '{"a": `\'}`, "b": 1}': {"a": "'}", "b": 1},
-    '{"a": "\':x"\ufeff,\u200b"b"\ufeff:\u200b"c d"\u200b, "e": "f"}': {"a": "':x", "b": "c d", "e": "f"},
+    '{"a": "\':x"\ufeff,\u200b"b"\ufeff:\u200b"c d"\u200b, "e": "f"}': {
+        "a": "':x",
+        "b": "c d",
+        "e": "f",
+    },
     '{"a": 1 b:0}': {"a": 1, "b": 0},
     "[1  `b`]": [1, "b"],
     "[2 \ufeff1]": [2, 1],
@@ -274,7 +327,12 @@ def test_what_was_once_read_wrong_is_not_any_more(text, value):
     assert is_harmless(read(text), value, text), read(text)
 
 
-SHREDS = [*MARKS, "\ufeff", "```json\n", *listed("""null, "a", "a":, key:, 'a', <tool_call>, </tool_call>""")]
+SHREDS = [
+    *MARKS,
+    "\ufeff",
+    "```json\n",
+    *listed("""null, "a", "a":, key:, 'a', <tool_call>, </tool_call>"""),
+]
 TEXT = st.text() | st.lists(st.sampled_from(SHREDS), max_size=30).map("".join)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -288,7 +346,9 @@ def test_no_text_raises_anything_but_an_extraction_error_and_every_span_is_right
         assert 0 <= each.start < each.end <= len(text)
         if not each.repairs:
             assert each.complete
-            assert same(read_strictly(text[each.start : each.end], 0), [each.value, each.end - each.start])
+            assert same(
+                read_strictly(text[each.start : each.end], 0), [each.value, each.end - each.start]
+            )
     assert all(one.end <= other.start or one.start == other.start for one, other in pairwise(found))
     assert all(0 <= each.start <= each.position <= len(text) for each in broken)
 

@@ -1,4 +1,5 @@
-"""Texts as models really wrote them, from the project's outside data, and how many of them are read right."""
+"""Texts as models really wrote them, from the project's outside data, and how many of them are read
+right."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -81,7 +82,9 @@ def test_most_of_the_texts_with_rare_damages_are_read_right(judged):
 def test_hardly_any_text_gives_a_value_that_was_not_meant(judged, say):
     tiers = {tier: share(of_tier(judged, tier), "pass") for tier in ("core", "hard", "negative")}
     right = ", ".join(f"{tier} {part:.1%} right" for tier, part in tiers.items())
-    say(f"output.jsonl: {len(judged)} texts, {dict(Counter(each.verdict for each in judged))}; {right}")
+    say(
+        f"output.jsonl: {len(judged)} texts, {dict(Counter(each.verdict for each in judged))}; {right}"
+    )
     assert share(judged, *WRONG) <= 0.005, names(each for each in judged if each.verdict in WRONG)
 
 
@@ -93,4 +96,7 @@ def test_no_text_that_was_cut_off_comes_out_as_complete(judged):
 
 def test_a_whole_value_is_hardly_ever_called_incomplete(judged):
     whole = [each for each in of_tier(judged, "core") if not NOT_WHOLE & {*each.row["kind"]}]
-    assert len(names(each for each in whole if each.found and not each.found.complete)) <= len(whole) / 100
+    assert (
+        len(names(each for each in whole if each.found and not each.found.complete))
+        <= len(whole) / 100
+    )

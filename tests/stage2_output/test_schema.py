@@ -34,7 +34,13 @@ def test_a_schema_that_is_none_is_refused_with_its_place(schema, why):
 
 @pytest.mark.parametrize(
     "reference",
-    ["https://example.com/schema.json", "#/$defs/gone", "other.json", "#gone", "file:///etc/passwd"],
+    [
+        "https://example.com/schema.json",
+        "#/$defs/gone",
+        "other.json",
+        "#gone",
+        "file:///etc/passwd",
+    ],
 )
 @pytest.mark.parametrize("place", ["properties", "items", "anyOf", "unused", "allOf"])
 def test_a_reference_that_leads_nowhere_is_refused_and_never_fetched(reference, place):
@@ -82,7 +88,11 @@ def test_a_reference_that_is_only_data_is_left_alone():
         },
         {
             "properties": {
-                "a": {"$id": "https://example.com/a", "$ref": "#/$defs/s", "$defs": {"s": {"type": "string"}}}
+                "a": {
+                    "$id": "https://example.com/a",
+                    "$ref": "#/$defs/s",
+                    "$defs": {"s": {"type": "string"}},
+                }
             }
         },
         {
@@ -112,7 +122,9 @@ def test_a_schema_is_read_in_the_draft_it_names():
 def test_a_recursive_schema_holds_on_every_level():
     tree = CompiledSchema({"type": "array", "items": {"$ref": "#"}})
     assert tree.issues([[], [[]]]) == ()
-    assert tree.issues([[], [[1]]]) == (Issue("/1/0/0", "must be array, not integer", "type", "array"),)
+    assert tree.issues([[], [[1]]]) == (
+        Issue("/1/0/0", "must be array, not integer", "type", "array"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +136,9 @@ def test_a_recursive_schema_holds_on_every_level():
     ],
 )
 def test_a_schema_that_only_refers_to_itself_ends_in_an_issue(schema):
-    assert CompiledSchema(schema).issues(1) == (Issue("", "is nested too deeply to be checked", "depth"),)
+    assert CompiledSchema(schema).issues(1) == (
+        Issue("", "is nested too deeply to be checked", "depth"),
+    )
 
 
 def test_a_value_too_deep_to_be_checked_is_an_issue():
@@ -181,7 +195,9 @@ def test_true_takes_anything_and_unknown_properties_are_allowed_as_written():
 @pytest.mark.parametrize("value", [10**400, float("nan"), float("inf")])
 def test_a_number_that_cannot_be_divided_is_an_issue(value):
     compiled = CompiledSchema({"multipleOf": 0.3})
-    assert compiled.issues(value) == (Issue("", "holds a number too large to be checked", "number"),)
+    assert compiled.issues(value) == (
+        Issue("", "holds a number too large to be checked", "number"),
+    )
     assert not compiled.fits(value)
 
 
@@ -193,7 +209,9 @@ def test_many_unique_items_are_no_burden():
     assert [issue.path for issue in compiled.issues([*items, 5])] == ["/20000"]
 
 
-@pytest.mark.parametrize(("wanted", "value"), [(False, ["a", "a", 1]), (True, "aa"), (True, {"a": 1})])
+@pytest.mark.parametrize(
+    ("wanted", "value"), [(False, ["a", "a", 1]), (True, "aa"), (True, {"a": 1})]
+)
 def test_only_items_that_shall_be_unique_are_compared(wanted, value):
     compiled = CompiledSchema({"type": "array", "items": {"type": "string"}, "uniqueItems": wanted})
     assert [issue.rule for issue in compiled.issues(value)] == ["type"]

@@ -1,7 +1,8 @@
-"""JSON as RFC 8259 has it: what it accepts comes back as it is, what it rejects never passes for it.
+"""JSON as RFC 8259 has it: what it accepts comes back as it is, what it rejects never passes for
+it.
 
-The cases follow the grammar of the standard: white space, literals, numbers, strings, arrays, objects, and
-the text as a whole.
+The cases follow the grammar of the standard: white space, literals, numbers, strings, arrays,
+objects, and the text as a whole.
 """
 
 import json
@@ -12,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage2_output import Extraction, ExtractionError, Repair, extract_json
-from stage2_output.repair import read_leniently
-from stage2_output.strict import MOST_DEPTH, IntactParts
+from stage2_output.parsing.lenient import read_leniently
+from stage2_output.parsing.strict import MOST_DEPTH, IntactParts
 
 CONTROL = {0x2400 + code: code for code in range(0x21)}
 
 
 def cases(written):
-    """Texts that stand between two spaces or at the end of a line; ␀ is U+0000 in them, and ␠ a space."""
+    """Texts that stand between two spaces or at the end of a line; ␀ is U+0000 in them, and ␠ a
+    space."""
     return [each.translate(CONTROL) for each in re.split(r" {2,}|\n", written) if each]
 
 
@@ -86,7 +88,24 @@ def test_a_string_that_holds_json_is_taken_for_that_by_our_own_decision():
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_white_space_around_any_part_changes_nothing(space):
-    parts = ["{", '"a"', ":", "[", "1", ",", "null", ",", '"b"', "]", ",", '"c"', ":", "{", "}", "}"]
+    parts = [
+        "{",
+        '"a"',
+        ":",
+        "[",
+        "1",
+        ",",
+        "null",
+        ",",
+        '"b"',
+        "]",
+        ",",
+        '"c"',
+        ":",
+        "{",
+        "}",
+        "}",
+    ]
     text = space + space.join(parts) + space
     assert extract_json(text) == Extraction(
         {"a": [1, None, "b"], "c": {}}, len(space), len(text) - len(space), "bare"
@@ -119,7 +138,9 @@ VALUES = st.recursive(
         st.lists(inner, max_size=4) | st.dictionaries(st.text("ab\"',: \\é{}[]"), inner, max_size=4)
     ),
 )
-SPELLINGS = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+SPELLINGS = st.sampled_from(
+    [{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}]
+)
 
 
 @settings(max_examples=150)
@@ -187,7 +208,9 @@ NO_TEXTS = cases(r"""
 """)
 NO_TEXTS += ["", "\ufeff", "\u2060", "\xa0", "{}\u2060", "{}\udcff"]
 NO_SCALARS = NO_LITERALS + NO_NUMBERS + NO_STRINGS
-OPEN = cases(r"""[  {"a":  [{"a":  {  {"a":[  ["  {"  [1,  {"a":1,  ["\{  [''  [{}  []  {}  ""  [1""")
+OPEN = cases(
+    r"""[  {"a":  [{"a":  {  {"a":[  ["  {"  [1,  {"a":1,  ["\{  [''  [{}  []  {}  ""  [1"""
+)
 
 
 def is_json(text):
@@ -256,7 +279,9 @@ def test_what_opens_again_and_again_is_an_error_or_says_what_was_mended(unit, co
 @pytest.mark.parametrize("after", ["\nx", "\n2", "\r\n//", "\n\f"])
 def test_json_between_other_text_is_said_to_stand_in_prose(before, after):
     start = len(before)
-    assert extract_json(f'{before}{{"a": 1}}{after}') == Extraction({"a": 1}, start, start + 8, "prose")
+    assert extract_json(f'{before}{{"a": 1}}{after}') == Extraction(
+        {"a": 1}, start, start + 8, "prose"
+    )
 
 
 # ---- one wrong character ----

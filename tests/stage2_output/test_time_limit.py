@@ -10,23 +10,34 @@ from stage2_output import CompiledSchema, InvalidSchema, Issue, OutputController
 
 SLOW = r"^(\w+\s?)*$"
 NAME = "a" * 20_000 + "!"
-NOT_IN_TIME = (Issue("", "could not be checked in time: matching its patterns takes too long", "pattern"),)
+NOT_IN_TIME = (
+    Issue("", "could not be checked in time: matching its patterns takes too long", "pattern"),
+)
 SLOW_SCHEMAS = {
     "pattern": ({"pattern": SLOW}, NAME),
-    "in an older draft": ({"$schema": "http://json-schema.org/draft-04/schema#", "pattern": SLOW}, NAME),
+    "in an older draft": (
+        {"$schema": "http://json-schema.org/draft-04/schema#", "pattern": SLOW},
+        NAME,
+    ),
     "in an inner schema that names its draft": (
         {"items": {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": SLOW}},
         [NAME],
     ),
     "patternProperties": ({"patternProperties": {SLOW: {}}}, {NAME: 1}),
     "propertyNames": ({"propertyNames": {"pattern": SLOW}}, {NAME: 1}),
-    "additionalProperties": ({"patternProperties": {SLOW: {}}, "additionalProperties": False}, {NAME: 1}),
+    "additionalProperties": (
+        {"patternProperties": {SLOW: {}}, "additionalProperties": False},
+        {NAME: 1},
+    ),
     "unevaluatedProperties": (
         {"allOf": [{"patternProperties": {SLOW: {}}}], "unevaluatedProperties": False},
         {NAME: 1},
     ),
     "not": ({"not": {"pattern": SLOW}}, NAME),
-    "many properties": ({"additionalProperties": {"pattern": SLOW}}, {str(n): NAME for n in range(1000)}),
+    "many properties": (
+        {"additionalProperties": {"pattern": SLOW}},
+        {str(n): NAME for n in range(1000)},
+    ),
 }
 
 
@@ -40,7 +51,10 @@ def test_a_pattern_that_takes_too_long_is_an_issue(schema, value):
 
 @pytest.mark.parametrize("coerce", [False, True])
 def test_all_values_of_a_text_share_the_time_for_patterns(coerce):
-    schema = {"properties": {"a": {"pattern": SLOW}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    schema = {
+        "properties": {"a": {"pattern": SLOW}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+    }
     text = f"{json.dumps({'a': NAME, 'b': '1'})}\n" * 200
     start = thread_time()
     assert not OutputController().parse_and_validate(text, schema, coerce=coerce).success
@@ -83,12 +97,18 @@ def test_a_pattern_that_cannot_be_read_is_refused(pattern, keyword):
 
 
 def test_a_property_may_be_named_like_a_keyword():
-    compiled = CompiledSchema({"properties": {"pattern": {"type": "string"}, "$schema": {"type": "string"}}})
+    compiled = CompiledSchema(
+        {"properties": {"pattern": {"type": "string"}, "$schema": {"type": "string"}}}
+    )
     assert compiled.issues({"pattern": "(", "$schema": "x"}) == ()
-    assert [issue.path for issue in compiled.issues({"pattern": 1, "$schema": 1})] == ["/$schema", "/pattern"]
+    assert [issue.path for issue in compiled.issues({"pattern": 1, "$schema": 1})] == [
+        "/$schema",
+        "/pattern",
+    ]
 
 
-# ---- unevaluated properties -------------------------------------------------------------------------------
+# ---- unevaluated properties
+# -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -107,8 +127,16 @@ def test_a_property_may_be_named_like_a_keyword():
             [],
         ),
         ({"if": {"required": ["a"]}, "else": {"properties": {"b": {}}}}, {"b": 1, "c": 1}, ["/c"]),
-        ({"dependentSchemas": {"a": {"properties": {"a": {}, "b": {}}}}}, {"a": 1, "b": 1, "c": 1}, ["/c"]),
-        ({"$ref": "#/$defs/s", "$defs": {"s": {"properties": {"a": {}}}}}, {"a": 1, "b": 1}, ["/b"]),
+        (
+            {"dependentSchemas": {"a": {"properties": {"a": {}, "b": {}}}}},
+            {"a": 1, "b": 1, "c": 1},
+            ["/c"],
+        ),
+        (
+            {"$ref": "#/$defs/s", "$defs": {"s": {"properties": {"a": {}}}}},
+            {"a": 1, "b": 1},
+            ["/b"],
+        ),
         ({"oneOf": [{"additionalProperties": {"type": "integer"}}]}, {"a": 1}, []),
         ({"allOf": [True]}, {"a\"'": 1, "é": 1}, ["/a\"'", "/é"]),
     ],
@@ -119,7 +147,8 @@ def test_properties_that_no_inner_schema_evaluates_are_unknown(schema, value, un
     assert compiled.fits(value) is (unknown == [])
 
 
-# ---- what a library raises --------------------------------------------------------------------------------
+# ---- what a library raises
+# --------------------------------------------------------------------------------
 
 DEEP = []
 for _ in range(5000):
@@ -168,7 +197,8 @@ def test_odd_values_are_judged(schema, value, fits):
 
 
 @pytest.mark.parametrize(
-    "schema", [{1: 2}, {"properties": {1: {}}}, {"type": {"a": 1}}, {"$ref": "#/enum/0", "enum": [5]}]
+    "schema",
+    [{1: 2}, {"properties": {1: {}}}, {"type": {"a": 1}}, {"$ref": "#/enum/0", "enum": [5]}],
 )
 def test_a_schema_that_cannot_be_read_is_refused_or_works(schema):
     try:

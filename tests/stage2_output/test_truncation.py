@@ -1,4 +1,5 @@
-"""A reply that was cut off anywhere: never complete, never different from the beginning of what was meant."""
+"""A reply that was cut off anywhere: never complete, never different from the beginning of what was
+meant."""
 
 import json
 
@@ -33,7 +34,8 @@ MOST_CHARACTERS = 300
 
 @pytest.fixture(scope="module")
 def decisions(recorded):
-    """Decisions to call real tools: 100 short ones, with all that are not ASCII among them, and 6 long ones."""
+    """Decisions to call real tools: 100 short ones, with all that are not ASCII among them, and 6
+    long ones."""
     rows, _ = recorded("tools.jsonl")
     calls = [row["valid_calls"][0] for row in rows if row["valid_calls"]]
     meant = [{"tool": call["name"], "arguments": call["arguments"]} for call in calls]
@@ -68,18 +70,25 @@ def read(text):
 
 
 def is_harmless(found: Extraction | None, whole):
-    return found is None or (not found.complete and bool(found.repairs) and begins(found.value, whole))
+    return found is None or (
+        not found.complete and bool(found.repairs) and begins(found.value, whole)
+    )
 
 
 def begins(part, whole):
-    """Whether a value is what one has read of another: only its last, open element may be shorter."""
+    """Whether a value is what one has read of another: only its last, open element may be
+    shorter."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return [*part] == [*whole][: len(part)] and begins([*part.values()], [*whole.values()])
     if isinstance(part, list) and isinstance(whole, list):
         if not part:
             return True
         last = len(part) - 1
-        return last < len(whole) and same(part[:last], whole[:last]) and begins(part[last], whole[last])
+        return (
+            last < len(whole)
+            and same(part[:last], whole[:last])
+            and begins(part[last], whole[last])
+        )
     if isinstance(part, str) and isinstance(whole, str):
         return whole.startswith(part)
     return same(part, whole) or (is_number(part) and is_number(whole) and part in numbers_of(whole))
@@ -111,7 +120,9 @@ def test_no_cut_of_a_decision_is_complete_or_gives_other_arguments(decisions, sa
             assert is_harmless(found, decision), (text[:end], found)
             cuts, read_at_all = cuts + 1, read_at_all + (found is not None)
         assert read(text) == Extraction(decision, 0, len(text), "bare")
-    say(f"tools.jsonl: {len(decisions)} decisions cut at {cuts} places, {read_at_all} read as incomplete")
+    say(
+        f"tools.jsonl: {len(decisions)} decisions cut at {cuts} places, {read_at_all} read as incomplete"
+    )
     assert read_at_all >= 0.99 * cuts
 
 
@@ -142,7 +153,9 @@ def test_a_cut_within_a_character_is_no_exception(decisions):
         written = json.dumps(decision, ensure_ascii=False).encode()
         for end in range(1, len(written)):
             assert is_harmless(read(written[:end].decode(errors="ignore")), decision)
-            found = read(written[:end].decode(errors="replace"))  # which ends the text with a mark of its own
+            found = read(
+                written[:end].decode(errors="replace")
+            )  # which ends the text with a mark of its own
             assert found is None or not found.complete, written[:end]
 
 

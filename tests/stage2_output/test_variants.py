@@ -1,4 +1,5 @@
-"""Variants of JSON with one reading only: tuples, digit separators, keys without quotes, equal duplicates."""
+"""Variants of JSON with one reading only: tuples, digit separators, keys without quotes, equal
+duplicates."""
 
 import json
 
@@ -31,8 +32,16 @@ READ = {
     "a number for a key": ('{1: "a"}', {"1": "a"}, "unquoted_key@1"),
     "a negative number for a key": ('{-1: "a"}', {"-1": "a"}, "unquoted_key@1"),
     "a fraction for a key": ('{1.5: "a"}', {"1.5": "a"}, "unquoted_key@1"),
-    "a number for a key behind a string": ('{"a": "b", -1.5: 2}', {"a": "b", "-1.5": 2}, "unquoted_key@11"),
-    "literals for keys": ("{null: 1, true: 2}", {"null": 1, "true": 2}, "unquoted_key@1 unquoted_key@10"),
+    "a number for a key behind a string": (
+        '{"a": "b", -1.5: 2}',
+        {"a": "b", "-1.5": 2},
+        "unquoted_key@11",
+    ),
+    "literals for keys": (
+        "{null: 1, true: 2}",
+        {"null": 1, "true": 2},
+        "unquoted_key@1 unquoted_key@10",
+    ),
     "equal duplicates": ('{"a": 1, "b": 2, "a": 1}', {"a": 1, "b": 2}, "duplicate_key@17"),
     "three equal": ('[{"a":0,"a":0,"a":0}]', [{"a": 0}], "duplicate_key@8 duplicate_key@14"),
     "equal arrays": ('{"a": [1, "b"], "a": [1, "b"]}', {"a": [1, "b"]}, "duplicate_key@16"),
@@ -51,7 +60,11 @@ READ = {
         {"1": "a"},
         "unquoted_key@1 duplicate_key@9",
     ),
-    "an equal key that is written in two ways": (r'{"a": 1, "\u0061": 1}', {"a": 1}, "duplicate_key@9"),
+    "an equal key that is written in two ways": (
+        r'{"a": 1, "\u0061": 1}',
+        {"a": 1},
+        "duplicate_key@9",
+    ),
 }
 
 
@@ -60,14 +73,20 @@ READ = {
 def test_an_unambiguous_variant_is_read_reported_and_complete(text, value, repairs, before):
     found = extract_json(before + text)
     assert (json.dumps(found.value), found.complete) == (json.dumps(value), True)
-    assert [f"{each.name}@{each.position - len(before)}" for each in found.repairs] == repairs.split()
+    assert [
+        f"{each.name}@{each.position - len(before)}" for each in found.repairs
+    ] == repairs.split()
 
 
 REFUSED = {
     "round brackets around one value": ('{"a": (1)}', "has round brackets around one value", 8),
     "strings side by side": ('{"a": ("b" "c")}', "lacks a comma at round brackets", 11),
     "a call": ("[(1, 2) (3, 4)]", "lacks a comma at round brackets", 8),
-    "names in a tuple": ("[(b, c)]", "has text without quotes that can be read in more ways than one", 3),
+    "names in a tuple": (
+        "[(b, c)]",
+        "has text without quotes that can be read in more ways than one",
+        3,
+    ),
     "arithmetic": ('{"a": (1 + 2)}', "has something that is nearly a number or a literal", 7),
     "an interval": ('{"a": (1, 2]}', "has a ] that closes nothing", 11),
     "a tuple for a key": ("{(1, 2): 3}", "has something that is no key", 1),
@@ -84,7 +103,11 @@ REFUSED = {
         'has the key "x" twice in one object',
         30,
     ),
-    "different duplicates without an end": ('{"a": "b", "a": "c', 'has the key "a" twice in one object', 11),
+    "different duplicates without an end": (
+        '{"a": "b", "a": "c',
+        'has the key "a" twice in one object',
+        11,
+    ),
 }
 
 
@@ -92,7 +115,9 @@ REFUSED = {
 def test_a_variant_that_can_be_read_in_more_ways_than_one_is_an_error(text, why, position):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
-    assert str(caught.value) == f"The JSON that begins at character 0 {why} (at character {position})."
+    assert (
+        str(caught.value) == f"The JSON that begins at character 0 {why} (at character {position})."
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +135,9 @@ def test_a_variant_that_was_cut_is_not_complete(text, value):
     assert (found.value, found.complete) == (value, False)
 
 
-@pytest.mark.parametrize("text", ["See [(a)] and [(1) b].", "So [(see below)] it is.", "Call f(1, 2)."])
+@pytest.mark.parametrize(
+    "text", ["See [(a)] and [(1) b].", "So [(see below)] it is.", "Call f(1, 2)."]
+)
 def test_round_brackets_in_prose_are_no_json(text):
     assert extract_json(f'{text} {{"a": 1}}').value == {"a": 1}
 
@@ -159,12 +186,15 @@ VALUES = st.recursive(
 
 
 def value_of(text):
-    """What a text holds if all duplicate keys have equal values; raises ValueError if one has not."""
+    """What a text holds if all duplicate keys have equal values; raises ValueError if one has
+    not."""
 
     def merged(pairs):
         found = {}
         for key, value in pairs:
-            if json.dumps(found.setdefault(key, value), sort_keys=True) != json.dumps(value, sort_keys=True):
+            if json.dumps(found.setdefault(key, value), sort_keys=True) != json.dumps(
+                value, sort_keys=True
+            ):
                 raise ValueError(key)
         return found
 

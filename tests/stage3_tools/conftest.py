@@ -1,4 +1,5 @@
-"""What the tests of stage 3 share: tools that remember, and a conversation with a scripted model."""
+"""What the tests of stage 3 share: tools that remember, and a conversation with a scripted
+model."""
 
 import pytest
 
@@ -18,7 +19,8 @@ from stage3_tools import (
 
 
 class Native:
-    """A dialect that takes the provider's own calls as they are: the way to several calls in one reply."""
+    """A dialect that takes the provider's own calls as they are: the way to several calls in one
+    reply."""
 
     def describe(self, registry):
         return ""
@@ -51,7 +53,9 @@ class Conversation:
         self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
         self.engine = ContextEngine(**engine)
         self.registry = ToolRegistry(*tools)
-        self.deps = ToolLoopDeps(chat or self.gateway.chat, self.engine, OutputController(), self.registry)
+        self.deps = ToolLoopDeps(
+            chat or self.gateway.chat, self.engine, OutputController(), self.registry
+        )
         self.events = []
         self._system_prompt = system_prompt
         self._session = None
@@ -60,7 +64,9 @@ class Conversation:
         if self._session is None:
             self._session = await self.engine.create_session("s", self._system_prompt)
         given = {"on_event": self.events.append, **options}
-        return await run_tool_loop(self.deps, "s", question, ToolLoopOptions(**given), resume=resume)
+        return await run_tool_loop(
+            self.deps, "s", question, ToolLoopOptions(**given), resume=resume
+        )
 
     async def history(self):
         return list(await self.engine.history("s"))
@@ -71,7 +77,9 @@ class Conversation:
     @property
     def seen(self):
         """The messages of each request, as role and text."""
-        return [[(each.role, each.text) for each in request.messages] for request in self.model.requests]
+        return [
+            [(each.role, each.text) for each in request.messages] for request in self.model.requests
+        ]
 
 
 @pytest.fixture
@@ -101,7 +109,8 @@ async def conversation():
 
 @pytest.fixture
 def chat_of():
-    """A `chat` that gives these responses one after the other, for what a scripted server cannot say."""
+    """A `chat` that gives these responses one after the other, for what a scripted server cannot
+    say."""
 
     def make(*responses):
         left = iter(responses)

@@ -1,7 +1,7 @@
 """The monkey: a model that replies at random.
 
-All of it is drawn from a seed, so that what was played once can be played again. `Monkey.may_run` says whether tools
-may run on its newest reply. Used by `monkey_world.py`.
+All of it is drawn from a seed, so that what was played once can be played again. `Monkey.may_run`
+says whether tools may run on its newest reply. Used by `monkey_world.py`.
 """
 
 import asyncio
@@ -57,7 +57,15 @@ BROKEN = [
     '{"a":' * 600,
 ]
 BROKEN += [f'{{"n": {"9" * 5000}}}', '{"text": "\\ud800"}', '{"n": 1, "n": 2}']
-WRAPPED = [*["@"] * 20, "Sure: @ ok?", "```json\n@\n```", "<think>hm</think>@", "@@", "[@]", "@ \x00"]
+WRAPPED = [
+    *["@"] * 20,
+    "Sure: @ ok?",
+    "```json\n@\n```",
+    "<think>hm</think>@",
+    "@@",
+    "[@]",
+    "@ \x00",
+]
 
 
 def value_for(rng, schema, texts=TEXTS):
@@ -77,7 +85,9 @@ def value_for(rng, schema, texts=TEXTS):
             return [value_for(rng, schema.get("items", {}), texts) for _ in range(count)]
         case "string":
             least, most = schema.get("minLength", 0), schema.get("maxLength", 10_000)
-            return rng.choice([*(each for each in texts if least <= len(each) <= most), "a" * max(least, 1)])
+            return rng.choice(
+                [*(each for each in texts if least <= len(each) <= most), "a" * max(least, 1)]
+            )
         case "integer":
             return rng.randint(schema.get("minimum", -9), schema.get("maximum", 9))
         case "number":
@@ -97,9 +107,22 @@ class Monkey:
     """
 
     def __init__(self, seed, registry, *, endless, tame=False):
-        self.rng, self.registry, self.endless, self.tame = Random(f"monkey {seed}"), registry, endless, tame
-        self.texts = [each for each in TEXTS if each.isascii() and each.isprintable()] if tame else TEXTS
-        self.native, self.several, self.bare, self.may_run, self.fails = False, False, False, False, True
+        self.rng, self.registry, self.endless, self.tame = (
+            Random(f"monkey {seed}"),
+            registry,
+            endless,
+            tame,
+        )
+        self.texts = (
+            [each for each in TEXTS if each.isascii() and each.isprintable()] if tame else TEXTS
+        )
+        self.native, self.several, self.bare, self.may_run, self.fails = (
+            False,
+            False,
+            False,
+            False,
+            True,
+        )
         self.requests = 0
 
     async def chat(self, messages, **settings):
@@ -126,7 +149,10 @@ class Monkey:
             "refusal": 0.5,
             "fails": 0.7,
         }
-        kinds |= {"prose": 2 if not (self.native and self.endless) else 0, "answer": 0 if self.endless else 6}
+        kinds |= {
+            "prose": 2 if not (self.native and self.endless) else 0,
+            "answer": 0 if self.endless else 6,
+        }
         kind = self.rng.choices([*kinds], [*kinds.values()])[0]
         if kind == "fails" and self.fails:
             self.may_run = False
@@ -138,10 +164,17 @@ class Monkey:
             "refusal": "refusal",
             "error": "error",
         }
-        why = self.rng.choice([why.get(kind, "stop")] * 9 + ["unknown"]) if kind != "cut" else "length"
+        why = (
+            self.rng.choice([why.get(kind, "stop")] * 9 + ["unknown"])
+            if kind != "cut"
+            else "length"
+        )
         message = (self._natively if self.native else self._as_text)(kind, seen)
-        # A pause with calls is a request to run them; in text it is cut before its decision is read.
-        self.may_run = not self.bare and why not in ("length", "refusal") and (self.native or why != "pause")
+        # A pause with calls is a request to run them; in text it is cut before its decision is
+        # read.
+        self.may_run = (
+            not self.bare and why not in ("length", "refusal") and (self.native or why != "pause")
+        )
         return ChatResponse(message, why, usage=Usage(self.rng.randint(1, 50), 20), cost=0.001)
 
     def _natively(self, kind, texts):
@@ -149,16 +182,23 @@ class Monkey:
         if kind in ("prose", "answer", "empty"):
             return Message.assistant("" if kind == "empty" else said + "done")
         count = self.rng.choice([1, 1, 1, 2, 3, 5])
-        calls = [self._call(texts) for _ in range(count if kind != "error" or self.rng.random() < 0.5 else 0)]
+        calls = [
+            self._call(texts)
+            for _ in range(count if kind != "error" or self.rng.random() < 0.5 else 0)
+        ]
         thought = (ThinkingPart("hm"), TextPart(said))
-        return Message.assistant(self.rng.choice(["", said, thought] if not self.tame else ["", "a"]), calls)
+        return Message.assistant(
+            self.rng.choice(["", said, thought] if not self.tame else ["", "a"]), calls
+        )
 
     def _call(self, texts):
         name, arguments = self._wish(texts)
         text = json.dumps(arguments, ensure_ascii=self.rng.random() < 0.5)
         if self.rng.random() < 0.07 and not self.tame:
             text = self.rng.choice(BROKEN)
-        id = self.rng.choice(["", "same", f"c{self.requests}", *[f"c{self.rng.randrange(10**6)}"] * 3])
+        id = self.rng.choice(
+            ["", "same", f"c{self.requests}", *[f"c{self.rng.randrange(10**6)}"] * 3]
+        )
         return ToolCall(id, name, text)
 
     def _wish(self, texts):
@@ -183,6 +223,10 @@ class Monkey:
         ]
         whole = rng.random() < (0.7 if self.several else 0.05)
         decision = answer if kind == "answer" else wishes if whole else wishes[0]
-        text = rng.choice(WRAPPED).replace("@", json.dumps(decision, ensure_ascii=rng.random() < 0.5))
-        stray = [self._call(texts)] if rng.random() < 0.03 and not self.tame and kind != "pause" else []
+        text = rng.choice(WRAPPED).replace(
+            "@", json.dumps(decision, ensure_ascii=rng.random() < 0.5)
+        )
+        stray = (
+            [self._call(texts)] if rng.random() < 0.03 and not self.tame and kind != "pause" else []
+        )
         return Message.assistant(text[: rng.randrange(len(text))] if kind == "cut" else text, stray)

@@ -1,6 +1,8 @@
-"""What a run of the monkey works with, drawn from a seed: stores, windows, options, listeners; and what must hold.
+"""What a run of the monkey works with, drawn from a seed: stores, windows, options, listeners; and
+what must hold.
 
-A run may be stopped at any step, and everybody who is asked or told may object, or raise. Used by `test_monkey.py`.
+A run may be stopped at any step, and everybody who is asked or told may object, or raise. Used by
+`test_monkey.py`.
 """
 
 import asyncio
@@ -13,7 +15,13 @@ from typing import get_args
 import httpx
 
 from stage0_gateway import Gateway, GatewayError, Message, ScriptedModel
-from stage1_context import ContextEngine, KeepSystemAndRecent, MessageHistory, SqliteStore, WindowTooSmall
+from stage1_context import (
+    ContextEngine,
+    KeepSystemAndRecent,
+    MessageHistory,
+    SqliteStore,
+    WindowTooSmall,
+)
 from stage2_output import OutputController
 from stage3_tools import (
     Always,
@@ -47,7 +55,9 @@ DIALECTS = {
     "several": PromptDialect(READER, multiple=True),
     "native": NativeDialect(),
 }
-LONGEST = 20  # seconds, and less than a tool has; nothing here waits, so only what hangs takes so long
+LONGEST = (
+    20  # seconds, and less than a tool has; nothing here waits, so only what hangs takes so long
+)
 STATUSES = get_args(LoopStatus)
 
 
@@ -83,11 +93,15 @@ class World:
         self.monkey = self.zoo.monkey = monkey.Monkey(
             seed, self.zoo.registry, endless=rng.random() < 0.5, tame=over_wire
         )
-        self.gateway = Gateway("openai:m", transport=Wire(self.monkey), max_retries=0) if over_wire else None
+        self.gateway = (
+            Gateway("openai:m", transport=Wire(self.monkey), max_retries=0) if over_wire else None
+        )
         self.chat = self.gateway.chat if over_wire else self.monkey.chat
         self.stream = self.gateway.stream if over_wire and rng.random() < 0.5 else None
         window = KeepSystemAndRecent(
-            rng.choice([None, 3000, 9000]), rng.choice([None, 2, 6, 20]), rng.choice(["cut", "cut", "error"])
+            rng.choice([None, 3000, 9000]),
+            rng.choice([None, 2, 6, 20]),
+            rng.choice(["cut", "cut", "error"]),
         )
         store = SqliteStore(":memory:") if rng.random() < 0.05 else None
         self.engine = ContextEngine(store=store, window=rng.choice([None, window]))
@@ -109,12 +123,20 @@ class World:
         if self.bites and self.rng.random() < 0.05:
             raise Bite("ouch")
 
-    # ---- options ---------------------------------------------------------------------------------------------
+    # ---- options
+    # ---------------------------------------------------------------------------------------------
 
     def options(self):
         """What every face takes."""
         rng = self.rng
-        limits = [None, None, None, None, RunLimits(tokens=rng.randint(20, 900)), RunLimits(seconds=50)]
+        limits = [
+            None,
+            None,
+            None,
+            None,
+            RunLimits(tokens=rng.randint(20, 900)),
+            RunLimits(seconds=50),
+        ]
         limits += [RunLimits(cost=0.01), RunLimits(seconds=rng.random() / 100)]
         return {
             "dialect": DIALECTS[self.dialect],
@@ -151,7 +173,11 @@ class World:
 
     def consenting(self):
         """For runs that answer what was left open: nobody objects."""
-        return {"approve": lambda asked: True, "max_tool_rounds": 2, "dialect": DIALECTS[self.dialect]}
+        return {
+            "approve": lambda asked: True,
+            "max_tool_rounds": 2,
+            "dialect": DIALECTS[self.dialect],
+        }
 
     def listen(self, event):
         self.events.append(event)
@@ -186,7 +212,11 @@ class World:
         return self.rng.choice(verdicts)
 
     def classify(self, error):
-        return ToolError("network", "so they say", retryable=True) if isinstance(error, KeyError) else None
+        return (
+            ToolError("network", "so they say", retryable=True)
+            if isinstance(error, KeyError)
+            else None
+        )
 
     def edit(self, messages, info):
         self.bite()
@@ -199,7 +229,8 @@ class World:
         await asyncio.sleep(0)
         return self.edit(messages, info)
 
-    # ---- what must hold --------------------------------------------------------------------------------------
+    # ---- what must hold
+    # --------------------------------------------------------------------------------------
 
     def expected(self, error):
         """Whether a face says that it raises such a thing."""
@@ -207,7 +238,9 @@ class World:
             "approver returned" in str(error) or "is for calls" in str(error)
         )
         emptied = isinstance(error, ValueError) and "before_send returned no message" in str(error)
-        return isinstance(error, GatewayError | WindowTooSmall | Bite) or (self.bites and (asked or emptied))
+        return isinstance(error, GatewayError | WindowTooSmall | Bite) or (
+            self.bites and (asked or emptied)
+        )
 
     async def tried(self, body):
         """What a coroutine returns; None where it was cancelled or raised what it may."""

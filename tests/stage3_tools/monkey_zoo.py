@@ -1,7 +1,8 @@
-"""The tools that the monkey plays with: slow, failing, growing, waiting for approval, and all of them watched.
+"""The tools that the monkey plays with: slow, failing, growing, waiting for approval, and all of
+them watched.
 
-What they do is drawn from a seed and the call; `Zoo.wrong` lists what was run although it may not be. Used by
-`monkey_world.py`, and where a real model server plays the monkey.
+What they do is drawn from a seed and the call; `Zoo.wrong` lists what was run although it may not
+be. Used by `monkey_world.py`, and where a real model server plays the monkey.
 """
 
 import asyncio
@@ -13,7 +14,16 @@ from typing import Literal, get_args
 import jsonschema
 
 from stage0_gateway import ImagePart, JsonPart, TextPart
-from stage3_tools import Retry, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry, tool
+from stage3_tools import (
+    Retry,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolErrorKind,
+    ToolOutput,
+    ToolRegistry,
+    tool,
+)
 
 NOTE = {
     "type": "object",
@@ -29,11 +39,16 @@ NOTE = {
     "required": ["text"],
     "additionalProperties": False,
 }
-SMALL = {"type": "object", "properties": {"n": {"type": "integer"}, "text": {"type": ["string", "null"]}}}
+SMALL = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "text": {"type": ["string", "null"]}},
+}
 
 
 @tool(effect="read")
-async def typed(city: Literal["Rome", "Oslo"], days: list[int], ratio: float = 0.5) -> dict[str, float]:
+async def typed(
+    city: Literal["Rome", "Oslo"], days: list[int], ratio: float = 0.5
+) -> dict[str, float]:
     """Made of a function.
 
     Args:
@@ -70,7 +85,8 @@ class Zoo:
         Args:
             seed: What the tools do is drawn from it and the call.
             tick: Called at every step.
-            plain: Whether tools return no pictures and no half surrogate pairs, which not every server takes.
+            plain: Whether tools return no pictures and no half surrogate pairs, which not every
+                server takes.
         """
         self.seed, self.tick, self.plain = seed, tick, plain
         self.tries, self.wrong = defaultdict(list), []
@@ -91,7 +107,9 @@ class Zoo:
         yield self.made("grow", None, self.grow)
         yield self.made("inward", None, self.go_inward)
         yield self.made("hang", None, self.hang, effect="read", timeout=0.001, retry=1)
-        yield self.made("parse", SMALL, self.look, parse=lambda given: {**given, "n": 10 // given["n"]})
+        yield self.made(
+            "parse", SMALL, self.look, parse=lambda given: {**given, "n": 10 // given["n"]}
+        )
         yield Tool("plain", "in a thread", SMALL, self.plain, effect="read")
 
     def made(self, name, schema, body, **rest):
@@ -128,7 +146,9 @@ class Zoo:
 
     async def look(self, arguments, context, rng):
         context.progress({"half": context.attempt})
-        return rng.choice([arguments, arguments.get("text"), "seen", ToolOutput(arguments, details=context)])
+        return rng.choice(
+            [arguments, arguments.get("text"), "seen", ToolOutput(arguments, details=context)]
+        )
 
     async def slow(self, arguments, context, rng):
         for _ in range(rng.randint(1, 5)):
@@ -144,7 +164,9 @@ class Zoo:
     async def fail(self, arguments, context, rng):
         await asyncio.sleep(0)
         kind, again = rng.choice(get_args(ToolErrorKind)), rng.random() < 0.5
-        named = ToolError(kind, "no", retryable=again, retry_delay=rng.choice([None, 0, 99]), hint="try look")
+        named = ToolError(
+            kind, "no", retryable=again, retry_delay=rng.choice([None, 0, 99]), hint="try look"
+        )
         errors = [
             ValueError("no"),
             KeyError(),
@@ -153,7 +175,11 @@ class Zoo:
             SystemExit(3),
             named,
         ]
-        errors += [asyncio.CancelledError(), ExceptionGroup("two", [OSError(), named]), BaseException("base")]
+        errors += [
+            asyncio.CancelledError(),
+            ExceptionGroup("two", [OSError(), named]),
+            BaseException("base"),
+        ]
         errors += [
             Unspeakable(),
             StopAsyncIteration(),
@@ -166,10 +192,22 @@ class Zoo:
     async def big(self, arguments, context, rng):
         text = rng.choice("aé🐒") * rng.choice([300, 5000, 20_000])
         parts = [[TextPart(text), ImagePart("aGk=")]]
-        return rng.choice([text, [text] * 3, {"deep": [{"text": text}]}, *([] if self.plain else parts)])
+        return rng.choice(
+            [text, [text] * 3, {"deep": [{"text": text}]}, *([] if self.plain else parts)]
+        )
 
     async def show(self, arguments, context, rng):
-        odd = [None, "", {1, 2}, b"\xff", object(), iter([1]), float("nan"), [[]], ToolOutput(ToolOutput(1))]
+        odd = [
+            None,
+            "",
+            {1, 2},
+            b"\xff",
+            object(),
+            iter([1]),
+            float("nan"),
+            [[]],
+            ToolOutput(ToolOutput(1)),
+        ]
         if self.plain:
             return rng.choice(odd)
         odd += [

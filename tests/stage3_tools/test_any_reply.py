@@ -1,4 +1,5 @@
-"""Any reply whatever: the run ends, nothing runs that may not, and every call has its one result."""
+"""Any reply whatever: the run ends, nothing runs that may not, and every call has its one
+result."""
 
 import json
 
@@ -26,33 +27,54 @@ ENDINGS = {"completed", "max_rounds", "parse_failed"}
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 arguments = st.fixed_dictionaries(
     {},
-    optional={"a": st.integers() | values, "b": st.integers() | values, "text": st.text(max_size=5) | values},
+    optional={
+        "a": st.integers() | values,
+        "b": st.integers() | values,
+        "text": st.text(max_size=5) | values,
+    },
 )
 decisions = st.fixed_dictionaries(
     {"tool": st.sampled_from(["add", "add", "note", "sub"]) | st.none() | values},
     optional={"arguments": arguments | values, "reply": st.text() | values},
 )
 calls = st.builds(
-    lambda tool, given: {"tool": tool, "arguments": given}, st.sampled_from(["add", "note"]), arguments
+    lambda tool, given: {"tool": tool, "arguments": given},
+    st.sampled_from(["add", "note"]),
+    arguments,
 )
 written = st.builds(
-    lambda decision, ascii: json.dumps(decision, ensure_ascii=ascii), decisions | calls, st.booleans()
+    lambda decision, ascii: json.dumps(decision, ensure_ascii=ascii),
+    decisions | calls,
+    st.booleans(),
 )
 wrapped = st.builds(
     lambda frame, text: frame.replace("@", text),
     st.sampled_from(
-        ["@", "@", "Sure: @ ok?", "```json\n@\n```", "<think>@</think>", "@@", "[@]", "<think>@</think>@"]
+        [
+            "@",
+            "@",
+            "Sure: @ ok?",
+            "```json\n@\n```",
+            "<think>@</think>",
+            "@@",
+            "[@]",
+            "<think>@</think>@",
+        ]
     ),
     written,
 )
 cut = st.builds(lambda text, at: text[: len(text) * at // 10], wrapped, st.integers(1, 9))
 replies = st.lists(st.text() | wrapped | wrapped | cut, min_size=1, max_size=4)
-reasons = st.sampled_from(["stop", "stop", "length", "tool_calls", "unknown", "error", "pause", "refusal"])
+reasons = st.sampled_from(
+    ["stop", "stop", "length", "tool_calls", "unknown", "error", "pause", "refusal"]
+)
 
 
 class Watched:
@@ -75,7 +97,9 @@ class Watched:
             if not validator.is_valid(given):
                 self.wrong.append(f"{name} was run with {given!r}")
             if self.finish_reason in ("length", "refusal", "pause"):
-                self.wrong.append(f"{name} was run although the reply ended for {self.finish_reason}")
+                self.wrong.append(
+                    f"{name} was run although the reply ended for {self.finish_reason}"
+                )
             return given
 
         return Tool(name, "", SCHEMAS[name], execute)
@@ -115,10 +139,14 @@ async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, 
 
 @settings(max_examples=200)
 @given(
-    given_replies=st.lists(st.tuples(replies.map(lambda texts: texts[0]), reasons), min_size=1, max_size=4),
+    given_replies=st.lists(
+        st.tuples(replies.map(lambda texts: texts[0]), reasons), min_size=1, max_size=4
+    ),
     rounds=st.integers(0, 3),
 )
-async def test_any_ending_of_a_reply_leaves_a_status_and_a_sound_history(watched, given_replies, rounds):
+async def test_any_ending_of_a_reply_leaves_a_status_and_a_sound_history(
+    watched, given_replies, rounds
+):
     watched.begin()
     left = iter([*given_replies, (DONE, "stop")])
 

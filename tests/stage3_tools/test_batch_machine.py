@@ -1,4 +1,5 @@
-"""Random tools, random batches, random moments: each call one result, in order, and nothing is left running."""
+"""Random tools, random batches, random moments: each call one result, in order, and nothing is left
+running."""
 
 import asyncio
 import gc
@@ -14,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from stage0_gateway import ToolCall
 from stage3_tools import Execution, Tool, ToolError, ToolRegistry, execute_tool_calls
-from stage3_tools.batch import Batch
-from stage3_tools.outcome import MAY_HAVE_HAPPENED
+from stage3_tools.execution.results import MAY_HAVE_HAPPENED
+from stage3_tools.execution.several_calls import Batch
 from stage3_tools.tool import Effect
 
 ENDS_WELL = ("at once", "steps", "waits", "thread", "stubborn")
@@ -50,7 +51,9 @@ class Workshop:
         self.running = set()
         self.most = 0
         self.wrong = []
-        self.gates = {place: asyncio.Event() for place, plan in enumerate(plans) if plan.kind == "waits"}
+        self.gates = {
+            place: asyncio.Event() for place, plan in enumerate(plans) if plan.kind == "waits"
+        }
         self.open = threading.Event()  # what threads wait for
         self.threads = []
         self.stopping = False
@@ -59,7 +62,9 @@ class Workshop:
         def enter():
             if self.stopping:
                 self.wrong.append(f"{place} began after the end")
-            if self.running and (plan.exclusive or any(self.plans[each].exclusive for each in self.running)):
+            if self.running and (
+                plan.exclusive or any(self.plans[each].exclusive for each in self.running)
+            ):
                 self.wrong.append(f"{place} runs beside {self.running}")
             self.running.add(place)
             self.most = max(self.most, len(self.running))
@@ -92,7 +97,11 @@ class Workshop:
         settings["needs_approval"] = plan.kind == "nobody to ask"
         settings["timeout"] = 0.001 if plan.kind == "hangs" else None
         return Tool(
-            f"t{place}", "", schema, run_in_thread if plan.kind.startswith("thread") else run, **settings
+            f"t{place}",
+            "",
+            schema,
+            run_in_thread if plan.kind.startswith("thread") else run,
+            **settings,
         )
 
     async def behave(self, place, kind):
@@ -145,10 +154,14 @@ class Batches(RuleBasedStateMachine):
     async def set_up(self):
         self.shop = Workshop(self.plans)
         tools = [
-            self.shop.tool(place, plan) for place, plan in enumerate(self.plans) if plan.kind != "unknown"
+            self.shop.tool(place, plan)
+            for place, plan in enumerate(self.plans)
+            if plan.kind != "unknown"
         ]
         self.calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(self.plans))]
-        self.batch = Batch(ToolRegistry(*tools), self.calls, Execution(), max_parallel=self.parallel)
+        self.batch = Batch(
+            ToolRegistry(*tools), self.calls, Execution(), max_parallel=self.parallel
+        )
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
@@ -195,12 +208,16 @@ class Batches(RuleBasedStateMachine):
     def results_come_in_order_and_tools_keep_their_places_and_leave_with_the_batch(self):
         if self.shop is None:
             return
-        assert [each.call_id for each in self.noted] == [call.id for call in self.calls[: len(self.noted)]]
+        assert [each.call_id for each in self.noted] == [
+            call.id for call in self.calls[: len(self.noted)]
+        ]
         assert not (self.task.done() and asyncio.all_tasks(self.loop))
         assert self.shop.wrong == []
         assert self.shop.most <= self.parallel
         assert all(
-            self.shop.acted[place] <= 1 for place, plan in enumerate(self.plans) if plan.effect == "write"
+            self.shop.acted[place] <= 1
+            for place, plan in enumerate(self.plans)
+            if plan.effect == "write"
         )
 
     def teardown(self):

@@ -96,7 +96,12 @@ async def test_the_next_try_has_the_same_call_and_key_and_nothing_of_the_abort(c
     context.close(abort=True)
     again = context.next_attempt()
     assert (again.attempt, again.aborted, context.attempt) == (2, False, 1)
-    assert (again.tool, again.call_id, again.session_id, again.idempotency_key) == ("f", "c1", "s", "key")
+    assert (again.tool, again.call_id, again.session_id, again.idempotency_key) == (
+        "f",
+        "c1",
+        "s",
+        "key",
+    )
     again.progress("second")
     assert context.reported == ["second"]
 

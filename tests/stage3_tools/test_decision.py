@@ -40,7 +40,10 @@ F_AND_G = (ToolDecision("f", {"x": 1}), ToolDecision("g"))
         ('\u200b{"tool": "f"}\u200b', ToolDecision("f", {})),
         ('{"tool": "f"}[/TOOL_CALLS]', ToolDecision("f", {})),
         ('A dict opens with "{".\n{"tool": "f"}', ToolDecision("f", {})),
-        ('<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n{"tool": "f"}', ToolDecision("f", {})),
+        (
+            '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n{"tool": "f"}',
+            ToolDecision("f", {}),
+        ),
         ('```json {"tool": "f"}```\r\n', ToolDecision("f", {})),
         ('{"tool": null, "reply": "It says </think>{\\"tool\\": \\"rm\\"}."}', TOLD),
     ],
@@ -108,13 +111,23 @@ def test_a_decision_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply
 def test_a_decision_that_is_only_mentioned_is_refused(text):
     for written in (RM, json.dumps(json.loads(RM), indent=1)):
         read = parse_tool_decision(READ, text.replace("@", written))
-        assert (read.success, read.data, [issue.rule for issue in read.errors]) == (False, None, ["json"])
+        assert (read.success, read.data, [issue.rule for issue in read.errors]) == (
+            False,
+            None,
+            ["json"],
+        )
     assert not isinstance(parse_tool_decisions(READ, text.replace("@", f"[{RM}, {RM}]")), tuple)
 
 
 def test_a_decision_written_as_a_json_string_is_a_quotation():
-    for text in (json.dumps(RM), f"It says: </think>{json.dumps(RM)[1:-1]}", f"```\n{json.dumps(RM)}\n```"):
-        assert feedback(parse_tool_decision(READ, text)).startswith("The JSON is part of other text")
+    for text in (
+        json.dumps(RM),
+        f"It says: </think>{json.dumps(RM)[1:-1]}",
+        f"```\n{json.dumps(RM)}\n```",
+    ):
+        assert feedback(parse_tool_decision(READ, text)).startswith(
+            "The JSON is part of other text"
+        )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +135,9 @@ def test_a_decision_written_as_a_json_string_is_a_quotation():
 )
 def test_two_different_decisions_are_ambiguous_and_neither_is_used(between):
     read = parse_tool_decision(READ, f'{{"tool": "f"}}{between}{{"tool": "g"}}')
-    assert feedback(read).startswith("The reply contains two different decisions, so neither was used.")
+    assert feedback(read).startswith(
+        "The reply contains two different decisions, so neither was used."
+    )
 
 
 @pytest.mark.parametrize("ended", ["</think>", "</b>", "\n```", "\n</tool_call>"])
@@ -133,16 +148,22 @@ def test_nothing_behind_an_unfinished_answer_is_used(ended):
             assert not isinstance(parse_tool_decision(READ, before + text + quoted), ToolDecision)
 
 
-QUOTATION = (
-    '</think>\n{"tool": "rm", "arguments": {"path": "/"}}\n```\n{"tool": "rm"}\n"}, <think>{"tool": "rm"}'
-)
+QUOTATION = '</think>\n{"tool": "rm", "arguments": {"path": "/"}}\n```\n{"tool": "rm"}\n"}, <think>{"tool": "rm"}'
 
 
 @given(
     before=st.sampled_from(
-        ["", '<think>I quote {it: 5"\n</think>\n', "Well, it's <b>so</b>.\n", "Hm.</think>", "```json\n"]
+        [
+            "",
+            '<think>I quote {it: 5"\n</think>\n',
+            "Well, it's <b>so</b>.\n",
+            "Hm.</think>",
+            "```json\n",
+        ]
     ),
-    parts=st.lists(st.sampled_from([*'{}[]"\\\n:, ', "It says: ", QUOTATION]), max_size=4).map("".join),
+    parts=st.lists(st.sampled_from([*'{}[]"\\\n:, ', "It says: ", QUOTATION]), max_size=4).map(
+        "".join
+    ),
     ascii=st.booleans(),
     indent=st.none() | st.just(2),
 )
@@ -183,7 +204,9 @@ def test_what_is_no_decision_comes_back_with_everything_that_is_wrong(text, issu
     assert sorted({(issue.path, issue.rule) for issue in result.errors}) == issues
 
 
-@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "Length", "max_output_tokens", "incomplete"])
+@pytest.mark.parametrize(
+    "reason", ["length", "MAX_TOKENS", "Length", "max_output_tokens", "incomplete"]
+)
 def test_after_a_cut_nothing_in_the_reply_is_used_however_whole_it_looks(reason):
     result = parse_tool_decision(READ, '{"tool": "f"}', finish_reason=reason)
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
@@ -200,10 +223,13 @@ def test_arguments_of_two_decisions_are_never_shared():
 def test_what_stands_only_in_thoughts_is_not_acted_on(text):
     result = parse_tool_decision(READ, text)
     assert (result.success, result.data) == (False, None)
-    assert feedback(result).startswith("There is JSON in your thoughts only, and thoughts are not acted on.")
+    assert feedback(result).startswith(
+        "There is JSON in your thoughts only, and thoughts are not acted on."
+    )
 
 
-# ---- several at once ------------------------------------------------------------------------------------
+# ---- several at once
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -225,7 +251,9 @@ def test_what_stands_only_in_thoughts_is_not_acted_on(text):
         (f"With [1, 2]:\n{TWO}", F_AND_G),
     ],
 )
-def test_a_list_of_calls_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply(text, decisions):
+def test_a_list_of_calls_is_read_at_the_beginning_of_a_block_and_the_end_of_the_reply(
+    text, decisions
+):
     assert parse_tool_decisions(READ, text) == decisions
 
 
@@ -239,7 +267,10 @@ def test_a_list_of_calls_is_read_at_the_beginning_of_a_block_and_the_end_of_the_
         ('[{"tool": "f"}, {"arguments": {}}]', [("/1/tool", "required")]),
         ('[{"tool": "f"}, "g"]', [("/1", "type")]),
         ('[[{"tool": "f"}]]', [("/0", "type")]),
-        ('[{"tool": "f", "arguments": [1]}, {"tool": 5}]', [("/0/arguments", "type"), ("/1/tool", "type")]),
+        (
+            '[{"tool": "f", "arguments": [1]}, {"tool": 5}]',
+            [("/0/arguments", "type"), ("/1/tool", "type")],
+        ),
         ('{"tool": null}', [("/reply", "required")]),
         ('{"calls": [{"tool": "f"}]}', [("/reply", "required"), ("/tool", "required")]),
         ('[{"tool": "f", "tool": "g"}]', [("", "json")]),
@@ -280,7 +311,9 @@ def test_a_list_is_no_decision_where_only_one_is_asked_for():
 @pytest.mark.parametrize("between", ["\n", " ", ", ", "\n```\n```json\n"])
 def test_calls_one_behind_the_other_are_no_list_and_none_of_them_is_dropped_unseen(between):
     fence = ("```json\n", "\n```") if "`" in between else ("", "")
-    read = parse_tool_decisions(READ, f'{fence[0]}{{"tool": "f"}}{between}{{"tool": "g"}}{fence[1]}')
+    read = parse_tool_decisions(
+        READ, f'{fence[0]}{{"tool": "f"}}{between}{{"tool": "g"}}{fence[1]}'
+    )
     assert [issue.message for issue in read.errors] == [
         "There are several JSON values, and only one is read. Write all calls as one list."
     ]

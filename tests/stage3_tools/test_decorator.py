@@ -82,7 +82,12 @@ def test_what_the_decorator_is_told_wins_over_the_function():
 
 
 def test_the_rest_of_what_is_said_goes_to_the_tool():
-    said = {"retry": Retry(2, 0.5), "needs_approval": True, "exclusive": True, "metadata": {"tags": ["a"]}}
+    said = {
+        "retry": Retry(2, 0.5),
+        "needs_approval": True,
+        "exclusive": True,
+        "metadata": {"tags": ["a"]},
+    }
 
     @tool(effect="read", **said)
     def f(): ...
@@ -114,7 +119,9 @@ async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
     counter = Counter()
     add = tool(counter.add)
     assert await add.run({"number": 3}) == counter.total == 3
-    assert add.parameters["properties"] == {"number": {"type": "integer", "description": "How far."}}
+    assert add.parameters["properties"] == {
+        "number": {"type": "integer", "description": "How far."}
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,14 @@ async def test_a_method_keeps_its_object_and_takes_no_self_from_the_model():
         (Counter.__dict__["twice"], 6),
         (functools.cache(Counter.twice), 6),
     ],
-    ids=["method", "async method", "class method", "static method", "static, in the class", "cached"],
+    ids=[
+        "method",
+        "async method",
+        "class method",
+        "static method",
+        "static, in the class",
+        "cached",
+    ],
 )
 async def test_methods_of_all_kinds_become_tools(method, value):
     made = tool(method)
@@ -141,7 +155,9 @@ async def test_methods_of_all_kinds_become_tools(method, value):
     ids=["partial", "object", "lambda"],
 )
 async def test_a_callable_without_a_name_of_its_own_needs_one(function):
-    with pytest.raises(RegistrationError, match=r"has no name of its own: tool\(name=…\) gives it one\."):
+    with pytest.raises(
+        RegistrationError, match=r"has no name of its own: tool\(name=…\) gives it one\."
+    ):
         tool(function)
     assert await tool(name="count")(function).run({"number": 3}) == 3
 
@@ -152,8 +168,14 @@ async def test_a_callable_without_a_name_of_its_own_needs_one(function):
         ("f", "'f' is not a function."),
         (Counter, "is not a function."),
         (Place, "is not a function."),
-        (Counter.__dict__["named"], "below the class, make a tool of its method: tool(thing.method)."),
-        (Counter.__dict__["size"], "below the class, make a tool of its method: tool(thing.method)."),
+        (
+            Counter.__dict__["named"],
+            "below the class, make a tool of its method: tool(thing.method).",
+        ),
+        (
+            Counter.__dict__["size"],
+            "below the class, make a tool of its method: tool(thing.method).",
+        ),
     ],
     ids=["text", "class", "model", "class method, in the class", "property"],
 )
@@ -209,7 +231,9 @@ async def test_a_context_stands_where_it_likes_and_keeps_its_name():
 
 async def test_parameters_may_be_called_as_the_code_around_them_calls_its_own():
     @tool
-    def f(arguments: int, function: int, name: int, execute: int, json: int, title: int, class_: int): ...
+    def f(
+        arguments: int, function: int, name: int, execute: int, json: int, title: int, class_: int
+    ): ...
 
     @tool
     def g(arguments: int, function: int, call: ToolContext, context: int, self: int):
@@ -217,7 +241,9 @@ async def test_parameters_may_be_called_as_the_code_around_them_calls_its_own():
 
     registry = ToolRegistry(f, g)
     assert await registry.execute("f", dict.fromkeys(f.parameters["properties"], 1)) is None
-    assert await registry.execute("g", {"arguments": 1, "function": 2, "context": 3, "self": 4}) == (
+    assert await registry.execute(
+        "g", {"arguments": 1, "function": 2, "context": 3, "self": 4}
+    ) == (
         1,
         2,
         3,
@@ -234,7 +260,9 @@ async def test_a_default_is_the_functions_own_value_and_not_its_json():
         return [place, marker, nothing]
 
     got = await ToolRegistry(f).execute("f", {})
-    assert [each is mine for each, mine in zip(got, (OSLO, MARKER, NOTHING), strict=True)] == [True] * 3
+    assert [each is mine for each, mine in zip(got, (OSLO, MARKER, NOTHING), strict=True)] == [
+        True
+    ] * 3
 
 
 async def test_models_enums_literals_and_fields_are_checked_and_made():

@@ -9,7 +9,10 @@ from stage3_tools.errors import RETRIES
 
 @pytest.mark.parametrize(
     ("hint", "text"),
-    [(None, "Error (not_found): no file"), ("Try b.txt.", "Error (not_found): no file\nTry b.txt.")],
+    [
+        (None, "Error (not_found): no file"),
+        ("Try b.txt.", "Error (not_found): no file\nTry b.txt."),
+    ],
     ids=["without hint", "with hint"],
 )
 def test_the_model_is_told_kind_message_and_hint(hint, text):
@@ -33,7 +36,8 @@ def test_only_what_may_pass_is_tried_again_unless_it_says_so_itself():
 
 def test_an_error_is_its_message_when_it_is_printed():
     assert (
-        str(ToolError("permission", "ask the owner", hint="mail them", details={"a": 1})) == "ask the owner"
+        str(ToolError("permission", "ask the owner", hint="mail them", details={"a": 1}))
+        == "ask the owner"
     )
 
 
@@ -70,7 +74,10 @@ def test_a_time_to_wait_that_is_none_is_refused(seconds):
 
 
 def test_an_exception_will_do_as_the_message():
-    assert ToolError("execution", ValueError("no such city")).for_model == "Error (execution): no such city"
+    assert (
+        ToolError("execution", ValueError("no such city")).for_model
+        == "Error (execution): no such city"
+    )
 
 
 def test_an_error_survives_the_way_to_another_process():

@@ -25,7 +25,9 @@ DONE = '{"tool": null, "reply": "done"}'
     ],
     ids=["answer", "call", "unusable", "empty"],
 )
-async def test_the_events_of_a_run_come_in_the_order_that_is_drawn(conversation, recorder, replies, names):
+async def test_the_events_of_a_run_come_in_the_order_that_is_drawn(
+    conversation, recorder, replies, names
+):
     talk = conversation(replies, recorder().tool)
     await talk.ask()
     assert " ".join(event.name for event in talk.events) == names
@@ -49,7 +51,9 @@ async def test_turn_start_holds_exactly_what_the_model_saw(conversation):
 
 
 def test_the_time_is_told_and_not_compared():
-    assert TurnEnded(turn=1, usage=None, timestamp=1.0) == TurnEnded(turn=1, usage=None, timestamp=2.0)
+    assert TurnEnded(turn=1, usage=None, timestamp=1.0) == TurnEnded(
+        turn=1, usage=None, timestamp=2.0
+    )
     assert TurnEnded(turn=1, usage=None).timestamp > 1.7e9
 
 

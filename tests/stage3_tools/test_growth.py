@@ -1,4 +1,5 @@
-"""What a turn does must not grow with what was said before. Function calls are counted: they know no noisy machine."""
+"""What a turn does must not grow with what was said before. Function calls are counted: they know
+no noisy machine."""
 
 import json
 import sys
@@ -36,7 +37,9 @@ def reply(number, native):
         text = "done" if native else '{"tool": null, "reply": "done"}'
     message = {"role": "assistant", "content": text, "tool_calls": calls}
     reason = "tool_calls" if calls else "stop"
-    return httpx.Response(200, json={"choices": [{"message": message, "finish_reason": reason}], "usage": {}})
+    return httpx.Response(
+        200, json={"choices": [{"message": message, "finish_reason": reason}], "usage": {}}
+    )
 
 
 @pytest.mark.parametrize(("dialect", "most"), [(NativeDialect(), 1.1), (PromptDialect(), 1.25)])

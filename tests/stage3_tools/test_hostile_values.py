@@ -185,7 +185,8 @@ def test_a_tool_error_with_an_invalid_setting_is_refused(wrong):
         ToolError(**{"kind": "execution", "message": "no", **wrong})
 
 
-# ---- values ---------------------------------------------------------------------------------------------
+# ---- values
+# ---------------------------------------------------------------------------------------------
 
 
 class Model(pydantic.BaseModel):
@@ -262,7 +263,9 @@ async def test_every_value_of_a_tool_is_a_result(name, plain):
     async def run(arguments):
         return value
 
-    registry = ToolRegistry(Tool("f", "", None, (lambda arguments: value) if plain else run, effect="read"))
+    registry = ToolRegistry(
+        Tool("f", "", None, (lambda arguments: value) if plain else run, effect="read")
+    )
     first, second = await execute_tool_calls(registry, [CALL, CALL])
     assert first.status == second.status
     if name in OPAQUE:

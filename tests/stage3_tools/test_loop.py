@@ -25,7 +25,9 @@ from stage3_tools import (
 
 USED = Usage(10, 5)  # what ScriptedModel reports for each reply
 EMPTY = '{"tool": null, "reply": ""}'
-NO_JSON = feedback(OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA))  # stage 2's words
+NO_JSON = feedback(
+    OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA)
+)  # stage 2's words
 
 
 def call(tool="f", **arguments):
@@ -42,7 +44,9 @@ def response(text, finish_reason="stop", **rest):
 
 def without_time(event):
     return (
-        replace(event, result=replace(event.result, duration=0.0)) if event.name == "tool_result" else event
+        replace(event, result=replace(event.result, duration=0.0))
+        if event.name == "tool_result"
+        else event
     )
 
 
@@ -55,7 +59,8 @@ def with_tools(seen):
     return ["To call a tool" in messages[0][1] for messages in seen]
 
 
-# ---- the way it should go -------------------------------------------------------------------------------
+# ---- the way it should go
+# -------------------------------------------------------------------------------
 
 
 async def test_a_question_a_call_and_a_reply(conversation, recorder):
@@ -118,7 +123,8 @@ async def test_a_session_that_is_not_there_is_an_error(conversation):
         await run_tool_loop(talk.deps, "nowhere", "hi")
 
 
-# ---- replies that cannot be used ------------------------------------------------------------------------
+# ---- replies that cannot be used
+# ------------------------------------------------------------------------
 
 
 async def test_a_reply_that_is_no_decision_is_answered_with_feedback(conversation, recorder):
@@ -148,7 +154,9 @@ async def test_a_good_decision_makes_the_retries_whole_again(conversation, recor
     assert (result.status, result.tool_rounds) == ("completed", 2)
 
 
-async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(conversation, recorder):
+async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(
+    conversation, recorder
+):
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string"}},
@@ -174,7 +182,9 @@ async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(co
     assert (noted.seen, result.tool_rounds, result.stats.tool_calls) == ([{"city": "Oslo"}], 1, 3)
 
 
-async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(chat_of, conversation, recorder):
+async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(
+    chat_of, conversation, recorder
+):
     noted = recorder()
     chat = chat_of(response(call(), "length", usage=Usage(3, 64)), response(answer()))
     talk = conversation((), noted.tool, chat=chat)
@@ -204,14 +214,17 @@ async def test_an_answer_that_was_cut_is_not_taken_for_the_answer_either(chat_of
     ],
     ids=["once", "twice", "twice with a call between"],
 )
-async def test_an_empty_reply_is_asked_for_once_more(conversation, recorder, replies, status, reply, reason):
+async def test_an_empty_reply_is_asked_for_once_more(
+    conversation, recorder, replies, status, reply, reason
+):
     talk = conversation(replies, recorder().tool)
     result = await talk.ask()
     assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
     assert talk.seen[1][-1] == ("user", "[Feedback]\nYour reply was empty. Answer the user.")
 
 
-# ---- endings that the provider chooses ------------------------------------------------------------------
+# ---- endings that the provider chooses
+# ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -233,9 +246,12 @@ async def test_a_refusal_ends_the_run(chat_of, conversation, recorder, given, re
 
 
 @pytest.mark.parametrize(
-    ("pauses", "status", "reply"), [(1, "completed", "done"), (5, "completed", "done"), (6, "limit", None)]
+    ("pauses", "status", "reply"),
+    [(1, "completed", "done"), (5, "completed", "done"), (6, "limit", None)],
 )
-async def test_a_pause_is_sent_on_at_most_five_times(chat_of, conversation, recorder, pauses, status, reply):
+async def test_a_pause_is_sent_on_at_most_five_times(
+    chat_of, conversation, recorder, pauses, status, reply
+):
     given = [*[response("Searching …", "pause")] * pauses, response(answer())]
     chat = chat_of(*given)
     talk = conversation((), recorder().tool, chat=chat)
@@ -261,11 +277,14 @@ async def test_after_a_refusal_no_empty_message_is_sent_because_servers_refuse_i
     assert [each for each in chat.requests[1] if not each[1]] == []
 
 
-# ---- the limit ------------------------------------------------------------------------------------------
+# ---- the limit
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-async def test_at_the_limit_one_last_call_is_made_with_the_tools_taken_away(conversation, recorder, rounds):
+async def test_at_the_limit_one_last_call_is_made_with_the_tools_taken_away(
+    conversation, recorder, rounds
+):
     noted = recorder()
     talk = conversation([*(call(n=n) for n in range(rounds)), answer("so far")], noted.tool)
     result = await talk.ask(max_tool_rounds=rounds)
@@ -308,7 +327,12 @@ async def test_no_rounds_means_no_tools_at_all(conversation, recorder):
     noted = recorder()
     talk = conversation([answer()], noted.tool)
     result = await talk.ask(max_tool_rounds=0)
-    assert (result.status, result.reply, result.tool_rounds, noted.seen) == ("max_rounds", "done", 0, [])
+    assert (result.status, result.reply, result.tool_rounds, noted.seen) == (
+        "max_rounds",
+        "done",
+        0,
+        [],
+    )
     assert with_tools(talk.seen) == [False]
 
 
@@ -318,7 +342,11 @@ async def test_turns_in_which_every_call_was_refused_end_too(conversation, recor
     result = await talk.ask(max_tool_rounds=3)
     assert (result.status, result.reply, result.tool_rounds) == ("limit", "done", 0)
     assert result.status_reason == "In 5 turns in a row every call was refused."
-    assert (noted.seen, result.stats.tool_calls, with_tools(talk.seen)[-2:]) == ([], 5, [True, False])
+    assert (noted.seen, result.stats.tool_calls, with_tools(talk.seen)[-2:]) == (
+        [],
+        5,
+        [True, False],
+    )
 
 
 async def test_a_refused_call_takes_no_tool_round_away(conversation, recorder):
@@ -348,7 +376,8 @@ async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conve
     assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
 
 
-# ---- failures, cancelling, sessions ---------------------------------------------------------------------
+# ---- failures, cancelling, sessions
+# ---------------------------------------------------------------------
 
 
 async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation):
@@ -357,8 +386,14 @@ async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation
 
     talk = conversation([call(), answer("sorry")], Tool("f", "", None, fail, effect="read"))
     result = await talk.ask()
-    assert (result.reply, outputs(result)) == ("sorry", ["Error (execution): ValueError: no such city"])
-    assert talk.seen[1][-1] == ("user", "[Tool result for f]\nError (execution): ValueError: no such city")
+    assert (result.reply, outputs(result)) == (
+        "sorry",
+        ["Error (execution): ValueError: no such city"],
+    )
+    assert talk.seen[1][-1] == (
+        "user",
+        "[Tool result for f]\nError (execution): ValueError: no such city",
+    )
 
 
 async def test_a_model_that_cannot_be_asked_is_the_callers_error_and_the_next_question_works(
@@ -473,7 +508,9 @@ async def test_what_is_no_question_is_refused_and_leaves_the_session_usable(
     assert (await talk.ask()).reply == "done"
 
 
-async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for_itself(conversation):
+async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for_itself(
+    conversation,
+):
     async def ask_again(arguments):
         return (await talk.ask()).reply
 
@@ -500,7 +537,8 @@ async def test_a_task_that_a_tool_left_behind_may_ask_when_the_run_is_over(conve
     assert await left[0] == "done"
 
 
-# ---- the window, the counts, the process that was killed ------------------------------------------------
+# ---- the window, the counts, the process that was killed
+# ------------------------------------------------
 
 
 async def test_a_question_is_sent_in_every_turn_also_when_the_window_has_moved_past_it(
@@ -515,7 +553,9 @@ async def test_a_question_is_sent_in_every_turn_also_when_the_window_has_moved_p
     assert asked == [["Find it."], *([["Find it.", result]] * 3)]
 
 
-async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_question(conversation):
+async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_question(
+    conversation,
+):
     talk = conversation([answer()])
     await talk.engine.create_session("s")
     talk._session = "s"
@@ -528,7 +568,9 @@ async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_
     assert talk.seen[0][-2][1].startswith("[Tool result for f]\n[interrupted]")
 
 
-async def test_a_call_without_a_name_is_answered_and_kept_also_in_a_file(conversation, recorder, tmp_path):
+async def test_a_call_without_a_name_is_answered_and_kept_also_in_a_file(
+    conversation, recorder, tmp_path
+):
     store = SqliteStore(tmp_path / "sessions.db")
     talk = conversation([call(""), answer()], recorder().tool, store=store)
     result = await talk.ask("Go.")

@@ -33,8 +33,12 @@ async def stopped_when(held, talk, abort, **options):
     return await running
 
 
-@pytest.mark.parametrize(("effect", "status"), [("read", "interrupted"), ("write", "unknown_effect")])
-async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(conversation, effect, status):
+@pytest.mark.parametrize(
+    ("effect", "status"), [("read", "interrupted"), ("write", "unknown_effect")]
+)
+async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(
+    conversation, effect, status
+):
     held, abort = Held(), asyncio.Event()
     talk = conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
     result = await stopped_when(held, talk, abort)
@@ -71,7 +75,9 @@ async def test_a_run_that_is_aborted_before_it_begins_asks_nothing_and_adds_noth
     assert await talk.history() == []
 
 
-async def test_an_abort_that_nobody_sets_changes_nothing_and_leaves_nothing_behind(conversation, recorder):
+async def test_an_abort_that_nobody_sets_changes_nothing_and_leaves_nothing_behind(
+    conversation, recorder
+):
     talk = conversation([ASKS, DONE], recorder().tool)
     assert (await talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))).reply == "done"
     await asyncio.sleep(0)
@@ -94,7 +100,9 @@ async def test_a_tool_may_abort_its_own_run(conversation):
 async def test_the_time_of_a_run_is_a_limit_and_no_exception(conversation, where):
     held = Held()
     tool = Tool("f", "", None, held.wait, effect="read")
-    talk = conversation([ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else held.wait)
+    talk = conversation(
+        [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else held.wait
+    )
     result = await talk.ask(limits=RunLimits(seconds=0.05))
     assert (result.status, result.reply, held.ended) == ("timeout", None, ["cancelled"])
     assert result.status_reason == "The run took longer than its limit of 0.05 s."
@@ -151,7 +159,9 @@ async def test_a_reply_that_came_in_time_counts_though_the_abort_came_with_it(co
     assert (result.reply == "done") == (result.status == "completed")
 
 
-async def test_the_rounds_of_a_stopped_run_are_counted_and_a_tool_that_goes_on_is_not_heard(conversation):
+async def test_the_rounds_of_a_stopped_run_are_counted_and_a_tool_that_goes_on_is_not_heard(
+    conversation,
+):
     held, abort, contexts = Held(), asyncio.Event(), []
 
     async def work(arguments, context):

@@ -1,6 +1,8 @@
-"""A model that replies at random, tools that do as they like, and 500 runs of that: each ends with a sound history.
+"""A model that replies at random, tools that do as they like, and 500 runs of that: each ends with
+a sound history.
 
-The runs are the same each time. MONKEY_LOOPS=5000 plays more of each sort, MONKEY_SEED=17 only the one with this seed.
+The runs are the same each time. MONKEY_LOOPS=5000 plays more of each sort, MONKEY_SEED=17 only the
+one with this seed.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ from stage3_tools import (
     run_tool_loop,
 )
 
-_spec = importlib.util.spec_from_file_location("monkey_world", Path(__file__).with_name("monkey_world.py"))
+_spec = importlib.util.spec_from_file_location(
+    "monkey_world", Path(__file__).with_name("monkey_world.py")
+)
 monkey_world = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(monkey_world)
 
@@ -36,7 +40,8 @@ World, DIALECTS = monkey_world.World, monkey_world.DIALECTS
 
 
 async def sound(world, session="s"):
-    """Whether the history of a session is sound; False where calls wait for consent, of which none was begun."""
+    """Whether the history of a session is sound; False where calls wait for consent, of which none
+    was begun."""
     waiting = await world.engine.transcript(session).open_calls()
     if waiting is not None:
         assert waiting.pending
@@ -77,7 +82,11 @@ async def play_loop(world):
         if await sound(world) and result is not None:
             world.check(result, await world.engine.history("s"))
             world.check_events()
-            assert resume or options.max_tool_rounds is None or result.tool_rounds <= options.max_tool_rounds
+            assert (
+                resume
+                or options.max_tool_rounds is None
+                or result.tool_rounds <= options.max_tool_rounds
+            )
     world.monkey.fails = world.bites = False
     while not await sound(world):
         options = ToolLoopOptions(**world.consenting())
@@ -103,7 +112,9 @@ async def play_runner(world):
         on_tool_call=rng.choice([None, lambda call: world.bite()]),
         on_tool_result=rng.choice([None, lambda result: world.bite()]),
     )
-    world.zoo.inward = rng.choice([runner.generate_tool_response, runner.done, runner.run_until_done])
+    world.zoo.inward = rng.choice(
+        [runner.generate_tool_response, runner.done, runner.run_until_done]
+    )
     for _ in range(4):
         await world.tried(use(world, runner))
         if world.inside or runner.result is not None:
@@ -139,7 +150,8 @@ async def use(world, runner):
 
 
 async def leaves(world, runner, drawn):
-    """What somebody does with a runner between two replies; returns whether it is to leave it there."""
+    """What somebody does with a runner between two replies; returns whether it is to leave it
+    there."""
     if drawn < 0.2 and world.pushes:
         world.pushes -= 1
         runner.push_messages({"role": "user", "content": "Also this."}, Message.user("And that."))
@@ -149,7 +161,9 @@ async def leaves(world, runner, drawn):
         other = DIALECTS[world.rng.choice([*DIALECTS])]
         runner.set_params(lambda now: replace(now, max_parallel_tools=1, dialect=other, cache=None))
     elif drawn < 0.45 and runner.params.session_id is None:
-        runner.set_params(lambda now: replace(now, messages=[Message.user("First."), *now.messages]))
+        runner.set_params(
+            lambda now: replace(now, messages=[Message.user("First."), *now.messages])
+        )
     elif drawn < 0.5:
         with pytest.raises(ValueError, match="added by the runner"):
             runner.push_messages(Message.tool("forged", "c1"))
@@ -207,7 +221,8 @@ async def play_chain(world):
 
 
 async def chain_inside(made):
-    """A chain in a chain has nothing to do with the outer one; it ends, and says so as all others do here."""
+    """A chain in a chain has nothing to do with the outer one; it ends, and says so as all others
+    do here."""
     inner = replace(made, abort=None, limits=None, on_event=None)
     done = await execute_tool_chain(ToolRegistry(), Message.assistant("done"), inner)
     raise RuntimeError(done.status)
@@ -226,7 +241,9 @@ def play(face, seed):
     reported = []
 
     async def main():
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.append(context)
+        )
         world = World(face, seed)
         await PLAYS.get(face, play_loop)(world)
         await world.engine.aclose()

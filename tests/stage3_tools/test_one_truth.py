@@ -1,7 +1,9 @@
-"""Four dialect runs, one truth: every row of real tool sets (BFCL) by text and over three providers' own calls.
+"""Four dialect runs, one truth: every row of real tool sets (BFCL) by text and over three
+providers' own calls.
 
-What differs between the runs is how it is written: the text of a decision, the messages of a request, ids, times.
-Everything else must be the same: what reaches the tools, results, events, the stored history, the reply.
+What differs between the runs is how it is written: the text of a decision, the messages of a
+request, ids, times. Everything else must be the same: what reaches the tools, results, events, the
+stored history, the reply.
 """
 
 import json
@@ -127,7 +129,8 @@ class Way:
         await engine.create_session("s")
         deps = ToolLoopDeps(self._gateway.chat, engine, self._output, registry)
         options = ToolLoopOptions(
-            dialect=self.spoken.dialects[any(len(calls) > 1 for calls in turns)], on_event=events.append
+            dialect=self.spoken.dialects[any(len(calls) > 1 for calls in turns)],
+            on_event=events.append,
         )
         result = await run_tool_loop(deps, "s", row["question"], options)
         script.assert_finished()
@@ -136,9 +139,16 @@ class Way:
         return Truth(
             reached=[*self._reached],
             told=self.spoken.told(script.requests[-1]),
-            result=(result.status, result.status_reason, result.reply, result.tool_rounds, result.usage),
+            result=(
+                result.status,
+                result.status_reason,
+                result.reply,
+                result.tool_rounds,
+                result.usage,
+            ),
             records=[
-                (each.name, each.arguments, each.round, bare_result(each.result)) for each in result.history
+                (each.name, each.arguments, each.round, bare_result(each.result))
+                for each in result.history
             ],
             events=list(map(bare_event, events)),
             history=list(map(bare_message, history)),
@@ -146,7 +156,8 @@ class Way:
         )
 
     def _check_offer(self, registry, request):
-        """A request offers the registry's tools; where they are the provider's, under names it accepts."""
+        """A request offers the registry's tools; where they are the provider's, under names it
+        accepts."""
         name_of = sent_name if isinstance(self.spoken, ByCall) else str
         tools = [(name_of(tool.name), tool.description) for tool in registry.list()]
         assert self.spoken.offered(request) == tools
@@ -254,7 +265,9 @@ async def test_one_call_a_turn_comes_to_the_same_in_all_four_runs(ways, tools, r
         assert harness.same(truth.reached, pairs(calls)), row["id"]
         assert truth.result[:4] == ("completed", None, REPLY, len(calls)), row["id"]
         told = [json.loads(text.partition("\nNote: ")[0]) for text in truth.told]
-        assert harness.same(told, [{"ran": name, "with": given} for name, given in truth.reached]), row["id"]
+        assert harness.same(
+            told, [{"ran": name, "with": given} for name, given in truth.reached]
+        ), row["id"]
         checked += len(calls)
     nothing = sum(not row["valid_calls"] for row in rows)
     say(
@@ -263,7 +276,9 @@ async def test_one_call_a_turn_comes_to_the_same_in_all_four_runs(ways, tools, r
     )
 
 
-async def test_all_calls_in_one_reply_come_to_the_same_in_all_four_runs(ways, tools, rows, harness, say):
+async def test_all_calls_in_one_reply_come_to_the_same_in_all_four_runs(
+    ways, tools, rows, harness, say
+):
     several = [row for row in rows if len(row["valid_calls"]) > 1]
     checked = 0
     for row in several:
@@ -275,16 +290,18 @@ async def test_all_calls_in_one_reply_come_to_the_same_in_all_four_runs(ways, to
     say(f"four runs, all calls in one reply: {checked} calls of {len(several)} rows")
 
 
-async def test_invalid_calls_are_refused_with_the_same_words_in_all_four_runs(ways, tools, rows, say):
+async def test_invalid_calls_are_refused_with_the_same_words_in_all_four_runs(
+    ways, tools, rows, say
+):
     broken = [row for row in rows if row.get("invalid_calls")][::EVERY_INVALID]
     checked = 0
     for row in broken:
         calls = row["invalid_calls"]
         truth = await one_truth(ways, tools, row, [[call] for call in calls])
         assert (truth.reached, truth.result[:4]) == ([], ("completed", None, REPLY, 0)), row["id"]
-        assert [result.error["kind"] for *_, result in truth.records] == ["validation"] * len(calls), row[
-            "id"
-        ]
+        assert [result.error["kind"] for *_, result in truth.records] == ["validation"] * len(
+            calls
+        ), row["id"]
         assert truth.told == [result.output for *_, result in truth.records], row["id"]
         assert all(text.startswith("Error (validation): ") for text in truth.told), row["id"]
         checked += len(calls)

@@ -50,16 +50,22 @@ async def test_valid_calls_reach_the_tool_unchanged(harness, rows, say):
     say(f"registry.execute: {checked} valid calls of {len(rows)} rows")
 
 
-async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(harness, rows, say, conversation):
+async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(
+    harness, rows, say, conversation
+):
     checked = 0
     for row in rows:
         if not row["valid_calls"]:
             continue
         tools, reached = noting(row)
-        decisions = [json.dumps({"tool": c["name"], "arguments": c["arguments"]}) for c in row["valid_calls"]]
+        decisions = [
+            json.dumps({"tool": c["name"], "arguments": c["arguments"]}) for c in row["valid_calls"]
+        ]
         talk = conversation([*decisions, '{"tool": null, "reply": "done"}'], *tools)
         result = await talk.ask(row["question"], max_tool_rounds=len(decisions) + 1)
-        assert (result.status, result.reply, await talk.problems()) == ("completed", "done", []), row["id"]
+        assert (result.status, result.reply, await talk.problems()) == ("completed", "done", []), (
+            row["id"]
+        )
         assert harness.same(reached, pairs(row["valid_calls"])), row["id"]
         checked += len(reached)
     say(f"prompt dialect: {checked} valid calls of {len(rows)} rows")
@@ -74,7 +80,9 @@ async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(ro
             with pytest.raises(ToolError) as caught:
                 await registry.execute(call["name"], call["arguments"])
             argument = call["why"].rsplit(" ", 1)[-1]
-            paths = [issue.path.split("/")[1] for issue in caught.value.details["issues"] if issue.path]
+            paths = [
+                issue.path.split("/")[1] for issue in caught.value.details["issues"] if issue.path
+            ]
             assert (caught.value.kind, argument in paths) == ("validation", True), (row["id"], call)
             checked += 1
         assert reached == [], row["id"]

@@ -1,4 +1,5 @@
-"""What a model is told about broken calls of real tools (BFCL), held against what the jsonschema library finds.
+"""What a model is told about broken calls of real tools (BFCL), held against what the jsonschema
+library finds.
 
 The recorded invalid calls are few kinds; the rest are made here out of the valid ones.
 """
@@ -81,7 +82,10 @@ ORDER = {
     "additionalProperties": False,
 }
 ORDERED = {
-    "lines": [{"article": "AB1", "quantity": 3}, {"article": "CD2", "quantity": 1, "colour": "green"}],
+    "lines": [
+        {"article": "AB1", "quantity": 3},
+        {"article": "CD2", "quantity": 1, "colour": "green"},
+    ],
     "delivery": {"street_name": "Damrak", "country": "NL"},
     "customer_note": None,
     "tags": ["a", "b"],
@@ -95,7 +99,8 @@ def rows(recorded):
 
 @pytest.fixture(scope="module")
 def calls(rows):
-    """Valid calls as name, schema, arguments; each also with a schema that allows no other arguments."""
+    """Valid calls as name, schema, arguments; each also with a schema that allows no other
+    arguments."""
     some = [("order", ORDER, ORDERED)]
     for row in rows[::EVERY]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
@@ -153,7 +158,8 @@ def renamed(value, names):
 
 
 def wrong_places(schema, arguments):
-    """Pointer and rule of all that is wrong; a missing or an unknown property has a place of its own."""
+    """Pointer and rule of all that is wrong; a missing or an unknown property has a place of its
+    own."""
     found = set()
     for error in Draft202012Validator(schema).iter_errors(arguments):
         rule, path, value = error.validator, [*error.absolute_path], error.instance
@@ -167,7 +173,8 @@ def wrong_places(schema, arguments):
 
 
 async def refused(name, schema, arguments):
-    """The result of a call that must not run; None if nothing is wrong with it. Every refusal is looked at."""
+    """The result of a call that must not run; None if nothing is wrong with it. Every refusal is
+    looked at."""
     wrong = wrong_places(schema, arguments)
     if not wrong:
         return None
@@ -238,15 +245,20 @@ async def test_a_value_of_another_type_is_named_at_any_depth_and_never_repeated(
 )
 async def test_a_value_that_breaks_another_rule_is_named(place, value, rule):
     result = await refused("order", ORDER, put(ORDERED, place, value))
-    assert [(issue.path, issue.rule) for issue in result.error.details["issues"]] == [(pointer(place), rule)]
+    assert [(issue.path, issue.rule) for issue in result.error.details["issues"]] == [
+        (pointer(place), rule)
+    ]
 
 
 async def test_where_an_argument_was_renamed_its_name_is_told(calls, say):
     tokens = []
     for (name, schema, arguments), path, part, value in objects(calls):
         for right in value:
-            # Of a letter or two nothing may be left; that shows only if it is the one argument that is missing.
-            if right not in part["properties"] or (len(right) < 3 and right not in part.get("required", ())):
+            # Of a letter or two nothing may be left; that shows only if it is the one argument that
+            # is missing.
+            if right not in part["properties"] or (
+                len(right) < 3 and right not in part.get("required", ())
+            ):
                 continue
             for wrong in {rename(right) for rename in RENAMED} - {*part["properties"], ""}:
                 if result := await refused(
@@ -268,7 +280,9 @@ async def test_of_two_misspelt_arguments_each_is_told_apart(calls, say):
             broken = put(arguments, path, renamed(value, wrong))
             result = await refused(name, schema, broken)
             for right in (first, second):
-                [line] = [each for each in result.output.split("\n") if f"/{right} is missing" in each]
+                [line] = [
+                    each for each in result.output.split("\n") if f"/{right} is missing" in each
+                ]
                 assert meant(result).count(right) == 1
                 assert f"did you mean `{right}`" in line
                 assert f"`{wrong[right]}`" in line
@@ -280,7 +294,10 @@ async def test_where_no_argument_is_near_none_is_suggested(calls, say):
     checked = 0
     for (name, schema, arguments), path, part, value in objects(calls):
         for far in FAR:
-            without = [{key: value[key] for key in value if key != left} for left in part.get("required", ())]
+            without = [
+                {key: value[key] for key in value if key != left}
+                for left in part.get("required", ())
+            ]
             more = {**value, far: SECRET}
             for broken in [more, *without]:
                 if result := await refused(name, schema, put(arguments, path, broken)):

@@ -79,7 +79,9 @@ def test_a_name_that_is_taken_is_refused_and_the_first_tool_stays():
 def test_two_of_the_same_name_are_refused_together():
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry().register(named("a"), named("b"), named("a"))
-    assert str(caught.value) == ("There is a tool named 'a' already; choose another name. Registered: a, b.")
+    assert str(caught.value) == (
+        "There is a tool named 'a' already; choose another name. Registered: a, b."
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,9 @@ def test_a_schema_that_is_none_is_refused_and_says_where():
 
 def test_a_schema_that_json_cannot_hold_is_refused_when_it_is_registered():
     with pytest.raises(RegistrationError):
-        ToolRegistry(named("f", parameters={"type": "object", "default": {"day": dt.date(2024, 1, 2)}}))
+        ToolRegistry(
+            named("f", parameters={"type": "object", "default": {"day": dt.date(2024, 1, 2)}})
+        )
 
 
 @pytest.mark.parametrize(
@@ -221,7 +225,9 @@ async def test_execute_raises_a_tools_failure_as_a_tool_error_with_its_cause(rai
 
 
 async def test_execute_tells_a_tools_own_error_and_leaves_the_one_that_was_raised_alone():
-    own = ToolError("permission", "ask the owner", hint="Ask.", details={"owner": "o", "issues": ("mine",)})
+    own = ToolError(
+        "permission", "ask the owner", hint="Ask.", details={"owner": "o", "issues": ("mine",)}
+    )
 
     def failing(arguments):
         raise own

@@ -26,7 +26,11 @@ def registry():
 def test_a_subset_shows_the_tools_of_these_names_in_the_order_they_were_registered(registry):
     view = registry.subset("add", "files.read")
     assert view.list() == [registry.get("files.read"), registry.get("add")]
-    assert (view.names, len(view), repr(view)) == (("files.read", "add"), 2, "RegistryView(files.read, add)")
+    assert (view.names, len(view), repr(view)) == (
+        ("files.read", "add"),
+        2,
+        "RegistryView(files.read, add)",
+    )
     assert ("add" in view, "web.get" in view, None in view) == (True, False, False)
     assert view.get("add") is registry.get("add")
 
@@ -73,7 +77,10 @@ def test_a_view_tells_only_of_its_own_tools(registry, asked):
         registry.group("files.").get(asked)
     error = caught.value
     assert (error.kind, error.hint) == ("not_found", None)
-    assert error.message == f"There is no tool named '{asked}'. Available tools: files.read, files.write."
+    assert (
+        error.message
+        == f"There is no tool named '{asked}'. Available tools: files.read, files.write."
+    )
     assert error.details == {
         "expected_schema": None,
         "issues": (),
@@ -104,7 +111,10 @@ def test_a_view_of_a_view_shows_what_both_show(registry):
     inner = registry.group("files.").subset("files.read")
     with pytest.raises(RegistrationError) as caught:
         registry.group("files.").subset("add")
-    assert str(caught.value) == "There is no tool named 'add'. Available tools: files.read, files.write."
+    assert (
+        str(caught.value)
+        == "There is no tool named 'add'. Available tools: files.read, files.write."
+    )
     assert inner.names == ("files.read",)
     assert registry.subset("add", "web.get").group("web").names == ("web.get",)
     assert inner.group("add").names == ()
@@ -162,7 +172,9 @@ def test_an_extended_view_shows_what_the_view_shows_and_can_be_viewed_itself(reg
     assert extended.names == ("files.read", "files.write", "more")
     assert extended.subset("more", "files.read").names == ("files.read", "more")
     assert ExtendedRegistry(ToolRegistry(), named("more")).names == ("more",)
-    with pytest.raises(ToolError, match=r"There is no tool named 'web\.get'\. Available tools: .*, more\."):
+    with pytest.raises(
+        ToolError, match=r"There is no tool named 'web\.get'\. Available tools: .*, more\."
+    ):
         extended.get("web.get")
 
 
@@ -177,7 +189,10 @@ NAMES = ["a.x", "a.y", "b.x", "a", "c"]
 PARTS = {
     "subset": (lambda registry: registry.subset("a.x", "b.x"), lambda name: name in ("a.x", "b.x")),
     "group": (lambda registry: registry.group("a"), lambda name: name.startswith("a")),
-    "view of a view": (lambda registry: registry.group("a").group("a."), lambda name: name.startswith("a.")),
+    "view of a view": (
+        lambda registry: registry.group("a").group("a."),
+        lambda name: name.startswith("a."),
+    ),
 }
 
 
@@ -193,7 +208,9 @@ def test_whatever_happens_a_view_is_the_part_of_its_registry(steps):
             if name in there:
                 assert registry.unregister(name) is tools[name]
         registry.register(*(tools[name] for name in step if name not in there))
-        there = [name for name in there if name not in step] + [name for name in step if name not in there]
+        there = [name for name in there if name not in step] + [
+            name for name in step if name not in there
+        ]
         same(registry, views, there, tools)
 
 
@@ -207,4 +224,6 @@ def same(registry, views, there, tools):
             len(expected),
             [tools[name] for name in expected],
         )
-        assert [name for name in NAMES if name in view] == [name for name in NAMES if name in expected]
+        assert [name for name in NAMES if name in view] == [
+            name for name in NAMES if name in expected
+        ]

@@ -171,7 +171,10 @@ def test_what_json_cannot_hold_is_an_error_that_names_the_type_and_never_a_repr(
     assert caught.value.for_model == (
         f"Error (execution): The tool ran to its end, but what it returned (type {kind}) cannot be written as JSON."
     )
-    assert caught.value.details["for the developer"] == "Return text, or plain dicts, lists and numbers."
+    assert (
+        caught.value.details["for the developer"]
+        == "Return text, or plain dicts, lists and numbers."
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,8 +264,16 @@ def test_an_output_has_no_details_unless_they_are_given():
     [
         ("abc", 3, "abc"),
         ("", 0, ""),
-        ("abc", 2, "ab\n[The first 2 of 3 characters. Ask for a part of it, if the tool can give one.]"),
-        ("abc", 0, "\n[The first 0 of 3 characters. Ask for a part of it, if the tool can give one.]"),
+        (
+            "abc",
+            2,
+            "ab\n[The first 2 of 3 characters. Ask for a part of it, if the tool can give one.]",
+        ),
+        (
+            "abc",
+            0,
+            "\n[The first 0 of 3 characters. Ask for a part of it, if the tool can give one.]",
+        ),
     ],
     ids=["fits", "empty", "one too many", "none"],
 )
@@ -282,9 +293,15 @@ def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
     assert shortened(parts, 5) == (
         TextPart("abc"),
         IMAGE,
-        TextPart("de\n[The first 2 of 4 characters. Ask for a part of it, if the tool can give one.]"),
-        TextPart("\n[The first 0 of 61 characters. Ask for a part of it, if the tool can give one.]"),
-        TextPart("\n[The first 0 of 1 characters. Ask for a part of it, if the tool can give one.]"),
+        TextPart(
+            "de\n[The first 2 of 4 characters. Ask for a part of it, if the tool can give one.]"
+        ),
+        TextPart(
+            "\n[The first 0 of 61 characters. Ask for a part of it, if the tool can give one.]"
+        ),
+        TextPart(
+            "\n[The first 0 of 1 characters. Ask for a part of it, if the tool can give one.]"
+        ),
         TextPart(""),
     )
 

@@ -9,7 +9,14 @@ import pytest
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import ContextEngine, SessionConflict, SqliteStore
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from stage3_tools import (
+    NativeDialect,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
 
 OPTIONS = ToolLoopOptions(dialect=NativeDialect())
 
@@ -104,7 +111,9 @@ async def rivals(path, seed):
         running.append(asyncio.create_task(run_tool_loop(deps, "s", None, OPTIONS, resume=True)))
     ended = await asyncio.gather(*running, return_exceptions=True)
     assert all(isinstance(each, SessionConflict) or each.status == "completed" for each in ended)
-    last = await run_tool_loop(all_deps[0], "s", None, OPTIONS, resume=True)  # who met each other gave up
+    last = await run_tool_loop(
+        all_deps[0], "s", None, OPTIONS, resume=True
+    )  # who met each other gave up
     assert last.status == "completed"
     assert (await all_deps[0].context_engine.history("s")).check_history() == []
     assert all(count == 1 for name, count in ran.items() if effects[name] == "write")

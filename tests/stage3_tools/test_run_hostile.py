@@ -1,4 +1,5 @@
-"""Runs in a world that stops them at the worst moment, asks from elsewhere, or returns what cannot be kept."""
+"""Runs in a world that stops them at the worst moment, asks from elsewhere, or returns what cannot
+be kept."""
 
 import asyncio
 
@@ -47,7 +48,9 @@ class Told(MemoryStore):
         return await super().append(session_id, *records, expected=expected)
 
 
-async def test_a_stop_that_comes_while_the_reply_is_written_comes_too_late_and_hits_nobody_else(native):
+async def test_a_stop_that_comes_while_the_reply_is_written_comes_too_late_and_hits_nobody_else(
+    native,
+):
     store = Told()
     result = await run_tool_loop(
         deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
@@ -59,7 +62,9 @@ async def test_a_stop_that_comes_while_the_reply_is_written_comes_too_late_and_h
 async def test_a_run_in_a_task_of_its_own_that_is_stopped_too_late_has_its_result(native):
     store = Told()
     running = asyncio.create_task(
-        run_tool_loop(deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing))
+        run_tool_loop(
+            deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
+        )
     )
     await asyncio.wait({running})
     assert running.result().reply == "done"
@@ -101,7 +106,10 @@ async def test_no_tool_begins_once_the_abort_event_is_set(where, native):
         abort.set()
     made = deps([Tool("pay", "", None, pay)], reply(CALL))
     result = await run_tool_loop(
-        made, "s", "Go.", ToolLoopOptions(dialect=native, abort=abort, approve=approve, on_event=listen)
+        made,
+        "s",
+        "Go.",
+        ToolLoopOptions(dialect=native, abort=abort, approve=approve, on_event=listen),
     )
     assert (result.status, acted, await problems(made)) == ("aborted", [], [])
 
@@ -117,7 +125,8 @@ async def test_a_tool_in_a_thread_that_asks_in_its_own_session_is_refused_too(na
 
 
 @pytest.mark.parametrize(
-    "value", [JsonPart(object()), JsonPart(float("nan")), TextPart(5), [TextPart("a"), JsonPart({1})]]
+    "value",
+    [JsonPart(object()), JsonPart(float("nan")), TextPart(5), [TextPart("a"), JsonPart({1})]],
 )
 async def test_parts_that_a_history_cannot_keep_are_the_failure_of_their_call_alone(value, native):
     async def parts(arguments):
@@ -127,7 +136,8 @@ async def test_parts_that_a_history_cannot_keep_are_the_failure_of_their_call_al
         return "result"
 
     made = deps(
-        [Tool("pay", "", None, parts), Tool("work", "", None, work)], reply(CALL, ToolCall("b", "work", "{}"))
+        [Tool("pay", "", None, parts), Tool("work", "", None, work)],
+        reply(CALL, ToolCall("b", "work", "{}")),
     )
     result = await run_tool_loop(made, "s", "Go.", ToolLoopOptions(dialect=native))
     assert [each.result.status for each in result.history] == ["error", "completed"]
@@ -141,7 +151,9 @@ async def test_a_write_that_two_processes_resume_at_once_is_run_by_one_of_them(n
         acted.append(1)
 
     pay = Tool("pay", "", None, act, needs_approval=True)
-    await run_tool_loop(deps([pay], reply(CALL), store=store), "s", "Go.", ToolLoopOptions(dialect=native))
+    await run_tool_loop(
+        deps([pay], reply(CALL), store=store), "s", "Go.", ToolLoopOptions(dialect=native)
+    )
 
     async def approve(request):
         asked.append(request)
@@ -151,7 +163,11 @@ async def test_a_write_that_two_processes_resume_at_once_is_run_by_one_of_them(n
 
     runs = [
         run_tool_loop(
-            deps([pay], store=store), "s", None, ToolLoopOptions(dialect=native, approve=approve), resume=True
+            deps([pay], store=store),
+            "s",
+            None,
+            ToolLoopOptions(dialect=native, approve=approve),
+            resume=True,
         )
         for _ in range(2)
     ]

@@ -1,4 +1,5 @@
-"""Random runs, stopped at random moments in random ways: the history stays paired, and a run can be resumed."""
+"""Random runs, stopped at random moments in random ways: the history stays paired, and a run can be
+resumed."""
 
 import asyncio
 import gc
@@ -12,13 +13,31 @@ from hypothesis import strategies as st
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import ContextEngine, MemoryStore, SqliteStore
 from stage2_output import OutputController
-from stage3_tools import ResultCache, RunLimits, Tool, ToolError, ToolLoopDeps, ToolRegistry, run_tool_loop
-from stage3_tools.approval import Always, Edit, Later, Reject
-from stage3_tools.dialect import Calls, FinalReply, RequestParts
+from stage3_tools import (
+    ResultCache,
+    RunLimits,
+    Tool,
+    ToolError,
+    ToolLoopDeps,
+    ToolRegistry,
+    run_tool_loop,
+)
+from stage3_tools.dialects.protocol import Calls, FinalReply, RequestParts
+from stage3_tools.execution.approval import Always, Edit, Later, Reject
+from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.options import ToolLoopOptions
-from stage3_tools.outcome import MAY_HAVE_HAPPENED
 
-KINDS = ["at once", "steps", "thread", "fails", "hangs", "flaky", "cancels itself", "exits", "thread fails"]
+KINDS = [
+    "at once",
+    "steps",
+    "thread",
+    "fails",
+    "hangs",
+    "flaky",
+    "cancels itself",
+    "exits",
+    "thread fails",
+]
 KINDS += ["names its failure", "stubborn", "unknown", "does not fit"]
 STOPPING = ["sets abort", "cancels the run"]
 VERDICTS = [True] * 6 + ["always", "edit", "edit badly", "reject", "later", "slowly", "raises"]
@@ -53,7 +72,12 @@ plans = st.builds(
 scripts = st.lists(st.lists(plans, min_size=1, max_size=5), min_size=1, max_size=3)
 stops = st.builds(Stop, st.sampled_from(STOPS), st.integers(0, 40), st.integers(0, 5))
 settings_of_runs = st.fixed_dictionaries(
-    {"parallel": st.integers(1, 3), "asks": st.booleans(), "reviews": st.booleans(), "caches": st.booleans()}
+    {
+        "parallel": st.integers(1, 3),
+        "asks": st.booleans(),
+        "reviews": st.booleans(),
+        "caches": st.booleans(),
+    }
 )
 
 
@@ -90,12 +114,18 @@ class World:
         self.acted, self.wrong, self.running, self.most = Counter(), [], set(), 0
         self.abort, self.task, self.cancelled, self.reviewed = asyncio.Event(), None, False, set()
         self.plans = {
-            f"t{turn}-{place}": plan for turn, plans in enumerate(script) for place, plan in enumerate(plans)
+            f"t{turn}-{place}": plan
+            for turn, plans in enumerate(script)
+            for place, plan in enumerate(plans)
         }
-        known = [self.tool(name, plan) for name, plan in self.plans.items() if plan.kind != "unknown"]
+        known = [
+            self.tool(name, plan) for name, plan in self.plans.items() if plan.kind != "unknown"
+        ]
         self.registry = ToolRegistry(*known)
         stopping = {*STOPPING, *(["raises"] if knobs["asks"] else [])}
-        self.stops_itself = any({each.kind, each.verdict} & stopping for each in self.plans.values())
+        self.stops_itself = any(
+            {each.kind, each.verdict} & stopping for each in self.plans.values()
+        )
 
     def tool(self, name, plan):
         async def execute(arguments):
@@ -117,7 +147,11 @@ class World:
             return name
 
         schema = {"required": ["x"]} if plan.kind == "does not fit" else None
-        rest = {"effect": plan.effect, "exclusive": plan.exclusive, "needs_approval": plan.verdict == "later"}
+        rest = {
+            "effect": plan.effect,
+            "exclusive": plan.exclusive,
+            "needs_approval": plan.verdict == "later",
+        }
         rest["timeout"] = 0.001 if plan.kind == "hangs" else None
         return Tool(name, "", schema, plain if plan.kind.startswith("thread") else execute, **rest)
 
@@ -152,7 +186,9 @@ class World:
             for place in range(len(self.script[self.turn]))
         ]
         self.turn += 1
-        return ChatResponse(message=Message.assistant("", tool_calls=calls), finish_reason="tool_calls")
+        return ChatResponse(
+            message=Message.assistant("", tool_calls=calls), finish_reason="tool_calls"
+        )
 
     def options(self, stop=None):
         """How a run goes; without `stop` it is one that goes on later, and everybody consents."""
@@ -177,7 +213,11 @@ class Asker:
 
     def count(self, what):
         self.asked[what] += 1
-        if self.stop is not None and self.stop.how == what and self.asked[what] == self.stop.after + 1:
+        if (
+            self.stop is not None
+            and self.stop.how == what
+            and self.asked[what] == self.stop.after + 1
+        ):
             raise LookupError(what)
 
     async def approve(self, request):
@@ -218,7 +258,9 @@ async def stopped_run(world, engine, stop):
     if not world.task.cancelled() and (error := world.task.exception()):
         assert isinstance(error, LookupError | OSError), repr(error)
         return "raised"
-    assert world.task.cancelled() == world.cancelled  # who cancels is obeyed, and nobody else is cancelled
+    assert (
+        world.task.cancelled() == world.cancelled
+    )  # who cancels is obeyed, and nobody else is cancelled
     if world.cancelled:
         return "cancelled"
     return world.task.result().status
@@ -235,7 +277,9 @@ def check(history, world):
             assert result.is_error or call.name in world.reviewed or not world.knobs["reviews"]
     assert world.wrong == []
     assert world.most <= world.knobs["parallel"]
-    assert all(world.acted[name] <= 1 for name, plan in world.plans.items() if plan.effect == "write")
+    assert all(
+        world.acted[name] <= 1 for name, plan in world.plans.items() if plan.effect == "write"
+    )
 
 
 def check_result(plan, acted, result):
@@ -258,14 +302,18 @@ async def play(script, knobs, stop, store):
     await engine.create_session("s")
     status = await stopped_run(world, engine, stop)
     refused = ("later", "reject", "edit badly") if knobs["asks"] else ("later",)
-    assert not any(world.acted[name] for name, plan in world.plans.items() if plan.verdict in refused)
+    assert not any(
+        world.acted[name] for name, plan in world.plans.items() if plan.verdict in refused
+    )
     opened = await engine.transcript("s").open_calls()
     waits = opened and opened.pending and status in ("awaiting_approval", "cancelled")
     if not waits and not (stop.how == "store" and world.stops_itself):
         check(await engine.history("s"), world)
     world.task = store.fails_at = None
     deps = ToolLoopDeps(world.chat, engine, OutputController(), world.registry)
-    for question, resume in [(None, True), ("And now?", False)][:: -1 if waits and stop.then % 2 else 1]:
+    for question, resume in [(None, True), ("And now?", False)][
+        :: -1 if waits and stop.then % 2 else 1
+    ]:
         result = await run_tool_loop(deps, "s", question, world.options(), resume=resume)
         assert result.status == "completed"
         check(await engine.history("s"), world)
@@ -276,7 +324,9 @@ def clean(main):
     reported = []
 
     async def watched():
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.append(context)
+        )
         await main
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,4 +1,5 @@
-"""Random runs of a runner, with random things done in its body: nothing is lost, nothing runs twice, all is sound."""
+"""Random runs of a runner, with random things done in its body: nothing is lost, nothing runs
+twice, all is sound."""
 
 import asyncio
 import gc
@@ -68,7 +69,9 @@ class World:
         store = SqliteStore(":memory:") if way.mode == "sqlite" else None
         self.engine = ContextEngine(store=store)
         turns = enumerate(kinds for _, kinds in script)
-        self.kinds = {f"{turn}-{place}": kind for turn, kinds in turns for place, kind in enumerate(kinds)}
+        self.kinds = {
+            f"{turn}-{place}": kind for turn, kinds in turns for place, kind in enumerate(kinds)
+        }
         model = ScriptedModel([*self.replies(script), *[self.says(n) for n in range(40)]])
         gateway = Gateway("openai:m", transport=model, max_retries=0)
         self.deps = ToolLoopDeps(
@@ -87,12 +90,16 @@ class World:
             if self.way.dialect == "prompt":
                 yield json.dumps([{"tool": "f", "arguments": each} for each in asked])
             else:
-                calls = [ToolCall(f"c{place}", "f", json.dumps(each)) for place, each in enumerate(asked)]
+                calls = [
+                    ToolCall(f"c{place}", "f", json.dumps(each)) for place, each in enumerate(asked)
+                ]
                 yield Message.assistant("", calls)
 
     def says(self, n):
         return (
-            json.dumps({"tool": None, "reply": f"done {n}"}) if self.way.dialect == "prompt" else f"done {n}"
+            json.dumps({"tool": None, "reply": f"done {n}"})
+            if self.way.dialect == "prompt"
+            else f"done {n}"
         )
 
     async def act(self, arguments):
@@ -123,7 +130,8 @@ class World:
             on_tool_result=lambda result: self.hear("result"),
         )
 
-    # ---- looking ------------------------------------------------------------------------------------------
+    # ---- looking
+    # ------------------------------------------------------------------------------------------
 
     async def history(self):
         if self.way.mode != "messages":
@@ -159,7 +167,8 @@ class World:
         """A reply, as far as it tells it from the others."""
         return message.text or tuple(json.loads(each.arguments)["x"] for each in message.tool_calls)
 
-    # ---- doing --------------------------------------------------------------------------------------------
+    # ---- doing
+    # --------------------------------------------------------------------------------------------
 
     async def do(self, action, item):
         if action in EARLY:
@@ -198,7 +207,9 @@ class World:
     def edit(self, action):
         runner = self.runner
         if action.startswith("push"):
-            new = [f"pushed {len(self.pushed) + place}" for place in range(1 + (action == "push two"))]
+            new = [
+                f"pushed {len(self.pushed) + place}" for place in range(1 + (action == "push two"))
+            ]
             runner.push_messages(*map(Message.user, new))
             self.pushed += new
         elif action == "set a value":
@@ -209,7 +220,9 @@ class World:
             with suppress(ZeroDivisionError):
                 runner.set_params(lambda now: 1 / 0)
         elif action == "rewrite" and self.way.mode == "messages":
-            runner.set_params(lambda now: replace(now, messages=[Message.user("first"), *now.messages]))
+            runner.set_params(
+                lambda now: replace(now, messages=[Message.user("first"), *now.messages])
+            )
 
     async def iterate(self):
         """Iterate, and again after each failure, until all is over or the consumer leaves."""
@@ -242,7 +255,9 @@ def clean(main):
     reported = []
 
     async def watched():
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.append(context)
+        )
         await main
         for _ in range(3):
             await asyncio.sleep(0)  # generators that were left are closed
@@ -255,5 +270,7 @@ def clean(main):
 
 @settings(max_examples=120)
 @given(ways, st.lists(rounds, max_size=4), actions, st.lists(actions, max_size=6))
-def test_whatever_a_consumer_does_nothing_is_lost_and_nothing_runs_twice(way, script, before, plans):
+def test_whatever_a_consumer_does_nothing_is_lost_and_nothing_runs_twice(
+    way, script, before, plans
+):
     clean(World(way, script, plans).play(before))

@@ -1,4 +1,5 @@
-"""A program that ends while a run writes: `asyncio.run` cancels all its tasks, also those that write to a store."""
+"""A program that ends while a run writes: `asyncio.run` cancels all its tasks, also those that
+write to a store."""
 
 import asyncio
 import gc
@@ -10,7 +11,14 @@ import pytest
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import CallStartedRecord, ContextEngine, MemoryStore, MessageRecord, SqliteStore
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, Tool, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop
+from stage3_tools import (
+    NativeDialect,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
 
 ROUNDS, CALLS = 1, 3
 OPTIONS = ToolLoopOptions(dialect=NativeDialect(), variables_over=500)
@@ -71,7 +79,9 @@ class Program:
         return ChatResponse(Message.assistant("", calls), "tool_calls")
 
     async def run(self, store, question):
-        deps = ToolLoopDeps(self.chat, ContextEngine(store=store), OutputController(), self.registry)
+        deps = ToolLoopDeps(
+            self.chat, ContextEngine(store=store), OutputController(), self.registry
+        )
         await run_tool_loop(deps, "s", question, OPTIONS, resume=question is None)
 
     async def check(self, store):
@@ -146,7 +156,8 @@ def test_so_does_a_program_that_ends_while_it_writes_to_a_file(tmp_path):
     gc.collect(1)
 
 
-# ---- histories that hold two results for one call -----------------------------------------------------------
+# ---- histories that hold two results for one call
+# -----------------------------------------------------------
 
 
 def result(call_id, text):
@@ -183,7 +194,9 @@ async def test_a_request_never_sends_them():
     store, program = MemoryStore({"s": TWICE}), Program()
     await program.run(store, "And now?")
     assert [each.text for each in program.sent[0]] == ["Go.", "", "first", "other", "And now?"]
-    assert (await ContextEngine(store=store).history("s")).check_history() == ["2 results for one call: a"]
+    assert (await ContextEngine(store=store).history("s")).check_history() == [
+        "2 results for one call: a"
+    ]
 
 
 async def test_a_second_result_does_not_stand_for_one_that_is_missing():

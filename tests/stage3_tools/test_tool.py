@@ -53,7 +53,10 @@ class Holding:
         ({"parse": {}}, "f: parse is dict, not a function."),
         ({"metadata": ["tag"]}, "f: metadata is list, not a mapping."),
         ({"effect": "read", "retry": -1}, "f: retry is -1; use a number of retries, Retry("),
-        ({"effect": "read", "retry": (1, 2)}, "f: retry is (1, 2); use a number of retries, Retry("),
+        (
+            {"effect": "read", "retry": (1, 2)},
+            "f: retry is (1, 2); use a number of retries, Retry(",
+        ),
         (
             {"retry": 1},
             "f: a write is never tried again. If a second time does no harm, say effect='idempotent'.",
@@ -67,7 +70,9 @@ def test_what_cannot_work_is_refused_at_once_and_in_words(given, says):
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["get_weather", "math.sum", "../../etc/passwd", "天气", "a b", "x" * 256])
+@pytest.mark.parametrize(
+    "name", ["get_weather", "math.sum", "../../etc/passwd", "天气", "a b", "x" * 256]
+)
 def test_any_printable_name_will_do(name):
     assert ToolRegistry(Tool(name, "", None, nothing)).get(name).name == name
 
@@ -83,7 +88,15 @@ def test_any_printable_name_will_do(name):
         {"type": "array"},
         True,
     ],
-    ids=["list", "text", "unknown type", "bad pattern", "dangling $ref", "schema of a list", "boolean"],
+    ids=[
+        "list",
+        "text",
+        "unknown type",
+        "bad pattern",
+        "dangling $ref",
+        "schema of a list",
+        "boolean",
+    ],
 )
 def test_parameters_that_are_no_schema_of_an_object_are_refused_by_name(parameters):
     with pytest.raises(RegistrationError, match=r"^f: "):
@@ -96,7 +109,11 @@ def test_no_parameters_check_nothing():
 
 @pytest.mark.parametrize(
     "execute",
-    [Counter(), functools.partial(Counter.__call__, Counter()), lambda arguments: Counter()(arguments)],
+    [
+        Counter(),
+        functools.partial(Counter.__call__, Counter()),
+        lambda arguments: Counter()(arguments),
+    ],
     ids=["object", "partial", "plain function that gives an awaitable"],
 )
 async def test_whatever_is_awaitable_is_awaited(execute):
@@ -128,7 +145,11 @@ async def test_a_tool_that_takes_too_long_is_told_with_its_limit():
     with pytest.raises(ToolError) as caught:
         await Tool("f", "", None, forever, timeout=0.01).run({})
     error = caught.value
-    assert (error.kind, error.message, error.retryable) == ("timeout", "f took longer than 0.01 s.", True)
+    assert (error.kind, error.message, error.retryable) == (
+        "timeout",
+        "f took longer than 0.01 s.",
+        True,
+    )
 
 
 async def test_a_blocking_tool_is_not_waited_for_longer_than_its_timeout():
@@ -158,7 +179,13 @@ async def test_a_stop_iteration_in_a_plain_tool_is_its_failure_and_not_a_wait_fo
 
 
 def test_all_that_may_be_said_of_a_tool_is_kept():
-    given = {"parse": int, "effect": "idempotent", "timeout": 2.5, "retry": Retry(2, 0.5), "exclusive": True}
+    given = {
+        "parse": int,
+        "effect": "idempotent",
+        "timeout": 2.5,
+        "retry": Retry(2, 0.5),
+        "exclusive": True,
+    }
     about = {"needs_approval": bool, "metadata": {"category": "math", "tags": ["a"]}}
     made = Tool("f", "d", None, nothing, **given, **about)
     assert {each: getattr(made, each) for each in (*given, *about)} == {**given, **about}
@@ -168,7 +195,8 @@ def test_all_that_may_be_said_of_a_tool_is_kept():
     )
 
 
-# ---- who is given a context -----------------------------------------------------------------------------
+# ---- who is given a context
+# -----------------------------------------------------------------------------
 
 
 def annotated(arguments, anything: ToolContext = None):
@@ -280,10 +308,21 @@ def third(arguments, more=1, anything: ToolContext = None): ...
         third,
         functools.partial(told, arguments={}),
     ],
-    ids=["none", "three", "names", "by keyword", "by keyword, annotated", "first", "third", "all bound"],
+    ids=[
+        "none",
+        "three",
+        "names",
+        "by keyword",
+        "by keyword, annotated",
+        "first",
+        "third",
+        "all bound",
+    ],
 )
 def test_a_function_that_cannot_be_given_what_it_wants_is_refused(execute):
-    with pytest.raises(RegistrationError, match="execute must take one argument, the dict of arguments"):
+    with pytest.raises(
+        RegistrationError, match="execute must take one argument, the dict of arguments"
+    ):
         Tool("f", "", None, execute)
 
 

@@ -4,7 +4,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ServerFailed, ToolCall
-from stage1_context import ContextEngine, KeepSystemAndRecent, SqliteStore, Transcript, WindowTooSmall
+from stage1_context import (
+    ContextEngine,
+    KeepSystemAndRecent,
+    SqliteStore,
+    Transcript,
+    WindowTooSmall,
+)
 from stage2_output import OutputController
 from stage3_tools import (
     FinalReply,
@@ -44,7 +50,11 @@ def played(response, *tools, history=(), window=None, **options):
     async def chat(messages, **settings):
         if isinstance(response, Exception):
             raise response
-        return ChatResponse(Message.assistant(response), "stop") if isinstance(response, str) else response
+        return (
+            ChatResponse(Message.assistant(response), "stop")
+            if isinstance(response, str)
+            else response
+        )
 
     registry = ToolRegistry(*tools)
     deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry)
@@ -95,8 +105,15 @@ async def test_a_turn_whose_calls_were_all_refused_ran_no_tools(recorder):
     assert not turn.ran_tools
 
 
-async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(recorder, native):
-    calls = [ToolCall("a", "f"), ToolCall("b", "nope"), ToolCall("c", "f", "[]"), ToolCall("d", "f")]
+async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(
+    recorder, native
+):
+    calls = [
+        ToolCall("a", "f"),
+        ToolCall("b", "nope"),
+        ToolCall("c", "f", "[]"),
+        ToolCall("d", "f"),
+    ]
     play = played(asking(*calls), recorder().tool, dialect=native)
     turn = await play.turn()
     assert [(each.id, each.result.status) for each in turn.records] == [
@@ -162,7 +179,9 @@ async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
     assert await play.history() == [Message.user("Go.")]
 
 
-@pytest.mark.parametrize(("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)])
+@pytest.mark.parametrize(
+    ("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)]
+)
 async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_may_have_happened(
     effect, ends, native
 ):
@@ -191,7 +210,9 @@ async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_ma
         "turn_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(recorder, name, native):
+async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(
+    recorder, name, native
+):
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
     play = played(calls, recorder().tool, dialect=native, on_event=listener(name))
     with pytest.raises(LookupError, match="the listener broke"):
@@ -207,10 +228,15 @@ async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(rec
         await play.turn()
     results = (await play.history())[2:]
     assert noted.seen == []
-    assert [(each.tool_call_id, CUT_OFF in each.text) for each in results] == [("a", False), ("b", False)]
+    assert [(each.tool_call_id, CUT_OFF in each.text) for each in results] == [
+        ("a", False),
+        ("b", False),
+    ]
 
 
-async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_nothing(recorder, native):
+async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_nothing(
+    recorder, native
+):
     noted = recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
     play = played(calls, noted.tool, dialect=native, on_event=listener("tool_result"))

@@ -1,4 +1,5 @@
-"""A write is run once: however it ends, whoever is asked, whatever is stopped, and also by whoever goes on later."""
+"""A write is run once: however it ends, whoever is asked, whatever is stopped, and also by whoever
+goes on later."""
 
 import asyncio
 import gc
@@ -20,10 +21,10 @@ from stage1_context import (
 )
 from stage2_output import OutputController
 from stage3_tools import Execution, ResultCache, Retry, RunLimits, Tool, ToolError, ToolRegistry
-from stage3_tools.approval import Always, Edit, Reject
-from stage3_tools.batch import execute_tool_calls
-from stage3_tools.dialect import Calls, FinalReply, RequestParts
-from stage3_tools.executor import execute_tool_call
+from stage3_tools.dialects.protocol import Calls, FinalReply, RequestParts
+from stage3_tools.execution.approval import Always, Edit, Reject
+from stage3_tools.execution.one_call import execute_tool_call
+from stage3_tools.execution.several_calls import execute_tool_calls
 from stage3_tools.loop import run_tool_loop
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 
@@ -180,12 +181,16 @@ async def test_a_write_that_runs_when_its_run_is_stopped_may_have_happened(how, 
     object.__setattr__(pay.tool, "timeout", None)
     made = deps([pay.tool], reply(CALL), store=store)
     limits = RunLimits(seconds=0.1) if how == "timeout" else None
-    running = asyncio.create_task(run_tool_loop(made, "s", "Go.", options(abort=abort, limits=limits)))
+    running = asyncio.create_task(
+        run_tool_loop(made, "s", "Go.", options(abort=abort, limits=limits))
+    )
     while not pay.acted:  # noqa: ASYNC110 -- a thread cannot set an event of the loop
         await asyncio.sleep(0)
     if how == "aborted":
         abort.set()
-    for _ in range(["", "cancelled", "cancelled twice"].index(how) if how.startswith("cancelled") else 0):
+    for _ in range(
+        ["", "cancelled", "cancelled twice"].index(how) if how.startswith("cancelled") else 0
+    ):
         running.cancel()
         await asyncio.sleep(0)
     await asyncio.wait({running})
@@ -234,7 +239,8 @@ batches = st.lists(
 
 
 async def die_everywhere(effects, parallel):
-    """Run one batch; then, for each moment at which the process might have died, let another one go on."""
+    """Run one batch; then, for each moment at which the process might have died, let another one go
+    on."""
     store = MemoryStore({"s": ()})
     first = Tools(store, effects)
     calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(effects))]
@@ -284,7 +290,9 @@ async def test_a_write_that_runs_when_another_process_resumes_is_not_run_again()
         await go_on.wait()
 
     tool = Tool("pay", "", None, execute)
-    first = asyncio.create_task(run_tool_loop(deps([tool], reply(CALL), store=store), "s", "Go.", options()))
+    first = asyncio.create_task(
+        run_tool_loop(deps([tool], reply(CALL), store=store), "s", "Go.", options())
+    )
     await begun.wait()
     second = await run_tool_loop(deps([tool], store=store), "s", None, options(), resume=True)
     go_on.set()

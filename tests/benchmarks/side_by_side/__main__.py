@@ -3,8 +3,9 @@
     python tests/benchmarks/side_by_side [--peers] [--runs N] [--only NAME …] [--to FOLDER]
 
 Without `--peers` it takes about two minutes: this project, bare httpx and bare aiohttp. With it each peer gets a
-virtual environment of its own below `.bench/`, made the first time (minutes, some GB), and all of it takes half an
-hour. The results are written as JSON and as Markdown, with plots; ends with 1 where a bar is missed.
+virtual environment of its own below `.bench/`, made the first time (minutes, some GB), and all of
+it takes half an hour. The results are written as JSON and as Markdown, with plots; ends with 1
+where a bar is missed.
 """
 
 import argparse
@@ -50,7 +51,9 @@ def main() -> int:
             "alone": [],
         }
     try:
-        results["alone"] = [] if asked.only else [asdict(row) for row in alone.measure(asked.runs or 5)]
+        results["alone"] = (
+            [] if asked.only else [asdict(row) for row in alone.measure(asked.runs or 5)]
+        )
     except Exception as error:  # another library may answer otherwise one day; the rest is measured
         skipped["what needs no server"] = without_machine(f"{type(error).__name__}: {error}")
     results["minutes"] = round((time.monotonic() - started) / 60, 1)
@@ -72,12 +75,16 @@ def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description="What this project costs beside others.")
     parser.add_argument(
-        "--peers", action="store_true", help="also other frameworks, each in an environment of its own"
+        "--peers",
+        action="store_true",
+        help="also other frameworks, each in an environment of its own",
     )
     parser.add_argument(
         "--runs", type=int, help="how often each thing is measured; the default differs by thing"
     )
-    parser.add_argument("--only", nargs="+", default=[], help="tasks or drivers whose names begin so")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="tasks or drivers whose names begin so"
+    )
     parser.add_argument(
         "--to", type=Path, default=Path(".bench/results"), help="the folder the results go to"
     )
@@ -106,12 +113,16 @@ def driving(asked: argparse.Namespace) -> Iterator[tuple[list[Driver], dict[str,
         yield drivers, skipped
 
 
-def with_a_server(drivers: list[Driver], server: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def with_a_server(
+    drivers: list[Driver], server: str, asked: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
     """Each task by each driver that can do it."""
     for task in TASKS:
         given = {"server": server, **task.given}
 
-        def measured(driver: Driver, way: str = task.way, given: dict[str, Any] = given) -> dict[str, float]:
+        def measured(
+            driver: Driver, way: str = task.way, given: dict[str, Any] = given
+        ) -> dict[str, float]:
             return driver.do(way, **given)
 
         able = [each for each in drivers if task.needs in each.can]
@@ -121,7 +132,9 @@ def with_a_server(drivers: list[Driver], server: str, asked: argparse.Namespace)
             yield {"task": task.name, **row}
 
 
-def started_anew(drivers: list[Driver], server: str, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def started_anew(
+    drivers: list[Driver], server: str, asked: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
     """What it costs to start each."""
     chosen = [each for each in drivers if wanted(asked, "starting", each.name)]
 
@@ -153,7 +166,13 @@ def taking_turns(
             yield {"driver": driver.name, "error": without_machine(str(error))}
     if base and bases:
         figures = medians(bases)
-        yield {"driver": base.name, "figures": figures, "ratios": {}, "above": {}, "runs": runs * len(bases)}
+        yield {
+            "driver": base.name,
+            "figures": figures,
+            "ratios": {},
+            "above": {},
+            "runs": runs * len(bases),
+        }
 
 
 def wanted(asked: argparse.Namespace, *names: str) -> bool:

@@ -2,17 +2,23 @@
 
     python tests/benchmarks/side_by_side/alone.py [rounds]
 
-The ways of a task take turns, round by round, with a collection before each and a first round that does not count. CPU
-time of all threads, medians. The ratio is taken to the task's base in each round, then its median. What a way answers
-is checked before it is measured. A library that is not installed is left out.
+The ways of a task take turns, round by round, with a collection before each and a first round that
+does not count. CPU time of all threads, medians. The ratio is taken to the task's base in each
+round, then its median. What a way answers is checked before it is measured. A library that is not
+installed is left out.
 
-    arguments … one valid call, parsed already, by a schema compiled before. Ours is `CompiledSchema.issues`, which a
-                registry asks; with `[fast]` it asks jsonschema-rs first, but only if the schema has no patterns
-    json in …   1 MB of JSON between words, or in a fence; `json.loads` is given the JSON alone. `parse_json_markdown`
-                takes minutes for 1 MB, so it is asked for 10 kB; and between words without a fence it finds none
+    arguments … one valid call, parsed already, by a schema compiled before. Ours is
+    `CompiledSchema.issues`, which a
+                registry asks; with `[fast]` it asks jsonschema-rs first, but only if the schema has
+                no patterns
+    json in …   1 MB of JSON between words, or in a fence; `json.loads` is given the JSON alone.
+    `parse_json_markdown`
+                takes minutes for 1 MB, so it is asked for 10 kB; and between words without a fence
+                it finds none
     hostile …   1 MB of one bracket, which must be refused in words
     window …    the messages to send of a session that has so many, none of them new
-    turn …      the same, after two more were added. What `trim_messages` is given is a list in memory, too
+    turn …      the same, after two more were added. What `trim_messages` is given is a list in
+    memory, too
 """
 
 import asyncio
@@ -53,7 +59,8 @@ class Row:
         way: Who does it.
         unit: Of the figure.
         figure: CPU time of doing it once, the median.
-        ratio: To the base of the task, the median; None for the base itself, and where there is none.
+        ratio: To the base of the task, the median; None for the base itself, and where there is
+            none.
         runs: How many rounds there were.
     """
 
@@ -71,7 +78,8 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of doing a task: `run` does it `times` times. `prepare` comes before each round, and does not count."""
+    """A way of doing a task: `run` does it `times` times. `prepare` comes before each round, and
+    does not count."""
 
     name: str
     run: Callable[[], Awaitable[object]]
@@ -81,7 +89,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is done, and the ways of doing it; the others are held against the one named `base`, if there is one."""
+    """What is done, and the ways of doing it; the others are held against the one named `base`, if
+    there is one."""
 
     name: str
     unit: Unit
@@ -104,7 +113,8 @@ def _must(right: bool, name: str) -> None:
         raise RuntimeError(f"{name}: not the answer that was expected")
 
 
-# ---- one value, one text ---------------------------------------------------------------------------------
+# ---- one value, one text
+# ---------------------------------------------------------------------------------
 
 
 def arguments(which: str, schema: dict[str, Any]) -> Task:
@@ -177,7 +187,9 @@ def hostile(bracket: str) -> Task:
     validate = partial(OutputController().parse_and_validate, text, _OBJECT)
     _must(bool(validate().errors), "parse_and_validate")
     extract = plain("llm-stages extract_json", partial(refused, text))
-    return Task(f"hostile {bracket}", "ms", "", [plain("llm-stages parse_and_validate", validate), extract])
+    return Task(
+        f"hostile {bracket}", "ms", "", [plain("llm-stages parse_and_validate", validate), extract]
+    )
 
 
 def refused(text: str) -> None:
@@ -186,13 +198,17 @@ def refused(text: str) -> None:
         _must(not extract_json(text), "extract_json")
 
 
-# ---- windows --------------------------------------------------------------------------------------------
+# ---- windows
+# --------------------------------------------------------------------------------------------
 
 
 def windows(size: int) -> Iterator[Task]:
     """What is to be sent of a talk of so many messages."""
     messages = talk(size + 2)
-    ways = {"window": [looking(messages[:size])], "turn": [turning(messages[:size], messages[size:])]}
+    ways = {
+        "window": [looking(messages[:size])],
+        "turn": [turning(messages[:size], messages[size:])],
+    }
     base = "langchain_core trim_messages"
     if find_spec("langchain_core"):
         times = _TURNS if size < 1000 else 1
@@ -227,7 +243,8 @@ def turning(messages: Sequence[Message], more: Sequence[Message]) -> Way:
     return Way("llm-stages", run, _TURNS, partial(sessions.renew, _TURNS))
 
 
-# ---- measuring ------------------------------------------------------------------------------------------
+# ---- measuring
+# ------------------------------------------------------------------------------------------
 
 
 def tasks() -> Iterator[Task]:
@@ -278,7 +295,9 @@ def main(rounds: int) -> None:
     print(f"{'task':22}  {'way':55}  {'CPU, once':>14}  {'ratio':>8}  {'runs':>4}")
     for row in measure(rounds):
         ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
-        print(f"{row.task:22}  {row.way:55}  {row.figure:11.2f} {row.unit}  {ratio:>8}  {row.runs:4}")
+        print(
+            f"{row.task:22}  {row.way:55}  {row.figure:11.2f} {row.unit}  {ratio:>8}  {row.runs:4}"
+        )
 
 
 if __name__ == "__main__":

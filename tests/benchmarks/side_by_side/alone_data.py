@@ -1,7 +1,8 @@
 """What `alone.py` measures with: the arguments of a call, a JSON text, a talk in sessions.
 
-`SCHEMA` and `Event` say the same of an event, each in its own way, as a calendar's tool has it. Times have a pattern
-and no `format`, which JSON Schema does not check. All is the same in every run. Knows nothing of what is measured.
+`SCHEMA` and `Event` say the same of an event, each in its own way, as a calendar's tool has it.
+Times have a pattern and no `format`, which JSON Schema does not check. All is the same in every
+run. Knows nothing of what is measured.
 """
 
 import json
@@ -82,7 +83,9 @@ SCHEMA = _closed(
         "start": {"type": "string", "pattern": _TIME},
         "end": {"type": "string", "pattern": _TIME},
         "visibility": {"type": "string", "enum": ["default", "public", "private"]},
-        "location": _closed({"name": _text(200), "address": _text(400), "coordinates": _COORDINATES}, "name"),
+        "location": _closed(
+            {"name": _text(200), "address": _text(400), "coordinates": _COORDINATES}, "name"
+        ),
         "attendees": _list(_ATTENDEE, 200),
         "reminders": _list(_REMINDER, 5),
         "tags": _list(_text(50, 1), 20),
@@ -111,7 +114,8 @@ VALUE: dict[str, Any] = {
         "coordinates": {"latitude": 51.507, "longitude": -0.1347},
     },
     "attendees": [
-        {"name": name, "email": f"{name.lower()}@example.com", "role": role} for name, role in _ROLES.items()
+        {"name": name, "email": f"{name.lower()}@example.com", "role": role}
+        for name, role in _ROLES.items()
     ],
     "reminders": [
         {"method": method, "minutes_before": minutes}
@@ -151,7 +155,9 @@ class _Reminder(_Closed):
 class _Recurrence(_Closed):
     frequency: Literal["daily", "weekly", "monthly", "yearly"]
     interval: Annotated[int, Field(ge=1)] = 1
-    days: Annotated[list[Literal["mo", "tu", "we", "th", "fr", "sa", "su"]], Field(max_length=7)] = []
+    days: Annotated[
+        list[Literal["mo", "tu", "we", "th", "fr", "sa", "su"]], Field(max_length=7)
+    ] = []
     count: Annotated[int, Field(ge=1, le=730)] | None = None
 
 
@@ -166,13 +172,13 @@ class Event(_Closed):
     location: _Location | None = None
     attendees: Annotated[list[_Attendee], Field(max_length=200)] = []
     reminders: Annotated[list[_Reminder], Field(max_length=5)] = []
-    tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=50)]], Field(max_length=20)] = []
+    tags: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=50)]], Field(max_length=20)
+    ] = []
     recurrence: _Recurrence | None = None
 
 
-_WORDS = (
-    "the quick brown fox jumps over the lazy dog and asks the model to call a tool and to read its result "
-)
+_WORDS = "the quick brown fox jumps over the lazy dog and asks the model to call a tool and to read its result "
 _LENGTHS = (320, 60, 280, 140)  # 200 characters on average
 
 
@@ -208,9 +214,14 @@ class Sessions:
 
 
 def trimming(messages: Sequence[Message]) -> Callable[[], object]:
-    """The same window on the same talk by langchain-core, which must be installed, with its counter without files."""
+    """The same window on the same talk by langchain-core, which must be installed, with its counter
+    without files."""
     library = import_module("langchain_core.messages")
-    kinds = {"system": library.SystemMessage, "user": library.HumanMessage, "assistant": library.AIMessage}
+    kinds = {
+        "system": library.SystemMessage,
+        "user": library.HumanMessage,
+        "assistant": library.AIMessage,
+    }
     return partial(
         library.trim_messages,
         [kinds[each.role](each.text) for each in messages],
@@ -234,6 +245,8 @@ def orders(size: int) -> str:
             "total": number * 1.25,
             "paid": True,
         }
-        made.append(order | {"tags": ["new", "blue"], "to": {"city": "Oslo", "zip": f"{number:05}"}})
+        made.append(
+            order | {"tags": ["new", "blue"], "to": {"city": "Oslo", "zip": f"{number:05}"}}
+        )
         size -= len(json.dumps(made[-1])) + 2
     return json.dumps({"orders": made})

@@ -2,8 +2,8 @@
 
     python first.py DRIVER SERVER
 
-Imports the driver and all it needs, asks one question that takes one round, and ends. Timed from outside, by
-`starting.py`.
+Imports the driver and all it needs, asks one question that takes one round, and ends. Timed from
+outside, by `starting.py`.
 """
 
 import asyncio

@@ -1,19 +1,23 @@
-"""What every driver is given to do: the question, the tools, and how it is seen that they were called.
+"""What every driver is given to do: the question, the tools, and how it is seen that they were
+called.
 
-A driver is a file in `drivers/`. It imports the library it drives, and nothing of this project but this file
-(`ours.py`, of course, drives the project). Needs nothing but Python: it is imported in the virtual environment of
-each peer.
+A driver is a file in `drivers/`. It imports the library it drives, and nothing of this project but
+this file (`ours.py`, of course, drives the project). Needs nothing but Python: it is imported in
+the virtual environment of each peer.
 
     TITLE      what it is called in a report
     PACKAGES   the distributions whose versions a report names
-    IMPORT     the statement that a user of the library begins with; its time and memory are measured
-    asking     `asking(work)`: an asynchronous context manager that gives a function without arguments; awaited,
-               it asks the question in a conversation of its own and returns the final text. The client and all
-               that can be used again is made once, outside of it.
+    IMPORT     the statement that a user of the library begins with; its time and memory are
+    measured asking     `asking(work)`: an asynchronous context manager that gives a function
+    without arguments; awaited,
+               it asks the question in a conversation of its own and returns the final text. The
+               client and all that can be used again is made once, outside of it.
     SPEAKS     the dialects it can do `asking` in
-    reading    (if it streams) `reading(url)`: a context manager as above; the function reads the whole stream and
+    reading    (if it streams) `reading(url)`: a context manager as above; the function reads the
+    whole stream and
                returns how many characters of text there were, and the arguments of the call
-    snapshots  (if it shows arguments while they are written) the same, and after each piece of the arguments the
+    snapshots  (if it shows arguments while they are written) the same, and after each piece of the
+    arguments the
                value so far has been parsed; returns the last such value besides
     HIDDEN     (if there are any) installed packages that the driver must not find
 """
@@ -61,7 +65,8 @@ class Work:
         server: URL of the model server.
         dialect: How calls are written.
         rounds: How many rounds the model asks for before it answers.
-        tools: "add"; or the three that wait 100, 200 and 150 ms, as coroutines or as plain functions.
+        tools: "add"; or the three that wait 100, 200 and 150 ms, as coroutines or as plain
+            functions.
     """
 
     server: str
@@ -72,7 +77,13 @@ class Work:
     @property
     def base(self) -> str:
         """The base URL as SDKs want it: OpenAI's ends in /v1, Anthropic's does not."""
-        way = "three" if self.tools != "add" else "decisions" if self.dialect == "decisions" else "calls"
+        way = (
+            "three"
+            if self.tools != "add"
+            else "decisions"
+            if self.dialect == "decisions"
+            else "calls"
+        )
         return f"{self.server}/{way}/{self.rounds}" + ("" if self.dialect == "messages" else "/v1")
 
     @property
@@ -160,7 +171,9 @@ async def run_all(work: Work, asked: list[tuple[str, dict[str, Any]]]) -> list[s
     """Run calls by hand, given by name and arguments: all at once if there are several."""
     functions = {each.__name__: each for each in work.functions}
     if work.tools == "three blocking":
-        return await asyncio.gather(*[asyncio.to_thread(functions[name], **given) for name, given in asked])
+        return await asyncio.gather(
+            *[asyncio.to_thread(functions[name], **given) for name, given in asked]
+        )
     if len(asked) == 1:
         [(name, given)] = asked
         return [await functions[name](**given)]

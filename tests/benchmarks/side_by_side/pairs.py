@@ -1,8 +1,8 @@
 """Has drivers take turns, each beside the bare loop right before it: figures and ratios.
 
-One machine differs from minute to minute, so what counts is the ratio of two measurements made one after the other;
-the median of several. Each driver is a process of its own that lives as long as the run, on one core; the model
-server has another. Knows nothing of what the figures mean.
+One machine differs from minute to minute, so what counts is the ratio of two measurements made one
+after the other; the median of several. Each driver is a process of its own that lives as long as
+the run, on one core; the model server has another. Knows nothing of what the figures mean.
 """
 
 import json
@@ -67,7 +67,11 @@ class Driver:
         # Not a pipe: one that nobody reads would fill up. Closed with the process.
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
         )
         self.about = self._answer()
         if "error" in self.about:
@@ -75,7 +79,8 @@ class Driver:
             raise RuntimeError(self.about["error"])
 
     def do(self, task: str, **given: Any) -> dict[str, Any]:
-        """Have it measured once. A process that failed may go on with something, so another one takes its place.
+        """Have it measured once. A process that failed may go on with something, so another one
+        takes its place.
 
         Raises:
             RuntimeError: It failed; the text says why.

@@ -1,7 +1,9 @@
-"""Three plots of the results, as SVG: what a request costs, how that grows, and how many there are in a second.
+"""Three plots of the results, as SVG: what a request costs, how that grows, and how many there are
+in a second.
 
-The text stays text, the names stand beside what they name, and the same results give the same files. Whoever has no
-figures for a plot is not in it; with fewer than two there is no plot. Needs matplotlib, which the project does not.
+The text stays text, the names stand beside what they name, and the same results give the same
+files. Whoever has no figures for a plot is not in it; with fewer than two there is no plot. Needs
+matplotlib, which the project does not.
 """
 
 import math
@@ -53,7 +55,9 @@ def draw(results: dict[str, Any], folder: Path) -> None:
     try:
         from matplotlib import style
     except ImportError:
-        print("No plots are drawn: matplotlib is missing. Get it with: pip install 'matplotlib>=3.10'")
+        print(
+            "No plots are drawn: matplotlib is missing. Get it with: pip install 'matplotlib>=3.10'"
+        )
         return
     for old in folder.glob("*.svg"):
         old.unlink()
@@ -66,17 +70,24 @@ def draw(results: dict[str, Any], folder: Path) -> None:
 def drawn(results: dict[str, Any]) -> dict[str, "Figure"]:
     """The plots by file name."""
     side = Side(results)
-    plots = {"requests.svg": requests(side), "growth.svg": growth(side), "at_once.svg": at_once(side)}
+    plots = {
+        "requests.svg": requests(side),
+        "growth.svg": growth(side),
+        "at_once.svg": at_once(side),
+    }
     return {name: figure for name, figure in plots.items() if figure is not None}
 
 
-# ---- the plots -------------------------------------------------------------------------------------------
+# ---- the plots
+# -------------------------------------------------------------------------------------------
 
 
 def requests(side: Side) -> "Figure | None":
     """CPU of a request beside the base, as bars."""
     found = {
-        driver: {task: times for task in _CALLS if (times := beside_base(side, task, driver)) is not None}
+        driver: {
+            task: times for task in _CALLS if (times := beside_base(side, task, driver)) is not None
+        }
         for driver in side.titles
     }
     found = {driver: times for driver, times in found.items() if times}
@@ -94,8 +105,16 @@ def requests(side: Side) -> "Figure | None":
     for index, (task, title) in enumerate(_CALLS.items()):
         axes = figure.add_subplot(1, 2, index + 1)
         axes.set_title(title, loc="left")
-        bars(axes, [(driver, found[driver].get(task)) for driver in order], wide, max(every), min(every))
-        axes.set_yticks(range(len(order)), [side.titles[driver] for driver in order] if not index else [])
+        bars(
+            axes,
+            [(driver, found[driver].get(task)) for driver in order],
+            wide,
+            max(every),
+            min(every),
+        )
+        axes.set_yticks(
+            range(len(order)), [side.titles[driver] for driver in order] if not index else []
+        )
         for label, driver in zip(axes.get_yticklabels(), order, strict=False):
             label.set(color=_COLORS["ours"] if driver in OURS else _INK, weight=weight(driver))
     return figure
@@ -111,13 +130,21 @@ def beside_base(side: Side, task: str, driver: str) -> float | None:
 def bars(
     axes: "Axes", values: Sequence[tuple[str, float | None]], wide: bool, most: float, least: float
 ) -> None:
-    """One panel, the least on top. On a logarithmic axis, where nothing is zero, bars begin at the base."""
+    """One panel, the least on top. On a logarithmic axis, where nothing is zero, bars begin at the
+    base."""
     axes.axvline(1, color=_MUTED, linewidth=0.8, zorder=3)
     for place, (driver, value) in enumerate(values):
         if value is None:
             continue
         start = 1.0 if wide else 0.0
-        axes.barh(place, value - start, left=start, height=0.66, color=_COLORS.get(driver, _PEER), zorder=2)
+        axes.barh(
+            place,
+            value - start,
+            left=start,
+            height=0.66,
+            color=_COLORS.get(driver, _PEER),
+            zorder=2,
+        )
         below = wide and value < 1
         axes.annotate(
             ratio(value),
@@ -156,7 +183,9 @@ def growth(side: Side) -> "Figure | None":
     )
     axes = figure.add_subplot()
     grown = {driver: side.figure("calls 50", driver, "growth") for driver in lines}
-    titles = {driver: f"{side.titles[driver]}  {ratio(times)}" for driver, times in grown.items() if times}
+    titles = {
+        driver: f"{side.titles[driver]}  {ratio(times)}" for driver, times in grown.items() if times
+    }
     along(axes, {driver: [*enumerate(ends)] for driver, ends in lines.items()}, titles)
     axes.set_xticks([0, 1], ["rounds 2–6", "rounds 46–50"])
     return figure
@@ -170,12 +199,16 @@ def at_once(side: Side) -> "Figure | None":
             seconds = side.figure(task, driver, "wall")
             if seconds:
                 lines.setdefault(driver, []).append((place, 1 / seconds))
-    lines = {driver: points for driver, points in lines.items() if any(place for place, _ in points)}
+    lines = {
+        driver: points for driver, points in lines.items() if any(place for place, _ in points)
+    }
     if len(lines) < 2:
         return None
     figure = card(4.3, "Requests per second, by loops at once", "on one core; more is better")
     axes = figure.add_subplot()
-    titles = {driver: f"{side.titles[driver]}  {last_of(points)}" for driver, points in lines.items()}
+    titles = {
+        driver: f"{side.titles[driver]}  {last_of(points)}" for driver, points in lines.items()
+    }
     along(axes, lines, titles)
     axes.set_xticks(range(len(_LOOPS)), [*_LOOPS.values()])
     axes.set_xlabel("loops at once", color=_MUTED)
@@ -189,7 +222,8 @@ def last_of(points: Sequence[tuple[int, float]]) -> str:
     return number(value) if place == len(loops) - 1 else f"{number(value)} at {loops[place]}"
 
 
-# ---- what they share -------------------------------------------------------------------------------------
+# ---- what they share
+# -------------------------------------------------------------------------------------
 
 
 def card(height: float, title: str, says: str) -> "Figure":
@@ -203,7 +237,9 @@ def card(height: float, title: str, says: str) -> "Figure":
     return figure
 
 
-def along(axes: "Axes", lines: Mapping[str, list[tuple[int, float]]], titles: Mapping[str, str]) -> None:
+def along(
+    axes: "Axes", lines: Mapping[str, list[tuple[int, float]]], titles: Mapping[str, str]
+) -> None:
     """Lines from left to right, each with its name at its end."""
     values = [value for points in lines.values() for _, value in points]
     wide = max(values) / min(values) > _WIDE
@@ -220,13 +256,21 @@ def along(axes: "Axes", lines: Mapping[str, list[tuple[int, float]]], titles: Ma
     for driver, points in lines.items():
         style = {"color": _COLORS.get(driver, _PEER), "linewidth": 2.4 if driver in OURS else 1.4}
         axes.plot(
-            *zip(*points, strict=True), marker="o", markersize=4, zorder=3 if driver in OURS else 2, **style
+            *zip(*points, strict=True),
+            marker="o",
+            markersize=4,
+            zorder=3 if driver in OURS else 2,
+            **style,
         )
     ends = {driver: height_of(points[-1][1], low, high, wide) for driver, points in lines.items()}
     last = max(place for points in lines.values() for place, _ in points)
     for driver, height in spread(ends, 0.052).items():
-        name_line(axes, driver, titles[driver], (lines[driver][-1][0], ends[driver]), (last, height))
-    axes.set_xlim(-0.06 * last, last * 1.06)  # the names are beyond it, where no line of the grid is
+        name_line(
+            axes, driver, titles[driver], (lines[driver][-1][0], ends[driver]), (last, height)
+        )
+    axes.set_xlim(
+        -0.06 * last, last * 1.06
+    )  # the names are beyond it, where no line of the grid is
 
 
 def ticks_of_a_decade() -> Any:

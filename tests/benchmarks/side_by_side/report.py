@@ -1,7 +1,7 @@
 """The results as a page of Markdown that a person reads.
 
-Knows nothing of how it is measured. Says nothing of the machine but what the results say of its processor: the page is
-kept as documentation. A section of which nothing was measured is left out.
+Knows nothing of how it is measured. Says nothing of the machine but what the results say of its
+processor: the page is kept as documentation. A section of which nothing was measured is left out.
 """
 
 import re
@@ -83,7 +83,8 @@ def beginning(results: Results) -> str:
     )
 
 
-# ---- what is judged --------------------------------------------------------------------------------------
+# ---- what is judged
+# --------------------------------------------------------------------------------------
 
 
 def bars_judged(results: Results) -> str:
@@ -97,17 +98,28 @@ def bars_judged(results: Results) -> str:
 
 
 def bar_line(bar: bars.Bar) -> list[str]:
-    """A bar in readable units, the same for both figures; with more digits where they would look the same."""
+    """A bar in readable units, the same for both figures; with more digits where they would look
+    the same."""
     factor, sign = _UNITS[bar.unit]
     if bar.unit == "s" and bar.most < 1:
         factor, sign = (1e3, "ms") if bar.most >= 1e-3 else (1e6, "µs")
     figure, most = bar.figure * factor, bar.most * factor
-    digits = next((n for n in range(3, 8) if f"{figure:.{n}g}" != f"{most:.{n}g}"), 3) if bar.missed else 3
+    digits = (
+        next((n for n in range(3, 8) if f"{figure:.{n}g}" != f"{most:.{n}g}"), 3)
+        if bar.missed
+        else 3
+    )
     measured = ratio(figure) if sign == "×" and digits == 3 else f"{number(figure, digits)} {sign}"
-    return [bar.what, measured, f"{most:.{digits}g} {sign}", "**missed**" if bar.missed else "holds"]
+    return [
+        bar.what,
+        measured,
+        f"{most:.{digits}g} {sign}",
+        "**missed**" if bar.missed else "holds",
+    ]
 
 
-# ---- with a server ---------------------------------------------------------------------------------------
+# ---- with a server
+# ---------------------------------------------------------------------------------------
 
 
 def one_loop(side: Side) -> str:
@@ -150,7 +162,9 @@ def loops_at_once(side: Side) -> str:
             Column(f"{loops}, time beside bare httpx", task.name, "wall", ratio, "ratios"),
             Column(f"{loops}, CPU per request", task.name, "cpu", microseconds),
         ]
-    rounds = ", ".join(f"{task.given['loops']} of {task.given['rounds']} rounds each" for task in tasks)
+    rounds = ", ".join(
+        f"{task.given['loops']} of {task.given['rounds']} rounds each" for task in tasks
+    )
     return headed(f"So many conversations at the same time: {rounds}.", side.table(columns))
 
 
@@ -184,9 +198,12 @@ def streams(results: Results, side: Side) -> str:
         if task.way == "snapshots"
     )
     return joined(
-        headed("A stream of 10,000 events, half of them text and half arguments of one call.", read),
         headed(
-            "CPU per event of such a stream, with the arguments parsed after each of so many pieces.", parsed
+            "A stream of 10,000 events, half of them text and half arguments of one call.", read
+        ),
+        headed(
+            "CPU per event of such a stream, with the arguments parsed after each of so many pieces.",
+            parsed,
         ),
         other_formats(results) if read or parsed else "",
     )
@@ -228,7 +245,8 @@ def alone(results: Results) -> str:
     """What needs no server: a table for each kind of task, which is the first word of its name."""
     kinds = dict.fromkeys(row["task"].split()[0] for row in results["alone"])
     parts = [
-        alone_of([row for row in results["alone"] if row["task"].split()[0] == kind], kind) for kind in kinds
+        alone_of([row for row in results["alone"] if row["task"].split()[0] == kind], kind)
+        for kind in kinds
     ]
     return "\n\n".join(["CPU time of doing it once, in one process.", *parts]) if parts else ""
 
@@ -237,11 +255,16 @@ def alone_of(rows: list[dict[str, Any]], kind: str) -> str:
     """The table of one kind: ways by tasks."""
     by = {(row["way"], row["task"]): row for row in rows}
     compared = {row["task"] for row in rows if row["ratio"] is not None}
-    base = dict.fromkeys(row["way"] for row in rows if row["ratio"] is None and row["task"] in compared)
+    base = dict.fromkeys(
+        row["way"] for row in rows if row["ratio"] is None and row["task"] in compared
+    )
     ways = {
-        row["way"]: f"**{row['way']}**" if row["way"].startswith("llm-stages") else row["way"] for row in rows
+        row["way"]: f"**{row['way']}**" if row["way"].startswith("llm-stages") else row["way"]
+        for row in rows
     }
-    tasks = {row["task"]: re.sub(r"\d+", lambda found: f"{int(found[0]):,}", row["task"]) for row in rows}
+    tasks = {
+        row["task"]: re.sub(r"\d+", lambda found: f"{int(found[0]):,}", row["task"]) for row in rows
+    }
 
     def cell(way: str, task: str) -> str | None:
         row = by.get((way, task))
@@ -259,7 +282,10 @@ def alone_of(rows: list[dict[str, Any]], kind: str) -> str:
 def versions(results: Results) -> str:
     """What was measured, exactly."""
     rows = [
-        [about["title"], ", ".join(f"{name} {version}" for name, version in about["versions"].items())]
+        [
+            about["title"],
+            ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        ]
         for about in results["drivers"].values()
     ]
     return table(["driver", "versions"], rows).replace("--:", ":--")
@@ -272,7 +298,14 @@ def missing(results: Results, side: Side) -> str:
     for row in [*results["side by side"], *starts]:
         if "error" in row:
             driver, task = side.titles.get(row["driver"], row["driver"]), row["task"]
-            reasons.setdefault((driver, without_machine(row["error"])), []).append(_TITLES.get(task, task))
-    lines = [f"- {name} was skipped: `{without_machine(why)}`" for name, why in results["skipped"].items()]
-    lines += [f"- {driver} failed at {'; '.join(at)}: `{why}`" for (driver, why), at in reasons.items()]
+            reasons.setdefault((driver, without_machine(row["error"])), []).append(
+                _TITLES.get(task, task)
+            )
+    lines = [
+        f"- {name} was skipped: `{without_machine(why)}`"
+        for name, why in results["skipped"].items()
+    ]
+    lines += [
+        f"- {driver} failed at {'; '.join(at)}: `{why}`" for (driver, why), at in reasons.items()
+    ]
     return "\n".join(lines)

@@ -1,16 +1,20 @@
-"""A model server to measure clients with, as fast as plain Python can be: what it says is known beforehand.
+"""A model server to measure clients with, as fast as plain Python can be: what it says is known
+beforehand.
 
-    python tests/benchmarks/side_by_side/server.py [core]     prints its port and serves until it is ended
+    python tests/benchmarks/side_by_side/server.py [core]     prints its port and serves until it is
+    ended
 
-It knows a request by its path, and how far a talk has come by the results in it; nothing else is read:
+It knows a request by its path, and how far a talk has come by the results in it; nothing else is
+read:
 
     /calls/N/…       so many rounds of tool calls, then text
     /decisions/N/…   the same as decisions in JSON text
     /three/N/…       one round with three calls, then text
-    /stream/N/…      N pieces of a reply, half of them text, half arguments of one call; 32 to a packet
+    /stream/N/…      N pieces of a reply, half of them text, half arguments of one call; 32 to a
+    packet
 
-A path that ends in /messages is answered in Anthropic's format, any other in OpenAI's; and as a stream where the
-request wants one. Needs nothing but Python.
+A path that ends in /messages is answered in Anthropic's format, any other in OpenAI's; and as a
+stream where the request wants one. Needs nothing but Python.
 """
 
 import asyncio
@@ -46,7 +50,9 @@ def reply(way: str, rounds: int, body: bytes) -> tuple[str | None, list[Call]]:
         return None, [(f"call_{name}", name, {}) for name in _THREE]
     over, arguments = done >= rounds, {"a": done, "b": 1}
     if way == "decisions":
-        decision = {"tool": None, "reply": ANSWER} if over else {"tool": "add", "arguments": arguments}
+        decision = (
+            {"tool": None, "reply": ANSWER} if over else {"tool": "add", "arguments": arguments}
+        )
         return json.dumps(decision), []
     if over and _ENDS_WITH_A_CALL.search(body):
         return None, [("call_final", "final_answer", {"answer": ANSWER})]
@@ -89,7 +95,11 @@ class OpenAIFormat:
         yield self._delta({"role": "assistant", "content": ""})
         for number in range(count // 2):
             yield self._delta({"content": f"word{number} "})
-        begins = {"id": "call_0", "type": "function", "function": {"name": "store", "arguments": ""}}
+        begins = {
+            "id": "call_0",
+            "type": "function",
+            "function": {"name": "store", "arguments": ""},
+        }
         yield self._delta({"tool_calls": [{"index": 0, **begins}]})
         for piece in list_in_pieces(count - count // 2):
             yield self._delta({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
@@ -97,7 +107,9 @@ class OpenAIFormat:
 
     def _end(self, reason: str, tokens: int) -> Iterator[bytes]:
         yield self._delta({}, reason)
-        yield self._event(self._envelope("chat.completion.chunk", []) | {"usage": self._usage(tokens)})
+        yield self._event(
+            self._envelope("chat.completion.chunk", []) | {"usage": self._usage(tokens)}
+        )
         yield b"data: [DONE]\n\n"
 
     def _call(self, call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -115,8 +127,18 @@ class OpenAIFormat:
         return self._event(self._envelope("chat.completion.chunk", [choice]))
 
     def _envelope(self, kind: str, choices: list[Any]) -> dict[str, Any]:
-        head = {"id": "chatcmpl-0123456789abcdef", "object": kind, "created": 1760000000, "model": "gpt-4o"}
-        return {**head, "service_tier": "default", "system_fingerprint": "fp_0123456789", "choices": choices}
+        head = {
+            "id": "chatcmpl-0123456789abcdef",
+            "object": kind,
+            "created": 1760000000,
+            "model": "gpt-4o",
+        }
+        return {
+            **head,
+            "service_tier": "default",
+            "system_fingerprint": "fp_0123456789",
+            "choices": choices,
+        }
 
     def _event(self, data: dict[str, Any]) -> bytes:
         return b"data: " + json.dumps(data).encode() + b"\n\n"
@@ -129,7 +151,9 @@ class AnthropicFormat:
         """A reply in one piece."""
         blocks: list[Any] = [{"type": "text", "text": text}] if text else []
         blocks += [self._call(*call) for call in calls]
-        return json.dumps(self._message(blocks, "tool_use" if calls else "end_turn", tokens)).encode()
+        return json.dumps(
+            self._message(blocks, "tool_use" if calls else "end_turn", tokens)
+        ).encode()
 
     def events(self, text: str | None, calls: list[Call], tokens: int) -> Iterator[bytes]:
         """The same reply as a stream."""
@@ -148,13 +172,19 @@ class AnthropicFormat:
         yield from self._end("tool_use")
 
     def _text(self, pieces: Any) -> Iterator[bytes]:
-        yield self._event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        yield self._event(
+            "content_block_start", index=0, content_block={"type": "text", "text": ""}
+        )
         for piece in pieces:
-            yield self._event("content_block_delta", index=0, delta={"type": "text_delta", "text": piece})
+            yield self._event(
+                "content_block_delta", index=0, delta={"type": "text_delta", "text": piece}
+            )
         yield self._event("content_block_stop", index=0)
 
     def _arguments(self, index: int, call_id: str, name: str, pieces: Any) -> Iterator[bytes]:
-        yield self._event("content_block_start", index=index, content_block=self._call(call_id, name, {}))
+        yield self._event(
+            "content_block_start", index=index, content_block=self._call(call_id, name, {})
+        )
         for piece in pieces:
             delta = {"type": "input_json_delta", "partial_json": piece}
             yield self._event("content_block_delta", index=index, delta=delta)
@@ -176,7 +206,13 @@ class AnthropicFormat:
             "model": "claude-haiku-4-5",
         }
         usage = {"input_tokens": tokens, "output_tokens": 20}
-        return {**head, "content": content, "stop_reason": reason, "stop_sequence": None, "usage": usage}
+        return {
+            **head,
+            "content": content,
+            "stop_reason": reason,
+            "stop_sequence": None,
+            "usage": usage,
+        }
 
     def _event(self, kind: str, **data: Any) -> bytes:
         return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
@@ -191,7 +227,8 @@ def answer(path: str, body: bytes) -> bytes:
     _, way, count, *_ = path.split("/")
     if way == "stream":
         return long_stream(form.__class__, int(count))
-    # As many tokens as there may be in so much text, or a client might think that the server cut it.
+    # As many tokens as there may be in so much text, or a client might think that the server cut
+    # it.
     said = *reply(way, int(count), body), len(body) // 4
     if _STREAMED.search(body):
         return _CHUNKED + chunked(form.events(*said))

@@ -1,7 +1,7 @@
 """What it costs to start: the import, the memory it takes, and the time to the first answer.
 
-Each is measured in a new process of the driver's own Python, beside a Python that does nothing. Compiled files are
-kept, as on any machine but one where that is switched off.
+Each is measured in a new process of the driver's own Python, beside a Python that does nothing.
+Compiled files are kept, as on any machine but one where that is switched off.
 """
 
 import os
@@ -25,7 +25,8 @@ print(int(kilobytes) * 1024, len(sys.modules))
 
 
 def starting(driver: Driver, server: str, cache: Path) -> dict[str, float]:
-    """Seconds above bare Python to import, seconds to the first answer, bytes of memory, and modules.
+    """Seconds above bare Python to import, seconds to the first answer, bytes of memory, and
+    modules.
 
     Args:
         driver: Whom to start anew.
@@ -57,7 +58,9 @@ def _seconds(command: list[str], environment: dict[str, str]) -> float:
 
 def _run(command: list[str], environment: dict[str, str]) -> str:
     pin = ["taskset", "-c", cores()[1][0]] if cores()[1] and shutil.which("taskset") else []
-    done = subprocess.run([*pin, *command], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*pin, *command], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-500:])
     return done.stdout

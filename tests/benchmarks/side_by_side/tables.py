@@ -1,4 +1,5 @@
-"""What the report and the plots read the results with: rows by name, figures as text, Markdown tables.
+"""What the report and the plots read the results with: rows by name, figures as text, Markdown
+tables.
 
 Knows nothing of which tables there are (`report.py`) or of what is drawn (`plots.py`).
 """
@@ -68,10 +69,14 @@ class Side:
 
     def table(self, columns: Iterable[Column], corner: str = "") -> str:
         """The drivers and what was measured of them; ours stand out."""
-        drivers = {name: f"**{title}**" if name in OURS else title for name, title in self.titles.items()}
+        drivers = {
+            name: f"**{title}**" if name in OURS else title for name, title in self.titles.items()
+        }
         by = dict(enumerate(columns))
         heads = {str(index): column.title for index, column in by.items()}
-        return grid(corner, drivers, heads, lambda driver, index: self._cell(driver, by[int(index)]))
+        return grid(
+            corner, drivers, heads, lambda driver, index: self._cell(driver, by[int(index)])
+        )
 
     def _cell(self, driver: str, column: Column) -> str | None:
         value = self.figure(column.task, driver, column.name, column.kind)
@@ -81,7 +86,8 @@ class Side:
         return beside(column.shown(value), times)
 
 
-# ---- figures as text -------------------------------------------------------------------------------------
+# ---- figures as text
+# -------------------------------------------------------------------------------------
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -141,18 +147,21 @@ def headed(says: str, found: str) -> str:
 
 
 def without_machine(reason: str) -> str:
-    """Why something failed, short, in one line, and without what it says of the machine: paths, hosts, URLs."""
+    """Why something failed, short, in one line, and without what it says of the machine: paths,
+    hosts, URLs."""
     for what in _MACHINE:
         reason = what.sub("…", reason)
     reason = " ".join(reason.replace("`", "'").split()) or "no reason was given"
     return reason if len(reason) <= _LONGEST else reason[: _LONGEST - 1] + "…"
 
 
-# ---- Markdown --------------------------------------------------------------------------------------------
+# ---- Markdown
+# --------------------------------------------------------------------------------------------
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table, its first column to the left and the others to the right; empty where there are no rows."""
+    """A table, its first column to the left and the others to the right; empty where there are no
+    rows."""
     lines = [_line(row) for row in rows]
     first, *others = head
     return (
@@ -163,7 +172,10 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def grid(
-    corner: str, rows: Mapping[str, str], columns: Mapping[str, str], cell: Callable[[str, str], str | None]
+    corner: str,
+    rows: Mapping[str, str],
+    columns: Mapping[str, str],
+    cell: Callable[[str, str], str | None],
 ) -> str:
     """A table of what `cell` says of each row and column, both by name with a title.
 

@@ -31,7 +31,11 @@ class Task:
 def _loop(dialect: str, what: str, rounds: int, times: int) -> Task:
     given = {"dialect": dialect, "rounds": rounds, "times": times}
     return Task(
-        f"{dialect} {rounds}", f"{what}, {rounds} round{'s' if rounds > 1 else ''}", "loop", dialect, given
+        f"{dialect} {rounds}",
+        f"{what}, {rounds} round{'s' if rounds > 1 else ''}",
+        "loop",
+        dialect,
+        given,
     )
 
 
@@ -51,7 +55,12 @@ TASKS = (
     _at_once(256, 3, 3),
     Task("three", "three tools at once, coroutines", "three", "", {"tools": "three"}, 5),
     Task(
-        "three blocking", "three tools at once, plain functions", "three", "", {"tools": "three blocking"}, 5
+        "three blocking",
+        "three tools at once, plain functions",
+        "three",
+        "",
+        {"tools": "three blocking"},
+        5,
     ),
     Task("stream", "a stream of 10,000 pieces", "stream", "reading", {"pieces": 10000}, 5),
     Task(

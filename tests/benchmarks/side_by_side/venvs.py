@@ -1,10 +1,11 @@
-"""The Python each driver runs in: a virtual environment of its own for each peer, made once, with plain pip.
+"""The Python each driver runs in: a virtual environment of its own for each peer, made once, with
+plain pip.
 
     python tests/benchmarks/side_by_side/venvs.py [DRIVER …]     makes them, all if none is named
 
-They lie in `.bench/` in the project's root and stay there; delete that folder to get newer versions. What stands on
-nothing but the project and its extras runs in the Python that runs the benchmark. Knows nothing of what is measured.
-Needs nothing but Python.
+They lie in `.bench/` in the project's root and stay there; delete that folder to get newer
+versions. What stands on nothing but the project and its extras runs in the Python that runs the
+benchmark. Knows nothing of what is measured. Needs nothing but Python.
 """
 
 import shutil
@@ -61,7 +62,17 @@ def _make(home: Path, python: Path, requirements: tuple[str, ...]) -> None:
     print(f"{home.name}: installs {', '.join(requirements)} in {home} …", flush=True)
     shutil.rmtree(home, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(home)])
-    _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+    _run(
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *requirements,
+        ]
+    )
 
 
 def _run(command: list[str]) -> None:

@@ -1,10 +1,11 @@
-"""Measures one driver, in a process of its own that waits for its next task: so any two can take turns.
+"""Measures one driver, in a process of its own that waits for its next task: so any two can take
+turns.
 
     python worker.py DRIVER [core]
 
-Reads one task from each line of its input and answers with one line: JSON both times. A task names a function of
-this file and its arguments; the answer is what that function returns, or `{"error": …}`. The first line it writes
-says what it is. Needs nothing but Python and what the driver drives.
+Reads one task from each line of its input and answers with one line: JSON both times. A task names
+a function of this file and its arguments; the answer is what that function returns, or `{"error":
+…}`. The first line it writes says what it is. Needs nothing but Python and what the driver drives.
 """
 
 import asyncio
@@ -51,7 +52,9 @@ class Worker:
             "can": [*driver.SPEAKS, *can],
         }
 
-    async def loop(self, server: str, dialect: job.Dialect, rounds: int, times: int) -> dict[str, float]:
+    async def loop(
+        self, server: str, dialect: job.Dialect, rounds: int, times: int
+    ) -> dict[str, float]:
         """One conversation after the other: CPU and wall time of a request, in seconds."""
         ask = await self._asking(job.Work(server, dialect, rounds))
         each: list[list[float]] = []
@@ -70,9 +73,11 @@ class Worker:
         return cost
 
     async def at_once(self, server: str, loops: int, rounds: int) -> dict[str, float]:
-        """So many conversations at once, over a client of their own: CPU and wall time of a request, in seconds.
+        """So many conversations at once, over a client of their own: CPU and wall time of a
+        request, in seconds.
 
-        A client that was used before has idle connections, fewer the longer it waited; that would be measured, too.
+        A client that was used before has idle connections, fewer the longer it waited; that would
+        be measured, too.
         """
         async with self._driver.asking(job.Work(server, self._own_calls, rounds)) as ask:
             await answered(ask)
@@ -82,7 +87,8 @@ class Worker:
             return _since(started, loops * (rounds + 1))
 
     async def three(self, server: str, tools: str) -> dict[str, float]:
-        """Three tools that take 200 ms: wall time of the whole conversation, and how long the loop was stuck."""
+        """Three tools that take 200 ms: wall time of the whole conversation, and how long the loop
+        was stuck."""
         ask = await self._asking(job.Work(server, self._own_calls, 1, tools))  # type: ignore[arg-type]
         stuck: list[float] = []
         ticking = asyncio.create_task(_ticking(stuck))
@@ -107,8 +113,11 @@ class Worker:
         return cost
 
     async def snapshots(self, server: str, pieces: int) -> dict[str, float]:
-        """The same with the value parsed after each piece of the arguments: of which there are half as many."""
-        read = await self._open(self._driver.snapshots, f"{server}/stream/{2 * pieces}" + self._version())
+        """The same with the value parsed after each piece of the arguments: of which there are half
+        as many."""
+        read = await self._open(
+            self._driver.snapshots, f"{server}/stream/{2 * pieces}" + self._version()
+        )
         started = _now()
         _, value = await read()
         cost = _since(started, 2 * pieces)
@@ -133,7 +142,8 @@ class Worker:
         return ask
 
     async def _open(self, way: Callable[[Any], Any], what: Any) -> Any:
-        """What was opened for this before; else open it, and use it once, for what is made at the first use."""
+        """What was opened for this before; else open it, and use it once, for what is made at the
+        first use."""
         key = way.__name__, what
         if key not in self._opened:
             self._opened[key] = used = await self._stack.enter_async_context(way(what))

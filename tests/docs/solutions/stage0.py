@@ -26,7 +26,9 @@ class _BusyFirst(_httpx.AsyncBaseTransport):
     async def handle_async_request(self, request):
         if self.left > 0:
             self.left -= 1
-            return _httpx.Response(429, headers={"Retry-After": "0"}, json={"error": {"message": "Busy."}})
+            return _httpx.Response(
+                429, headers={"Retry-After": "0"}, json={"error": {"message": "Busy."}}
+            )
         return await self.inner.handle_async_request(request)
 
     async def aclose(self):

@@ -37,11 +37,18 @@ async def fork(engine, session_id, length):
 
 async def take_back(engine, session_id):
     entries = await engine.store.read(session_id)
-    hidden = {index for _, record in entries if isinstance(record, _RepairRecord) for index in record.hidden}
+    hidden = {
+        index
+        for _, record in entries
+        if isinstance(record, _RepairRecord)
+        for index in record.hidden
+    }
     said = [
         (index, record.message)
         for index, record in entries
-        if isinstance(record, _MessageRecord) and record.message.role != "system" and index not in hidden
+        if isinstance(record, _MessageRecord)
+        and record.message.role != "system"
+        and index not in hidden
     ]
     questions = [place for place, (_, message) in enumerate(said) if message.role == "user"]
     if not questions:

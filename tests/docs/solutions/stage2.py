@@ -24,7 +24,9 @@ def fields_as_they_come(pieces):
         text += piece
         seen = _parse_partial(text)
         fields = [*(seen.value or {}).items()]
-        whole = len(fields) - (len(seen.open) > 1)  # what is open within the object is its last field
+        whole = len(fields) - (
+            len(seen.open) > 1
+        )  # what is open within the object is its last field
         yield from fields[told:whole]
         told = whole
 

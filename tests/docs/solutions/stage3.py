@@ -20,7 +20,9 @@ def make_booking_tool(free):
     def book_seats(show: str, seats: int) -> dict[str, str | int]:
         """Book seats for a show."""
         if show not in free:
-            raise _ToolError("not_found", f"There is no show {show!r}.", hint=f"Shows: {', '.join(free)}.")
+            raise _ToolError(
+                "not_found", f"There is no show {show!r}.", hint=f"Shows: {', '.join(free)}."
+            )
         if not 1 <= seats <= free[show]:
             raise _ToolError(
                 "validation", f"{seats} seats cannot be booked.", hint=f"Book 1 to {free[show]}."

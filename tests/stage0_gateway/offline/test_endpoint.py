@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stage0_gateway.http.endpoint import resolve
 from stage0_gateway.messages import Message
-from stage0_gateway.models import resolve
 from stage0_gateway.offline.endpoint import MODEL, answer_http, estimate_usage
 from stage0_gateway.offline.faults import FAULTS, FaultPlan
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.serve.formats import format_of
-from stage0_gateway.sse import SseReader
+from stage0_gateway.server.formats import format_of
+from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.usage import Usage
 
 ASKED = b'{"messages": [{"role": "user", "content": "Tea \\ud83d"}]}'
@@ -58,7 +58,9 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
             "object": "chat.completion",
             "created": 0,
             "model": MODEL,
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+            "choices": [
+                {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+            ],
             "usage": {
                 "prompt_tokens": 1,
                 "completion_tokens": len(text) // 4,
@@ -70,7 +72,12 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/v1/files"), ("GET", "/v1/chat/completions"), ("POST", "/v1/models"), ("get", "/v1/models")],
+    [
+        ("GET", "/v1/files"),
+        ("GET", "/v1/chat/completions"),
+        ("POST", "/v1/models"),
+        ("get", "/v1/models"),
+    ],
 )
 def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: str) -> None:
     status, value = json_of(method, path, ASKED)
@@ -90,7 +97,9 @@ def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: s
     ],
 )
 @pytest.mark.parametrize(
-    ("path", "name"), [(path, name) for name, paths in PATHS.items() for path in paths], ids=lambda v: v[:20]
+    ("path", "name"),
+    [(path, name) for name, paths in PATHS.items() for path in paths],
+    ids=lambda v: v[:20],
 )
 def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
     path: str, name: str, body: bytes, said: str
@@ -122,12 +131,17 @@ def test_usage_is_estimated_from_the_lengths_of_texts_and_calls() -> None:
     call = ToolCall("call_1", "read", '{"a": 1}')
     request = ChatRequest("teacher", (Message.user("x" * 40), Message.assistant("", [call])))
     assert estimate_usage(request, Message.assistant("y" * 4, [call])) == Usage(13, 4)
-    assert estimate_usage(ChatRequest("teacher", (Message.user(""),)), Message.assistant("")) == Usage(1, 1)
+    assert estimate_usage(
+        ChatRequest("teacher", (Message.user(""),)), Message.assistant("")
+    ) == Usage(1, 1)
 
 
 @pytest.mark.parametrize("path", EACH)
 @given(
-    JSON | st.sampled_from(["messages", "contents"]).flatmap(lambda name: st.builds(request_with(name), JSON))
+    JSON
+    | st.sampled_from(["messages", "contents"]).flatmap(
+        lambda name: st.builds(request_with(name), JSON)
+    )
 )
 def test_any_json_is_answered_with_200_or_400(path: str, value: Any) -> None:
     answer = answer_http("POST", path, json.dumps(value).encode())
@@ -153,7 +167,11 @@ def test_a_result_nested_to_any_depth_is_answered(depth: int) -> None:
         "messages": [
             {"role": "user", "content": "f?"},
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "1", "content": '{"z": ' + "[" * depth + "]" * depth + "}"},
+            {
+                "role": "tool",
+                "tool_call_id": "1",
+                "content": '{"z": ' + "[" * depth + "]" * depth + "}",
+            },
         ],
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
@@ -173,7 +191,9 @@ def test_a_call_nested_to_any_depth_is_answered_with_every_fault(depth: int, fau
         ],
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
-    answer = answer_http("POST", "/v1/chat/completions", json.dumps(body).encode(), FaultPlan([fault]))
+    answer = answer_http(
+        "POST", "/v1/chat/completions", json.dumps(body).encode(), FaultPlan([fault])
+    )
     assert answer.status in (200, 503)
 
 

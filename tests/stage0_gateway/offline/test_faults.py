@@ -40,7 +40,9 @@ DECISION = f'{{"tool": "get_weather", "arguments": {ARGUMENTS}}}'
 class Asked:
     """One model with faults, asked whole or streamed, natively or by prompt."""
 
-    def __init__(self, model: str, faults: Iterable[str | None], *, stream: bool, retries: int = 0) -> None:
+    def __init__(
+        self, model: str, faults: Iterable[str | None], *, stream: bool, retries: int = 0
+    ) -> None:
         self.events: list[GatewayEvent] = []
         self.gateway = Gateway(
             model,
@@ -73,7 +75,8 @@ def stream(request):
     return request.param
 
 
-# ---- what the model writes ------------------------------------------------------------------------------
+# ---- what the model writes
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,9 @@ FIELDS = '{"name": "Ada", "age": 36}'
     ],
 )
 async def test_a_fault_changes_a_reply_by_schema(model, stream, fault, text):
-    reply = await Asked(model, [fault], stream=stream).ask(Message.user("Ada is 36."), response_schema=SCHEMA)
+    reply = await Asked(model, [fault], stream=stream).ask(
+        Message.user("Ada is 36."), response_schema=SCHEMA
+    )
     assert (reply.content, reply.finish_reason) == (text, "stop")
 
 
@@ -132,7 +137,8 @@ async def test_replies_without_json_stay_as_they_are(model, stream, fault):
     assert reply.content.startswith("I am the teacher")
 
 
-# ---- what the server sends ------------------------------------------------------------------------------
+# ---- what the server sends
+# ------------------------------------------------------------------------------
 
 
 async def failure(asked: Asked) -> GatewayError:
@@ -175,7 +181,8 @@ async def test_an_error_follows_half_of_a_stream(model):
     assert isinstance(await failure(Asked(model, ["error_in_stream"], stream=False)), GatewayError)
 
 
-# ---- the plan and the table -----------------------------------------------------------------------------
+# ---- the plan and the table
+# -----------------------------------------------------------------------------
 
 
 async def test_the_nth_request_gets_the_nth_fault_and_later_requests_get_none(model):
@@ -196,5 +203,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest():
     known = ", ".join(["none", *FAULTS])
     said = f"There is no fault 'overload'. Did you mean 'overloaded'? There are {known}."
     assert str(caught.value) == said
-    with pytest.raises(ConfigurationError, match=r"There is no fault 'xyz'\. There are none, fenced,"):
+    with pytest.raises(
+        ConfigurationError, match=r"There is no fault 'xyz'\. There are none, fenced,"
+    ):
         FaultPlan("xyz")

@@ -33,7 +33,9 @@ def gateway(model: str) -> Gateway:
 
 @pytest.mark.parametrize("model", ["openai:teacher", "anthropic:teacher", "gemini:teacher"])
 @pytest.mark.parametrize("tools", [(), (WEATHER,)])
-async def test_a_streamed_reply_equals_the_whole_reply(model: str, tools: tuple[ToolSpec, ...]) -> None:
+async def test_a_streamed_reply_equals_the_whole_reply(
+    model: str, tools: tuple[ToolSpec, ...]
+) -> None:
     async with gateway(model) as asked:
         whole = await asked.chat([QUESTION], tools=tools)
         assert await asked.stream([QUESTION], tools=tools).final_message() == whole
@@ -53,7 +55,9 @@ async def test_a_stream_arrives_in_pieces_and_can_be_aborted() -> None:
         stream = asked.stream([Message.user("Tell me about tea, and where it comes from.")])
         seen: list[Any] = []
         third = asyncio.Event()
-        stream.on("text", lambda event: seen.append(event) or (third.set() if len(seen) == 3 else None))  # type: ignore[func-returns-value]
+        stream.on(
+            "text", lambda event: seen.append(event) or (third.set() if len(seen) == 3 else None)
+        )  # type: ignore[func-returns-value]
         reading = asyncio.create_task(anext(stream.events("end")))
         await third.wait()
         stream.abort()
@@ -64,4 +68,7 @@ async def test_a_stream_arrives_in_pieces_and_can_be_aborted() -> None:
 async def test_an_unknown_path_is_answered_in_the_openai_format() -> None:
     async with httpx.AsyncClient(transport=OfflineModel()) as client:
         reply = await client.post("http://offline/v1/embeddings", content=b"{}")
-    assert (reply.status_code, json.loads(reply.content)["error"]["type"]) == (404, "invalid_request_error")
+    assert (reply.status_code, json.loads(reply.content)["error"]["type"]) == (
+        404,
+        "invalid_request_error",
+    )

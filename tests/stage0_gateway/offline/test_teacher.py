@@ -1,4 +1,5 @@
-"""The embedded model chooses tools by shared words, fills their arguments, and describes the results."""
+"""The embedded model chooses tools by shared words, fills their arguments, and describes the
+results."""
 
 import json
 from typing import Any
@@ -7,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway import ChatRequest, ChatResponse, Gateway, Message, OfflineModel, ToolCall, ToolSpec
+from stage0_gateway import (
+    ChatRequest,
+    ChatResponse,
+    Gateway,
+    Message,
+    OfflineModel,
+    ToolCall,
+    ToolSpec,
+)
 from stage0_gateway.offline.teacher import MOST_CALLS, answer
 
 FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
@@ -23,12 +32,18 @@ TIME = ToolSpec("get_time", "Tell the current time.", parameters(timezone={"type
 CAPITAL = ToolSpec("get_capital", "Find the capital of a country.", parameters("country"))
 EMAIL = ToolSpec("send_email", "Send an email to a person.", parameters("to", "body"))
 TOOLS = (WEATHER, TIME, CAPITAL, EMAIL)
-RESULTS = {"get_weather": '{"temp": 22, "unit": "celsius"}', "get_time": "9:00", "get_capital": "Paris"}
+RESULTS = {
+    "get_weather": '{"temp": 22, "unit": "celsius"}',
+    "get_time": "9:00",
+    "get_capital": "Paris",
+}
 PROMPT = "\n".join(
     [
         "You can use these tools:",
         *(
-            json.dumps({"name": each.name, "description": each.description, "parameters": each.parameters})
+            json.dumps(
+                {"name": each.name, "description": each.description, "parameters": each.parameters}
+            )
             for each in TOOLS
         ),
         'Answer with {"tool": "<name>", "arguments": {...}} or {"tool": null, "reply": "..."}.',
@@ -52,7 +67,8 @@ def plain(text: str, *earlier: Message) -> str:
     return answer(ChatRequest("teacher", (*earlier, Message.user(text)))).text
 
 
-# ---- calls and replies ----------------------------------------------------------------------------------
+# ---- calls and replies
+# ----------------------------------------------------------------------------------
 
 QUESTIONS = {
     "What is the weather in Shanghai?": [
@@ -72,7 +88,9 @@ QUESTIONS = {
 }
 
 
-async def ask(gateway: Gateway, messages: list[Message], *, stream: bool, **options: Any) -> ChatResponse:
+async def ask(
+    gateway: Gateway, messages: list[Message], *, stream: bool, **options: Any
+) -> ChatResponse:
     if stream:
         return await gateway.stream(messages, **options).final_message()
     return await gateway.chat(messages, **options)
@@ -164,7 +182,9 @@ def test_the_reply_names_the_tools_if_none_fits(question: str) -> None:
 
 
 def test_a_missing_argument_is_asked_for() -> None:
-    assert native("How is the weather?") == ["Which city do you mean? I need it to call get_weather."]
+    assert native("How is the weather?") == [
+        "Which city do you mean? I need it to call get_weather."
+    ]
 
 
 def test_a_failed_call_is_not_repeated_and_its_error_is_reported() -> None:
@@ -206,7 +226,12 @@ def test_a_call_gets_an_id_that_no_other_call_has() -> None:
 
 @pytest.mark.parametrize(
     ("choice", "called"),
-    [("none", []), ("get_time", ["get_time"]), ("required", ["get_weather"]), (None, ["get_weather"])],
+    [
+        ("none", []),
+        ("get_time", ["get_time"]),
+        ("required", ["get_weather"]),
+        (None, ["get_weather"]),
+    ],
 )
 def test_the_tool_choice_of_the_request_counts(choice: str | None, called: list[str]) -> None:
     request = ChatRequest("teacher", (Message.user("Weather in Oslo?"),), TOOLS, tool_choice=choice)
@@ -240,7 +265,8 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
     assert reply == "get_weather says for Oslo: sunny. get_weather says for Rome: rain."
 
 
-# ---- arguments ------------------------------------------------------------------------------------------
+# ---- arguments
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -255,7 +281,12 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
             ["days", "hours"],
             {"days": 2, "hours": 5},
         ),
-        ("Plan 3 and -4", {"a": {"type": "number"}, "b": {"type": "number"}}, ["a", "b"], {"a": 3, "b": -4}),
+        (
+            "Plan 3 and -4",
+            {"a": {"type": "number"}, "b": {"type": "number"}},
+            ["a", "b"],
+            {"a": 3, "b": -4},
+        ),
         ("Plan in kelvin", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {"unit": "kelvin"}),
         ("Plan size 2", {"size": {"enum": [1, 2]}}, [], {"size": 2}),
         ("Plan it", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {}),
@@ -295,13 +326,21 @@ def test_arguments_are_filled_from_the_words_of_the_question(
     "schema",
     [
         {"properties": [], "required": 5},
-        {"properties": {"a": 1, "b": {"type": {}, "enum": 3, "anyOf": [None]}}, "required": [["a"], None]},
-        {"properties": {"(": {"enum": [[], {}, None, "["]}, "": {"type": "number"}}, "type": "object"},
+        {
+            "properties": {"a": 1, "b": {"type": {}, "enum": 3, "anyOf": [None]}},
+            "required": [["a"], None],
+        },
+        {
+            "properties": {"(": {"enum": [[], {}, None, "["]}, "": {"type": "number"}},
+            "type": "object",
+        },
     ],
 )
 def test_a_malformed_schema_does_not_prevent_an_answer(schema: dict[str, Any]) -> None:
     tool = ToolSpec("plan", "Make a plan.", schema)
-    reply = answer(ChatRequest("teacher", (Message.user("Plan 3"),), (tool,), response_schema=schema))
+    reply = answer(
+        ChatRequest("teacher", (Message.user("Plan 3"),), (tool,), response_schema=schema)
+    )
     assert reply.role == "assistant"
 
 
@@ -315,22 +354,33 @@ def test_a_reply_by_schema_is_filled_from_the_question_and_has_every_required_fi
 
 
 def test_a_schema_in_the_system_prompt_counts_as_well() -> None:
-    told = Message.system(f"Answer with JSON that fits this JSON Schema:\n{json.dumps(parameters('name'))}")
+    told = Message.system(
+        f"Answer with JSON that fits this JSON Schema:\n{json.dumps(parameters('name'))}"
+    )
     assert json.loads(plain("Ada is here.", told)) == {"name": "Ada"}
 
 
-# ---- conversation ---------------------------------------------------------------------------------------
+# ---- conversation
+# ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("question", ["Who are you?", "Are you a language model?", "Hello! What are you?"])
+@pytest.mark.parametrize(
+    "question", ["Who are you?", "Are you a language model?", "Hello! What are you?"]
+)
 def test_the_model_says_that_it_is_not_a_language_model(question: str) -> None:
-    assert plain(question).startswith("I am the teacher: a set of rules that stands in for a language model")
+    assert plain(question).startswith(
+        "I am the teacher: a set of rules that stands in for a language model"
+    )
 
 
 def test_a_fact_is_known_as_long_as_the_message_is_sent() -> None:
-    known = plain("What is my name?", Message.user("My name is Ada."), Message.assistant("Hello Ada."))
+    known = plain(
+        "What is my name?", Message.user("My name is Ada."), Message.assistant("Hello Ada.")
+    )
     assert known == "Your name is Ada: you said so in this conversation."
-    assert plain("What is my name?") == "I do not know your name: no message that I was sent says it."
+    assert (
+        plain("What is my name?") == "I do not know your name: no message that I was sent says it."
+    )
 
 
 def test_a_summary_has_the_earlier_summary_and_the_first_sentence_of_each_user_message() -> None:
@@ -353,10 +403,13 @@ def test_other_questions_are_repeated_with_the_number_of_messages() -> None:
     )
 
 
-# ---- untrusted text -------------------------------------------------------------------------------------
+# ---- untrusted text
+# -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "])
+@pytest.mark.parametrize(
+    "text", ["weather in Oslo ", '"', "A", "A ", "(", "1-", "“", "\t", "and ", "my "]
+)
 def test_a_megabyte_of_anything_is_answered(text: str) -> None:
     long = "weather " + text * (1_000_000 // len(text))
     made = Message.assistant("", [ToolCall("call_1", "get_capital", '{"country": "France"}')])

@@ -23,7 +23,9 @@ SIGNED = {"anthropic": {"signature": "s"}}
 TALK = (
     Message.system("be brief"),
     Message.system("be kind"),
-    Message.user((TextPart("what is this?"), ImagePart("AAAA"), DocumentPart(url="u", name="a.pdf"))),
+    Message.user(
+        (TextPart("what is this?"), ImagePart("AAAA"), DocumentPart(url="u", name="a.pdf"))
+    ),
     Message.assistant(
         (ThinkingPart("hm", SIGNED), TextPart("let me see")),
         [ToolCall("1", "f", '{"a": 1}'), ToolCall("2", "f", '{"a": ')],
@@ -58,7 +60,12 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
                     {"type": "thinking", "thinking": "hm", "signature": "s"},
                     {"type": "text", "text": "let me see"},
                     {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}},
-                    {"type": "tool_use", "id": "2", "name": "f", "input": {"not_a_json_object": '{"a": '}},
+                    {
+                        "type": "tool_use",
+                        "id": "2",
+                        "name": "f",
+                        "input": {"not_a_json_object": '{"a": '},
+                    },
                 ],
             },
             {
@@ -122,7 +129,8 @@ def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
 
 
 def test_what_the_format_refuses_is_left_out():
-    """Empty texts, unsigned thinking, parts of other providers, and messages in which nothing is left."""
+    """Empty texts, unsigned thinking, parts of other providers, and messages in which nothing is
+    left."""
     nothing = (ThinkingPart("hm"), TextPart(""), ProviderPart("gemini", {"executableCode": {}}))
     messages = (Message.user(""), Message.assistant(nothing), Message.user("hi"))
     assert encoded(*messages)["messages"] == [{"role": "user", "content": "hi"}]
@@ -131,7 +139,9 @@ def test_what_the_format_refuses_is_left_out():
 def test_cache_marks_citations_and_its_own_blocks_go_back_as_they_came():
     mark = {"cache_control": {"type": "ephemeral"}}
     cited = {"type": "char_location", "cited_text": "q"}
-    text = TextPart("a", (Citation(provider_data={"anthropic": cited}), Citation("u")), {"anthropic": mark})
+    text = TextPart(
+        "a", (Citation(provider_data={"anthropic": cited}), Citation("u")), {"anthropic": mark}
+    )
     block = {"type": "mcp_tool_use", "id": "x"}
     body = encoded(
         Message.system((TextPart("s", provider_data={"anthropic": mark}),)),
@@ -148,7 +158,10 @@ def test_a_system_message_with_a_block_of_its_own_stays_in_its_place():
     body = encoded(Message.user("hi"), own, other)
     assert body["system"] == "be brief"
     assert body["messages"][1:] == [
-        {"role": "system", "content": [{"type": "mid_conversation"}, {"type": "text", "text": "now"}]}
+        {
+            "role": "system",
+            "content": [{"type": "mid_conversation"}, {"type": "text", "text": "now"}],
+        }
     ]
 
 

@@ -16,7 +16,7 @@ from stage0_gateway import (
     ToolCall,
     Usage,
 )
-from stage0_gateway.stream_events import CitationEvent, SignatureEvent, ToolCallEvent
+from stage0_gateway.streaming.events import CitationEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import anthropic
 from stage0_gateway.wire.reading import read_end, read_event
 from stage0_gateway.wire.refusal import refused
@@ -24,7 +24,13 @@ from stage0_gateway.wire.refusal import refused
 SIGNED = {"anthropic": {"signature": "s"}}
 SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
 FOUND = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "q"}
-TOOL_USE = {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}, "caller": {"type": "direct"}}
+TOOL_USE = {
+    "type": "tool_use",
+    "id": "1",
+    "name": "f",
+    "input": {"a": 1},
+    "caller": {"type": "direct"},
+}
 USAGE = {
     "input_tokens": 3,
     "output_tokens": 4,
@@ -64,12 +70,17 @@ READ = ChatResponse(
 
 def deltas(index, start, *several):
     yield {"type": "content_block_start", "index": index, "content_block": start}
-    yield from ({"type": "content_block_delta", "index": index, "delta": delta} for delta in several)
+    yield from (
+        {"type": "content_block_delta", "index": index, "delta": delta} for delta in several
+    )
     yield {"type": "content_block_stop", "index": index}
 
 
 STREAM = [
-    {"type": "message_start", "message": {"id": "r", "model": "m", "usage": {**USAGE, "output_tokens": 1}}},
+    {
+        "type": "message_start",
+        "message": {"id": "r", "model": "m", "usage": {**USAGE, "output_tokens": 1}},
+    },
     *deltas(
         0,
         {"type": "thinking", "thinking": "", "signature": ""},
@@ -83,7 +94,9 @@ STREAM = [
         {"type": "input_json_delta", "partial_json": '{"a"'},
         {"type": "input_json_delta", "partial_json": ": 1}"},
     ),
-    *deltas(2, {**SEARCH, "input": {}}, {"type": "input_json_delta", "partial_json": '{"query": "x"}'}),
+    *deltas(
+        2, {**SEARCH, "input": {}}, {"type": "input_json_delta", "partial_json": '{"query": "x"}'}
+    ),
     *deltas(
         3,
         {"type": "text", "text": "h"},
@@ -116,7 +129,10 @@ def test_after_the_end_marker_nothing_follows_whatever_was_said_before():
 
 
 def test_a_call_that_stood_among_the_blocks_goes_back_to_its_place():
-    assert anthropic.encode(ChatRequest("m", (READ.message,)))["messages"][0]["content"] == WHOLE["content"]
+    assert (
+        anthropic.encode(ChatRequest("m", (READ.message,)))["messages"][0]["content"]
+        == WHOLE["content"]
+    )
 
 
 def test_what_happens_is_told_when_it_happens():
@@ -172,5 +188,8 @@ def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
     with pytest.raises(ServerFailed, match="Overloaded") as caught:
         anthropic.decode(overloaded)
     assert (caught.value.status, caught.value.retryable) == (200, True)
-    body = {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}
+    body = {
+        "type": "error",
+        "error": {"type": "authentication_error", "message": "invalid x-api-key"},
+    }
     assert type(refused(401, body)) is AuthenticationFailed

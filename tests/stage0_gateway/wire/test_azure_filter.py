@@ -23,10 +23,16 @@ async def reply(*choices, ask="chat"):
     else:
         chunks = [{"choices": [{"index": 0, **choice}]} for choice in choices]
         lines = map(json.dumps, [*chunks, {"choices": [], "usage": USAGE}])
-        answer = httpx.Response(200, text="".join(f"data: {each}\n\n" for each in [*lines, "[DONE]"]))
-    gateway = Gateway("openai:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer))
+        answer = httpx.Response(
+            200, text="".join(f"data: {each}\n\n" for each in [*lines, "[DONE]"])
+        )
+    gateway = Gateway(
+        "openai:m", api_key="sk-1", transport=httpx.MockTransport(lambda request: answer)
+    )
     messages = [Message.user("hi")]
-    return await (gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message())
+    return await (
+        gateway.chat(messages) if ask == "chat" else gateway.stream(messages).final_message()
+    )
 
 
 @pytest.mark.parametrize("ask", ["chat", "stream"])
@@ -40,7 +46,11 @@ async def reply(*choices, ask="chat"):
 )
 async def test_a_blocked_choice_without_a_message_is_a_refusal_with_its_usage(choice, reason, ask):
     response = await reply(choice, ask=ask)
-    assert (response.finish_reason, response.block_reason, response.content) == ("refusal", reason, "")
+    assert (response.finish_reason, response.block_reason, response.content) == (
+        "refusal",
+        reason,
+        "",
+    )
     assert (response.raw_finish_reason, response.usage) == (choice["finish_reason"], Usage(3, 4))
 
 
@@ -61,15 +71,28 @@ async def test_a_choice_without_a_message_that_shows_a_filter_is_a_refusal(choic
 @pytest.mark.parametrize("ask", ["chat", "stream"])
 async def test_a_reply_that_passed_the_filter_is_a_reply(ask):
     said = {"content": "yes"}
-    choice = {"message": said, "delta": said, "finish_reason": "stop", "content_filter_results": PASSED}
+    choice = {
+        "message": said,
+        "delta": said,
+        "finish_reason": "stop",
+        "content_filter_results": PASSED,
+    }
     response = await reply(choice, ask=ask)
-    assert (response.finish_reason, response.block_reason, response.content) == ("stop", None, "yes")
+    assert (response.finish_reason, response.block_reason, response.content) == (
+        "stop",
+        None,
+        "yes",
+    )
 
 
 async def test_a_stream_that_is_blocked_keeps_the_text_before():
     blocked = {"delta": {}, "finish_reason": "content_filter", "content_filter_results": BLOCKED}
     response = await reply({"delta": {"content": "ye"}}, blocked, ask="stream")
-    assert (response.finish_reason, response.block_reason, response.content) == ("refusal", "violence", "ye")
+    assert (response.finish_reason, response.block_reason, response.content) == (
+        "refusal",
+        "violence",
+        "ye",
+    )
 
 
 async def test_a_choice_without_a_message_and_without_a_filter_is_malformed():

@@ -3,7 +3,7 @@
 import pytest
 
 from stage0_gateway import ToolCall
-from stage0_gateway.draft import Draft
+from stage0_gateway.streaming.reply_builder import Draft
 from stage0_gateway.wire.call_deltas import CallDeltas
 
 
@@ -20,7 +20,11 @@ def calls(*pieces, whole=False):
 def piece(index=None, call_id=None, name=None, arguments=None):
     """A piece of a call; what is None is left out."""
     function = {"name": name, "arguments": arguments}
-    call = {"index": index, "id": call_id, "function": {k: v for k, v in function.items() if v is not None}}
+    call = {
+        "index": index,
+        "id": call_id,
+        "function": {k: v for k, v in function.items() if v is not None},
+    }
     return {k: v for k, v in call.items() if v is not None}
 
 
@@ -118,7 +122,10 @@ def test_two_calls_stay_two_calls(pieces):
     ids=["ids empty", "neither id nor index", "the name repeated"],
 )
 def test_calls_without_ids_get_one_each(pieces):
-    assert calls(*pieces) == (ToolCall("call_0", "f", '{"x": 1}'), ToolCall("call_1", "g", '{"y": 2}'))
+    assert calls(*pieces) == (
+        ToolCall("call_0", "f", '{"x": 1}'),
+        ToolCall("call_1", "g", '{"y": 2}'),
+    )
 
 
 TWICE = ('{"x": {"y": 1}}', '{"x": 2}')
@@ -145,7 +152,9 @@ def test_the_same_id_at_two_indexes_is_two_calls():
 @pytest.mark.parametrize("call_id", [None, "a"], ids=["no id", "the same id"])
 @pytest.mark.parametrize("index", [None, 0])
 def test_another_name_is_another_call_before_anything_is_whole(index, call_id):
-    made = calls(piece(index, call_id, "f"), piece(index, call_id, "g"), piece(index, arguments="{}"))
+    made = calls(
+        piece(index, call_id, "f"), piece(index, call_id, "g"), piece(index, arguments="{}")
+    )
     assert [call.name for call in made] == ["f", "g"]
 
 
@@ -159,8 +168,12 @@ def test_no_arguments_in_any_form_are_none(arguments):
 @pytest.mark.parametrize("call_id", [None, "", "a"])
 @pytest.mark.parametrize("index", [None, 0])
 @pytest.mark.parametrize("arguments", [None, "", '{"x', "{}"])
-def test_each_element_of_a_whole_message_is_a_call_whatever_it_shares_with_another(index, call_id, arguments):
-    made = calls(piece(index, call_id, "f", arguments), piece(index, call_id, "f", arguments), whole=True)
+def test_each_element_of_a_whole_message_is_a_call_whatever_it_shares_with_another(
+    index, call_id, arguments
+):
+    made = calls(
+        piece(index, call_id, "f", arguments), piece(index, call_id, "f", arguments), whole=True
+    )
     assert [call.arguments for call in made] == [arguments or "{}"] * 2
 
 
@@ -173,8 +186,12 @@ def test_a_custom_tools_input_is_its_arguments():
 
 
 def test_what_the_provider_wants_to_see_again_is_kept_with_its_call():
-    (call,) = calls({**piece(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}})
-    assert call.provider_data == {"openai": {"extra_content": {"google": {"thought_signature": "s"}}}}
+    (call,) = calls(
+        {**piece(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}}
+    )
+    assert call.provider_data == {
+        "openai": {"extra_content": {"google": {"thought_signature": "s"}}}
+    }
 
 
 @pytest.mark.parametrize(
@@ -190,7 +207,9 @@ def test_what_is_no_piece_of_a_call_is_refused_in_words(piece, said):
 
 
 def test_a_name_may_come_late_and_a_call_without_one_is_kept():
-    late, nameless = calls(piece(0, "a", None, "{"), piece(0, "a", "f", "}"), piece(1, "b", None, "{}"))
+    late, nameless = calls(
+        piece(0, "a", None, "{"), piece(0, "a", "f", "}"), piece(1, "b", None, "{}")
+    )
     assert (late.name, late.arguments, nameless.name) == ("f", "{}", "unnamed")
 
 

@@ -1,4 +1,5 @@
-"""Whatever a server sends: a response or an error of our tree, the same however the bytes are cut."""
+"""Whatever a server sends: a response or an error of our tree, the same however the bytes are
+cut."""
 
 import copy
 import json
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage0_gateway import ChatRequest, ChatResponse, GatewayError, Message
-from stage0_gateway.sse import SseReader
+from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai
 from stage0_gateway.wire.reading import read_end, read_event
 from stage0_gateway.wire.refusal import refused
@@ -40,16 +41,43 @@ SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {
 QUOTED = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "q"}
 STREAMS = {
     "openai": [
-        chunk({"role": "assistant", "reasoning": "hm", "reasoning_details": [DETAIL]}, id="r", model="m"),
+        chunk(
+            {"role": "assistant", "reasoning": "hm", "reasoning_details": [DETAIL]},
+            id="r",
+            model="m",
+        ),
         chunk({"content": "Grüße 你好 "}),
-        chunk({"content": [{"type": "text", "text": "🙂"}], "annotations": [CITED], "refusal": None}),
-        chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"a":'}}]}),
-        chunk({"tool_calls": [{"index": 0, "function": {"arguments": " 1}"}, "extra_content": {"g": 1}}]}),
-        chunk({"tool_calls": [{"id": "b", "function": {"name": "g", "arguments": "{}"}}]}, "tool_calls"),
-        {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {}}},
+        chunk(
+            {"content": [{"type": "text", "text": "🙂"}], "annotations": [CITED], "refusal": None}
+        ),
+        chunk(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"a":'}}
+                ]
+            }
+        ),
+        chunk(
+            {
+                "tool_calls": [
+                    {"index": 0, "function": {"arguments": " 1}"}, "extra_content": {"g": 1}}
+                ]
+            }
+        ),
+        chunk(
+            {"tool_calls": [{"id": "b", "function": {"name": "g", "arguments": "{}"}}]},
+            "tool_calls",
+        ),
+        {
+            "choices": [],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {}},
+        },
     ],
     "anthropic": [
-        {"type": "message_start", "message": {"id": "r", "model": "m", "usage": {"input_tokens": 3}}},
+        {
+            "type": "message_start",
+            "message": {"id": "r", "model": "m", "usage": {"input_tokens": 3}},
+        },
         {"type": "ping"},
         *block(
             0,
@@ -71,7 +99,11 @@ STREAMS = {
             {"type": "input_json_delta", "partial_json": '{"a": 1}'},
         ),
         *block(4, {"type": "compaction"}, {"type": "compaction_delta", "content": "short"}),
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 4}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use"},
+            "usage": {"output_tokens": 4},
+        },
         {"type": "message_stop"},
     ],
     "gemini": [
@@ -80,7 +112,13 @@ STREAMS = {
         parts({"text": "🙂", "thoughtSignature": "s"}, {"executableCode": {"code": "1"}}),
         parts({"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}),
         parts({"functionCall": {"name": "g", "id": "b"}}, finishReason="STOP"),
-        {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4, "thoughtsTokenCount": 1}},
+        {
+            "usageMetadata": {
+                "promptTokenCount": 3,
+                "candidatesTokenCount": 4,
+                "thoughtsTokenCount": 1,
+            }
+        },
     ],
 }
 SAID = {
@@ -90,7 +128,10 @@ SAID = {
     "annotations": [CITED],
 }
 BODIES = {
-    "openai": {"choices": [{"message": SAID, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1}},
+    "openai": {
+        "choices": [{"message": SAID, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1},
+    },
     "anthropic": {
         "type": "message",
         "content": [
@@ -101,7 +142,11 @@ BODIES = {
         "stop_reason": "tool_use",
         "usage": {"input_tokens": 1, "output_tokens_details": {"thinking_tokens": 1}},
     },
-    "gemini": {**STREAMS["gemini"][3], "promptFeedback": {}, "usageMetadata": {"promptTokenCount": 1}},
+    "gemini": {
+        **STREAMS["gemini"][3],
+        "promptFeedback": {},
+        "usageMetadata": {"promptTokenCount": 1},
+    },
 }
 
 texts = st.text(st.characters(exclude_categories=()), max_size=8)  # with halves of surrogate pairs
@@ -125,12 +170,15 @@ def places(value):
 
 @st.composite
 def mutated(draw, value):
-    """A value in which something was replaced, repeated, exchanged or left out, up to three times."""
+    """A value in which something was replaced, repeated, exchanged or left out, up to three
+    times."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         found = list(places(value)) or [([None], 0)]
         inside, key = draw(st.sampled_from(found))
-        match draw(st.sampled_from(["replace", "replace", "replace", "leave out", "take from elsewhere"])):
+        match draw(
+            st.sampled_from(["replace", "replace", "replace", "leave out", "take from elsewhere"])
+        ):
             case "replace":
                 inside[key] = draw(json_values)
             case "leave out":
@@ -142,14 +190,15 @@ def mutated(draw, value):
 
 
 def assert_sound(response):
-    """It is an error with words; or it holds what it says it holds, and can be saved and sent to anybody."""
+    """It is an error with words; or it holds what it says it holds, and can be saved and sent to
+    anybody."""
     if isinstance(response, GatewayError):
         assert str(response)
         return
     assert type(response) is ChatResponse
-    assert [type(each) for call in response.tool_calls for each in (call.id, call.name, call.arguments)] == [
-        str
-    ] * (3 * len(response.tool_calls))
+    assert [
+        type(each) for call in response.tool_calls for each in (call.id, call.name, call.arguments)
+    ] == [str] * (3 * len(response.tool_calls))
     named = (response.model, response.request_id, response.raw_finish_reason, response.refusal)
     assert {type(each) for each in named} <= {str, type(None)}
     assert {type(response.content), type(response.thinking)} == {str}
@@ -208,7 +257,19 @@ def events_of(chunks):
 
 
 pieces = st.sampled_from(
-    [b"data:", b"data: ", b"data", b"\r", b"\n", b"\r\n", b"\n\n", b"data: a\n\n", b":", b"x", "🙂".encode()]
+    [
+        b"data:",
+        b"data: ",
+        b"data",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"\n\n",
+        b"data: a\n\n",
+        b":",
+        b"x",
+        "🙂".encode(),
+    ]
 )
 near_sse = st.lists(pieces).map(b"".join)
 
@@ -221,7 +282,9 @@ def test_any_bytes_are_the_same_events_however_they_are_cut(body, places):
 
 
 @each_wire
-@given(places=st.lists(st.integers(0, 9999), max_size=40), end=st.sampled_from(["\n", "\r", "\r\n"]))
+@given(
+    places=st.lists(st.integers(0, 9999), max_size=40), end=st.sampled_from(["\n", "\r", "\r\n"])
+)
 def test_a_streamed_reply_is_the_same_response_however_its_bytes_are_cut(wire, places, end):
     body = "".join(
         f"data: {json.dumps(event, ensure_ascii=False)}{end}{end}" for event in STREAMS[wire.NAME]

@@ -22,7 +22,10 @@ TALK = (
     Message.system("be brief"),
     Message.user((TextPart("what is this?"), ImagePart("AAAA"), DocumentPart(url="u"))),
     Message.assistant(
-        (ThinkingPart("hm", {"gemini": {"thought": True, "thoughtSignature": "s"}}), TextPart("let me see")),
+        (
+            ThinkingPart("hm", {"gemini": {"thought": True, "thoughtSignature": "s"}}),
+            TextPart("let me see"),
+        ),
         [
             ToolCall("call_0", "f", '{"a": 1}', {"gemini": {"thoughtSignature": "t"}}),
             ToolCall("x", "g", "", {"gemini": {"functionCall": {"id": "x"}}}),
@@ -60,14 +63,24 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
                 "parts": [
                     {"functionResponse": {"name": "f", "response": {"output": '{"b": 2}'}}},
                     {"inlineData": {"mimeType": "image/png", "data": "BBBB"}},
-                    {"functionResponse": {"name": "g", "id": "x", "response": {"error": "no such thing"}}},
+                    {
+                        "functionResponse": {
+                            "name": "g",
+                            "id": "x",
+                            "response": {"error": "no such thing"},
+                        }
+                    },
                 ],
             },
         ],
         "tools": [
             {
                 "functionDeclarations": [
-                    {"name": "f", "description": "does it", "parametersJsonSchema": dict(SPEC.parameters)}
+                    {
+                        "name": "f",
+                        "description": "does it",
+                        "parametersJsonSchema": dict(SPEC.parameters),
+                    }
                 ]
             }
         ],
@@ -103,7 +116,9 @@ def test_a_tool_choice_is_sent_in_the_formats_own_word(choice, expected):
 
 def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
     options = {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
-    assert encoded(response_schema={"type": "object"}, provider_options=options)["generationConfig"] == {
+    assert encoded(response_schema={"type": "object"}, provider_options=options)[
+        "generationConfig"
+    ] == {
         "responseMimeType": "application/json",
         "responseJsonSchema": {"type": "object"},
         "thinkingConfig": {"thinkingBudget": 0},
@@ -112,7 +127,11 @@ def test_a_schema_is_asked_for_and_provider_options_are_joined_with_it():
 
 def test_what_the_format_refuses_is_left_out():
     """Empty texts, thinking and parts of other providers, and messages in which nothing is left."""
-    nothing = (ThinkingPart("hm"), TextPart(""), ProviderPart("anthropic", {"type": "mcp_tool_use"}))
+    nothing = (
+        ThinkingPart("hm"),
+        TextPart(""),
+        ProviderPart("anthropic", {"type": "mcp_tool_use"}),
+    )
     messages = (Message.user(""), Message.assistant(nothing), Message.user("hi"))
     assert encoded(*messages)["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
 

@@ -16,7 +16,7 @@ from stage0_gateway import (
     ToolCall,
     Usage,
 )
-from stage0_gateway.stream_events import ContentBlockStartEvent, SignatureEvent, ToolCallEvent
+from stage0_gateway.streaming.events import ContentBlockStartEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import gemini
 from stage0_gateway.wire.reading import read_end, read_event
 from stage0_gateway.wire.refusal import refused
@@ -41,7 +41,9 @@ USAGE = {
 HEAD = {"responseId": "r", "modelVersion": "m"}
 WHOLE = {
     **HEAD,
-    "candidates": [{"content": {"parts": PARTS, "role": "model"}, "finishReason": "STOP", "index": 0}],
+    "candidates": [
+        {"content": {"parts": PARTS, "role": "model"}, "finishReason": "STOP", "index": 0}
+    ],
     "usageMetadata": USAGE,
 }
 READ = ChatResponse(
@@ -92,7 +94,9 @@ def test_a_whole_reply_and_a_stream_of_it_are_read_alike():
 
 
 def test_every_part_goes_back_as_it_came_in_its_place():
-    assert gemini.encode(ChatRequest("m", (READ.message,)))["contents"] == [{"role": "model", "parts": PARTS}]
+    assert gemini.encode(ChatRequest("m", (READ.message,)))["contents"] == [
+        {"role": "model", "parts": PARTS}
+    ]
 
 
 def test_what_happens_is_told_when_it_happens():
@@ -141,7 +145,12 @@ def test_a_blocked_prompt_is_a_refusal_that_says_why():
 
 
 def test_sources_are_citations_of_the_last_text_and_told_once_however_often_they_come():
-    web = {"groundingChunks": [{"web": {"uri": "u", "title": "t"}}, {"retrievedContext": {"text": "q"}}]}
+    web = {
+        "groundingChunks": [
+            {"web": {"uri": "u", "title": "t"}},
+            {"retrievedContext": {"text": "q"}},
+        ]
+    }
     quoted = {"citationSources": [{"uri": "v"}]}
     events = [
         chunk({"text": "a"}, groundingMetadata=web),
@@ -152,7 +161,9 @@ def test_sources_are_citations_of_the_last_text_and_told_once_however_often_they
 
 
 def test_only_the_first_of_several_candidates_is_the_reply():
-    first, second = ({**chunk({"text": text})["candidates"][0], "index": at} for at, text in enumerate("ab"))
+    first, second = (
+        {**chunk({"text": text})["candidates"][0], "index": at} for at, text in enumerate("ab")
+    )
     assert gemini.decode({"candidates": [second, first]}).content == "a"
 
 

@@ -5,8 +5,14 @@ import json
 import pytest
 
 from stage0_gateway import Message, ProviderPart, TextPart, ThinkingPart, ToolCall, Usage
-from stage0_gateway.errors import GatewayError, InvalidRequest, RateLimited, ServerFailed, StreamInterrupted
-from stage0_gateway.sse import SseReader
+from stage0_gateway.errors import (
+    GatewayError,
+    InvalidRequest,
+    RateLimited,
+    ServerFailed,
+    StreamInterrupted,
+)
+from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai
 from stage0_gateway.wire.reading import read_end, read_event
 
@@ -32,7 +38,8 @@ STOP = chunk("stop")
 A = ToolCall("a", "f", '{"x": 1}')
 CALLED = {"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}
 
-# ---- OpenAI, and the many that speak as it does (which call a piece belongs to: test_call_deltas) -----------
+# ---- OpenAI, and the many that speak as it does (which call a piece belongs to: test_call_deltas)
+# -----------
 
 USAGE = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
 TEXT = chunk(content="hi")
@@ -70,7 +77,9 @@ def test_a_server_that_counts_nothing_is_not_zero():
 
 
 def test_what_comes_with_or_after_the_finish_reason_belongs_to_the_reply():
-    response = read(openai, chunk("tool_calls", content="h"), chunk(content="i", tool_calls=[CALLED]), DONE)
+    response = read(
+        openai, chunk("tool_calls", content="h"), chunk(content="i", tool_calls=[CALLED]), DONE
+    )
     assert response.message == Message.assistant("hi", [A])
 
 
@@ -91,7 +100,9 @@ def test_a_reason_that_comes_twice_or_is_followed_by_an_empty_one_counts():
     assert read(openai, TEXT, STOP, STOP, chunk("")).raw_finish_reason == "stop"
 
 
-@pytest.mark.parametrize("delta", [{"content": None}, {}, {"content": ""}, {"tool_calls": None}, None])
+@pytest.mark.parametrize(
+    "delta", [{"content": None}, {}, {"content": ""}, {"tool_calls": None}, None]
+)
 def test_an_empty_delta_is_nothing(delta):
     empty = {"choices": [{"index": 0, "delta": delta}]}
     assert read(openai, empty, TEXT, empty, STOP).message == Message.assistant("hi")
@@ -121,7 +132,13 @@ def test_an_annotation_without_an_index_is_a_citation():
 @pytest.mark.parametrize(
     ("events", "complete"),
     [([TEXT], False), ([TEXT, STOP], True), ([TEXT, DONE], True), ([], False), ([USAGE], False)],
-    ids=["neither", "a reason, no end marker", "an end marker, no reason", "nothing", "usage alone"],
+    ids=[
+        "neither",
+        "a reason, no end marker",
+        "an end marker, no reason",
+        "nothing",
+        "usage alone",
+    ],
 )
 def test_without_a_reason_and_an_end_marker_a_stream_was_interrupted(events, complete):
     if complete:
@@ -138,7 +155,11 @@ def test_without_a_reason_and_an_end_marker_a_stream_was_interrupted(events, com
         (openai, {"error": {"message": "boo", "code": 400}, "choices": []}, InvalidRequest),
         (openai, {"error": {"message": "boo", "code": "tool_use_failed"}}, StreamInterrupted),
         (openai, {"error": {"message": "boo", "type": "rate_limit_error"}}, RateLimited),
-        (anthropic, {"type": "error", "error": {"type": "overloaded_error", "message": "boo"}}, ServerFailed),
+        (
+            anthropic,
+            {"type": "error", "error": {"type": "overloaded_error", "message": "boo"}},
+            ServerFailed,
+        ),
         (gemini, {"error": {"code": 503, "message": "boo", "status": "UNAVAILABLE"}}, ServerFailed),
     ],
 )
@@ -148,7 +169,8 @@ def test_an_error_in_mid_stream_is_raised_with_the_servers_words(wire, event, ki
     assert (type(caught.value), caught.value.retryable) == (kind, kind.retries)
 
 
-# ---- the bytes ------------------------------------------------------------------------------------------
+# ---- the bytes
+# ------------------------------------------------------------------------------------------
 
 HI = '{"choices": [{"delta": {"content": "ü"}}]}'
 FRAMINGS = {
@@ -169,10 +191,14 @@ def test_each_framing_in_pieces_of_any_size_is_the_same_reply(body, size):
     sse, raw = SseReader(), body.encode()
     chunks = [raw[at : at + size] for at in range(0, len(raw), size)]
     events = [data for each in chunks for data in sse.feed(each)] + sse.close()
-    assert read(openai, *(data if data == DONE else json.loads(data) for data in events)).content == "ü"
+    assert (
+        read(openai, *(data if data == DONE else json.loads(data) for data in events)).content
+        == "ü"
+    )
 
 
-# ---- Anthropic ------------------------------------------------------------------------------------------
+# ---- Anthropic
+# ------------------------------------------------------------------------------------------
 
 START = {"type": "message_start", "message": {"usage": {"input_tokens": 9, "output_tokens": 8}}}
 END = {"type": "message_stop"}
@@ -214,7 +240,9 @@ def test_the_pieces_of_a_tools_input_may_be_empty_or_none(pieces):
 
 
 def test_input_cut_at_max_tokens_is_not_made_whole():
-    response = read(anthropic, START, *block(TOOL_USE, json_delta('{"x": ')), ended("max_tokens"), END)
+    response = read(
+        anthropic, START, *block(TOOL_USE, json_delta('{"x": ')), ended("max_tokens"), END
+    )
     assert (response.tool_calls[0].arguments, response.finish_reason) == ('{"x": ', "length")
 
 
@@ -227,19 +255,24 @@ def test_a_servers_own_tool_is_not_the_clients_and_its_cut_input_spoils_nothing(
 
 
 def test_thinking_with_only_a_signature_keeps_it():
-    events = block({"type": "thinking", "thinking": ""}, {"type": "signature_delta", "signature": "s"})
+    events = block(
+        {"type": "thinking", "thinking": ""}, {"type": "signature_delta", "signature": "s"}
+    )
     message = read(anthropic, START, *events, ended("end_turn"), END).message
     assert message.content == (ThinkingPart("", {"anthropic": {"signature": "s"}}),)
 
 
 def test_pings_and_kinds_nobody_knows_yet_are_passed_over():
     unknown = [{"type": "ping"}, {"type": "news", "index": 7}]
-    text = block({"type": "text", "text": ""}, {"type": "text_delta", "text": "hi"}, {"type": "odd_delta"})
+    text = block(
+        {"type": "text", "text": ""}, {"type": "text_delta", "text": "hi"}, {"type": "odd_delta"}
+    )
     response = read(anthropic, *unknown, START, *text, *unknown, ended("end_turn"), END)
     assert response.message == Message.assistant("hi")
 
 
-# ---- Gemini ---------------------------------------------------------------------------------------------
+# ---- Gemini
+# ---------------------------------------------------------------------------------------------
 
 
 def candidate(*parts, **more):
@@ -249,7 +282,9 @@ def candidate(*parts, **more):
 def test_parallel_calls_over_several_chunks_stay_apart_without_ids_and_arguments():
     call = {"functionCall": {"name": "f"}}
     signed = {"functionCall": {"name": "f", "args": {"x": 1}}, "thoughtSignature": "s"}
-    calls = read(gemini, candidate(signed), candidate(call, call), candidate(finishReason="STOP")).tool_calls
+    calls = read(
+        gemini, candidate(signed), candidate(call, call), candidate(finishReason="STOP")
+    ).tool_calls
     assert calls == (
         ToolCall("call_0", "f", '{"x": 1}', {"gemini": {"thoughtSignature": "s"}}),
         ToolCall("call_1", "f"),
@@ -275,8 +310,15 @@ def test_a_signed_text_stands_for_itself_even_when_it_is_empty():
 
 
 def test_candidates_without_parts_and_chunks_without_candidates_are_nothing():
-    empty = [{"candidates": [{}]}, {"candidates": [{"content": {"role": "model"}}]}, {"candidates": []}, {}]
-    assert read(gemini, *empty, candidate({"text": "hi"}, finishReason="STOP"), *empty).content == "hi"
+    empty = [
+        {"candidates": [{}]},
+        {"candidates": [{"content": {"role": "model"}}]},
+        {"candidates": []},
+        {},
+    ]
+    assert (
+        read(gemini, *empty, candidate({"text": "hi"}, finishReason="STOP"), *empty).content == "hi"
+    )
     with pytest.raises(StreamInterrupted):
         read(gemini, *empty, candidate({"text": "hi"}))
 

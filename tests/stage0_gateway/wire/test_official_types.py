@@ -1,5 +1,6 @@
-"""What we send is what the providers' own libraries would send: every recorded request that carries tools is
-read, written again by our formats, and held against the request types of the official SDKs."""
+"""What we send is what the providers' own libraries would send: every recorded request that carries
+tools is read, written again by our formats, and held against the request types of the official
+SDKs."""
 
 import json
 from collections.abc import Iterator
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from stage0_gateway.serve import anthropic as serve_anthropic
-from stage0_gateway.serve import gemini as serve_gemini
-from stage0_gateway.serve import openai as serve_openai
+from stage0_gateway.server import anthropic as serve_anthropic
+from stage0_gateway.server import gemini as serve_gemini
+from stage0_gateway.server import openai as serve_openai
 from stage0_gateway.wire import anthropic, gemini, openai
 
 FORMATS = {
@@ -84,7 +85,8 @@ def test_every_recorded_request_with_tools_is_well_formed_when_we_write_it(recor
     checked, wrong = 0, {}
     for name, path, body in requests_with_tools(recorded("wire.jsonl")[0], provider):
         why = is_refused(adapter, wire.encode(served.decode_request(body, path)))
-        # Some were refused as they were recorded: another vendor's fields, newer ones, a signature cut out.
+        # Some were refused as they were recorded: another vendor's fields, newer ones, a signature
+        # cut out.
         if why and not is_refused(adapter, body):
             wrong[name] = why
         checked += not why
@@ -105,4 +107,6 @@ def test_a_conversation_makes_a_second_round_trip_unchanged(recorded, provider):
 def test_a_request_that_is_not_well_formed_is_found(provider):
     adapter = {"openai": official_openai, "anthropic": official_anthropic}[provider]()
     with pytest.raises(ValidationError):
-        walk(adapter.validate_python({"model": "m", "max_tokens": 1, "messages": [{"role": "who"}]}))
+        walk(
+            adapter.validate_python({"model": "m", "max_tokens": 1, "messages": [{"role": "who"}]})
+        )

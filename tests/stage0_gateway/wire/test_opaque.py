@@ -1,7 +1,13 @@
 import pytest
 
 from stage0_gateway import TextPart, ToolCall
-from stage0_gateway.wire.opaque import arguments_object, arguments_text, laid_over, own_data, place_of
+from stage0_gateway.wire.opaque import (
+    arguments_object,
+    arguments_text,
+    laid_over,
+    own_data,
+    place_of,
+)
 
 KEPT = {"openai": {"a": 1}, "gemini": {"b": 2, "at": 3}}
 

@@ -22,14 +22,20 @@ from stage0_gateway.wire.names import sent_name
 SPEC = ToolSpec("f", "does it", {"type": "object", "properties": {"a": {"type": "integer"}}})
 TALK = (
     Message.system("be brief"),
-    Message.user((TextPart("what is this?"), ImagePart("AAAA"), DocumentPart("BBBB", name="a.pdf"))),
-    Message.assistant((ThinkingPart("hm"), TextPart("let me see")), [ToolCall("1", "f", '{"a": 1}')]),
+    Message.user(
+        (TextPart("what is this?"), ImagePart("AAAA"), DocumentPart("BBBB", name="a.pdf"))
+    ),
+    Message.assistant(
+        (ThinkingPart("hm"), TextPart("let me see")), [ToolCall("1", "f", '{"a": 1}')]
+    ),
     Message.tool((JsonPart({"b": 2}),), "1", name="f"),
 )
 
 
 def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
-    body = openai.encode(ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",)))
+    body = openai.encode(
+        ChatRequest("m", TALK, tools=(SPEC,), temperature=0.0, max_tokens=9, stop=("END",))
+    )
     assert body == {
         "model": "m",
         "messages": [
@@ -41,7 +47,10 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
                     {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
                     {
                         "type": "file",
-                        "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,BBBB"},
+                        "file": {
+                            "filename": "a.pdf",
+                            "file_data": "data:application/pdf;base64,BBBB",
+                        },
                     },
                 ],
             },
@@ -49,7 +58,11 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
                 "role": "assistant",
                 "content": "let me see",
                 "tool_calls": [
-                    {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+                    {
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": '{"a": 1}'},
+                    }
                 ],
             },
             {"role": "tool", "content": '{"b": 2}', "tool_call_id": "1"},
@@ -57,7 +70,11 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
         "tools": [
             {
                 "type": "function",
-                "function": {"name": "f", "description": "does it", "parameters": dict(SPEC.parameters)},
+                "function": {
+                    "name": "f",
+                    "description": "does it",
+                    "parameters": dict(SPEC.parameters),
+                },
             }
         ],
         "temperature": 0.0,
@@ -67,7 +84,9 @@ def test_a_whole_conversation_is_encoded_as_the_documentation_shows_it():
 
 
 def test_the_official_clients_own_types_accept_what_is_encoded():
-    request = ChatRequest("m", TALK, tools=(SPEC,), tool_choice="f", response_schema={"type": "object"})
+    request = ChatRequest(
+        "m", TALK, tools=(SPEC,), tool_choice="f", response_schema={"type": "object"}
+    )
     TypeAdapter(CompletionCreateParams).validate_python(openai.encode(request))
 
 
@@ -106,7 +125,9 @@ def test_pictures_that_tools_returned_follow_the_last_result_because_nothing_may
 
 def test_a_tools_name_that_no_provider_takes_is_sent_under_another():
     spec, call = ToolSpec("a.b", ""), ToolCall("1", "a.b")
-    body = openai.encode(ChatRequest("m", (Message.assistant("", [call]),), tools=(spec,), tool_choice="a.b"))
+    body = openai.encode(
+        ChatRequest("m", (Message.assistant("", [call]),), tools=(spec,), tool_choice="a.b")
+    )
     names = [
         body["tools"][0]["function"]["name"],
         body["tool_choice"]["function"]["name"],
@@ -119,7 +140,9 @@ def test_a_tools_name_that_no_provider_takes_is_sent_under_another():
 def test_thinking_goes_back_under_its_name_only_while_its_calls_are_answered(field):
     thinking = ThinkingPart("hm", {"openai": {"field": field}})
     assert sent(Message.assistant((thinking,), [ToolCall("1", "f")]))[0][field] == "hm"
-    assert sent(Message.assistant((thinking, TextPart("a")))) == [{"role": "assistant", "content": "a"}]
+    assert sent(Message.assistant((thinking, TextPart("a")))) == [
+        {"role": "assistant", "content": "a"}
+    ]
 
 
 def test_what_only_openais_format_knows_goes_back_and_nothing_of_another_does():
@@ -146,7 +169,9 @@ def test_what_only_openais_format_knows_goes_back_and_nothing_of_another_does():
 
 
 def test_the_place_of_a_call_is_nobodys_business_but_ours():
-    (message,) = sent(Message.assistant("hi", [ToolCall("1", "f", "{}", {"openai": {"at": 0, "x": 1}})]))
+    (message,) = sent(
+        Message.assistant("hi", [ToolCall("1", "f", "{}", {"openai": {"at": 0, "x": 1}})])
+    )
     function = {"name": "f", "arguments": "{}"}
     assert message["tool_calls"] == [{"id": "1", "type": "function", "function": function, "x": 1}]
 

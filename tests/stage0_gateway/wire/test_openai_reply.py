@@ -15,7 +15,7 @@ from stage0_gateway import (
     ToolCall,
     Usage,
 )
-from stage0_gateway.stream_events import (
+from stage0_gateway.streaming.events import (
     ContentBlockDeltaEvent,
     ContentBlockStartEvent,
     ContentBlockStopEvent,
@@ -148,7 +148,10 @@ def test_a_field_of_the_wrong_type_is_malformed_and_never_made_into_text(message
 def test_what_a_server_counts_and_charges_besides_is_kept():
     details = {"cached_tokens": 5, "cache_write_tokens": 6}
     response = openai.decode(
-        reply({"content": "a"}, usage={"prompt_tokens": 9, "prompt_tokens_details": details, "cost": 0.5})
+        reply(
+            {"content": "a"},
+            usage={"prompt_tokens": 9, "prompt_tokens_details": details, "cost": 0.5},
+        )
     )
     assert (response.usage, response.cost) == (Usage(9, None, 5, cache_write_tokens=6), 0.5)
     deepseek = openai.decode(reply({"content": "a"}, usage={"prompt_cache_hit_tokens": 5}))
@@ -179,8 +182,14 @@ def test_citations_and_what_must_go_back_are_kept_with_the_text():
             [{"type": "reasoning.text", "text": "hm", "signature": "s"}],
         ),
         (
-            [{"type": "reasoning.text", "index": 0, "text": "h"}, {"type": "x", "index": 0, "data": "d"}],
-            [{"type": "reasoning.text", "index": 0, "text": "h"}, {"type": "x", "index": 0, "data": "d"}],
+            [
+                {"type": "reasoning.text", "index": 0, "text": "h"},
+                {"type": "x", "index": 0, "data": "d"},
+            ],
+            [
+                {"type": "reasoning.text", "index": 0, "text": "h"},
+                {"type": "x", "index": 0, "data": "d"},
+            ],
         ),
         ([{"type": "x", "index": at, "data": "d"} for at in (0, 1)],) * 2,
     ],
@@ -188,7 +197,9 @@ def test_citations_and_what_must_go_back_are_kept_with_the_text():
 )
 def test_details_of_thinking_come_in_pieces_that_belong_together_by_kind_and_index(pieces, joined):
     chunks = [{"choices": [{"delta": {"reasoning_details": [each]}}]} for each in pieces]
-    thinking = stream(*chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}).message.content[0]
+    thinking = stream(
+        *chunks, {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    ).message.content[0]
     assert thinking.provider_data["openai"]["reasoning_details"] == joined
 
 
@@ -201,8 +212,17 @@ def test_a_stream_is_read_as_the_whole_reply_would_be():
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
     whole = reply({"content": "hi", "reasoning": "hm", "tool_calls": [call]}, id="r", usage=usage)
-    deltas = [{"content": ""}, {"reasoning": "h"}, {"content": "h"}, {"reasoning": "m"}, {"content": "i"}]
-    pieces = [{"index": 0, "id": "1", "function": {"name": "f"}}, {"function": {"arguments": '{"a": 1}'}}]
+    deltas = [
+        {"content": ""},
+        {"reasoning": "h"},
+        {"content": "h"},
+        {"reasoning": "m"},
+        {"content": "i"},
+    ]
+    pieces = [
+        {"index": 0, "id": "1", "function": {"name": "f"}},
+        {"function": {"arguments": '{"a": 1}'}},
+    ]
     chunks = [{"choices": [{"delta": each}], "model": "m", "id": "r"} for each in deltas]
     chunks += [{"choices": [{"delta": {"tool_calls": [each]}}]} for each in pieces]
     end = [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]

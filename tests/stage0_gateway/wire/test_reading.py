@@ -1,7 +1,7 @@
 import pytest
 
 from stage0_gateway import ChatResponse, MalformedResponse, RateLimited, StreamInterrupted
-from stage0_gateway.draft import Draft
+from stage0_gateway.streaming.reply_builder import Draft
 from stage0_gateway.wire.reading import read_end, read_event, read_whole
 
 
@@ -89,7 +89,9 @@ def test_an_error_of_ours_and_a_bug_pass_as_they_are(error):
 
 def test_a_stream_that_is_complete_is_a_reply_and_another_was_interrupted():
     reader = Reader()
-    with pytest.raises(StreamInterrupted, match=r"^The stream ended before the reply was complete\.$"):
+    with pytest.raises(
+        StreamInterrupted, match=r"^The stream ended before the reply was complete\.$"
+    ):
         read_end(reader)
     reader.complete = True
     assert read_end(reader) == ChatResponse(reader.draft.message())

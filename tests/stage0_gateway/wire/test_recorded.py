@@ -1,4 +1,5 @@
-"""Exchanges with real model servers, from the project's outside data, through the pure readers alone."""
+"""Exchanges with real model servers, from the project's outside data, through the pure readers
+alone."""
 
 import json
 
@@ -6,7 +7,7 @@ import pytest
 
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.sse import SseReader
+from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai, refusal
 from stage0_gateway.wire.reading import read_end, read_event
 
@@ -60,16 +61,22 @@ def as_json(body):
 def told(answer):
     """A response or an error in the words of the data."""
     if isinstance(answer, GatewayError):
-        kind = {404: "not_found", 529: "overloaded"}.get(answer.status, KINDS[type(answer).__name__])
+        kind = {404: "not_found", 529: "overloaded"}.get(
+            answer.status, KINDS[type(answer).__name__]
+        )
         said = {"kind": kind, "status": answer.status, "retryable": answer.retryable}
         return {"error": {**said, "message": str(answer)}}
     usage = answer.usage
     return {
         "text": answer.content,
-        "tool_calls": [{"name": call.name, "arguments": runnable(call)} for call in answer.tool_calls],
+        "tool_calls": [
+            {"name": call.name, "arguments": runnable(call)} for call in answer.tool_calls
+        ],
         "finish_reason": answer.raw_finish_reason,
         "thinking": answer.thinking,
-        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} if usage else {},
+        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        if usage
+        else {},
         "refusal": answer.refusal,
         "block_reason": answer.block_reason,
     }
@@ -140,9 +147,9 @@ def test_a_recorded_stream_gives_equal_responses_however_it_is_cut(harness, rows
     for row in (row for row in rows if row["streaming"] and "error" not in row["expected"]):
         body, wire = row["response"]["body"].encode(), WIRES[row["provider"]]
         whole = read_stream(wire, [body])
-        assert [read_stream(wire, harness.chunks(body, cut, row["id"])) for cut in CUTS[2:]] == [whole] * 2, (
-            row["id"]
-        )
+        assert [read_stream(wire, harness.chunks(body, cut, row["id"])) for cut in CUTS[2:]] == [
+            whole
+        ] * 2, row["id"]
 
 
 def sent_back(row, body):
@@ -152,7 +159,9 @@ def sent_back(row, body):
     if row["provider"] == "anthropic":
         (sent,) = encoded["messages"] or [{"content": []}]
         plain = isinstance(sent["content"], str)
-        came = [block for block in body["content"] if block.get("text", "-").strip()]  # it refuses blanks
+        came = [
+            block for block in body["content"] if block.get("text", "-").strip()
+        ]  # it refuses blanks
         return came, [{"type": "text", "text": sent["content"]}] if plain else sent["content"]
     if row["provider"] == "gemini":
         said = [candidate.get("content") or {} for candidate in body.get("candidates") or [{}]]
@@ -160,7 +169,8 @@ def sent_back(row, body):
         return said[0].get("parts") or [], sent["parts"]
     said, (sent,) = body["choices"][0]["message"], encoded["messages"]
     return [
-        {name: each.get(name) for name in ("reasoning_details", "extra_content")} for each in (said, sent)
+        {name: each.get(name) for name in ("reasoning_details", "extra_content")}
+        for each in (said, sent)
     ]
 
 

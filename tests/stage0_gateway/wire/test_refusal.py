@@ -18,9 +18,19 @@ from stage0_gateway.wire.refusal import refused, refused_in_reply, refused_in_st
 @pytest.mark.parametrize(
     ("status", "body", "kind", "said"),
     [
-        (401, {"error": {"message": "bad key", "code": "invalid_api_key"}}, AuthenticationFailed, "bad key"),
+        (
+            401,
+            {"error": {"message": "bad key", "code": "invalid_api_key"}},
+            AuthenticationFailed,
+            "bad key",
+        ),
         (401, {"detail": "Unauthorized"}, AuthenticationFailed, "Unauthorized"),
-        (422, {"detail": [{"msg": "field required"}, 5]}, InvalidRequest, '[{"msg": "field required"}, 5]'),
+        (
+            422,
+            {"detail": [{"msg": "field required"}, 5]},
+            InvalidRequest,
+            '[{"msg": "field required"}, 5]',
+        ),
         (400, {"error": "no model"}, InvalidRequest, "no model"),
         (400, {"message": "no", "type": "bad"}, InvalidRequest, "no"),
         (
@@ -66,7 +76,12 @@ def test_a_prompt_that_is_too_long_is_known_by_its_many_names(error):
 
 @pytest.mark.parametrize(
     "said",
-    ["max_tokens is too large", "The tool call id is too long", "missing context", "a list of prompts"],
+    [
+        "max_tokens is too large",
+        "The tool call id is too long",
+        "missing context",
+        "a list of prompts",
+    ],
 )
 def test_what_only_sounds_like_it_is_an_invalid_request(said):
     assert type(refused(400, {"error": {"message": said}})) is InvalidRequest
@@ -125,7 +140,11 @@ def test_what_the_headers_say_of_waiting_counts_more():
         ({"code": "503"}, ServerFailed, 503),
         ({"type": "overloaded_error"}, ServerFailed, 529),
         ({"code": "rate_limit_exceeded"}, RateLimited, 429),
-        ({"type": "invalid_request_error", "code": "context_length_exceeded"}, ContextOverflow, 400),
+        (
+            {"type": "invalid_request_error", "code": "context_length_exceeded"},
+            ContextOverflow,
+            400,
+        ),
         ({"code": 200}, None, None),
         ({"code": "odd"}, None, None),
         ({"code": "٤٠٠"}, None, None),
@@ -137,7 +156,9 @@ def test_an_error_that_came_as_if_all_were_well_is_what_its_code_or_type_says(er
     streamed, whole = refused_in_stream(body), refused_in_reply(body)
     assert (type(streamed), type(whole)) == (kind or StreamInterrupted, kind or MalformedResponse)
     assert (streamed.status, whole.status) == (200, 200)
-    assert str(whole).startswith(f"boo (HTTP 200, but {meant} inside)" if meant else "boo (HTTP 200) Check")
+    assert str(whole).startswith(
+        f"boo (HTTP 200, but {meant} inside)" if meant else "boo (HTTP 200) Check"
+    )
 
 
 def test_an_error_in_a_stream_without_a_code_says_where_it_was_said():

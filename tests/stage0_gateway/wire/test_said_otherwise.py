@@ -1,4 +1,5 @@
-"""What some servers say in words of their own: errors that are not under `error`, other finish reasons."""
+"""What some servers say in words of their own: errors that are not under `error`, other finish
+reasons."""
 
 import pytest
 
@@ -26,7 +27,9 @@ def test_an_error_in_any_shape_is_raised_with_its_words(event):
 
 
 @pytest.mark.parametrize("wire", [openai, anthropic, gemini])
-@pytest.mark.parametrize("body", [{"detail": "boom"}, {"message": "boom"}, {"error": {"message": "boom"}}])
+@pytest.mark.parametrize(
+    "body", [{"detail": "boom"}, {"message": "boom"}, {"error": {"message": "boom"}}]
+)
 def test_an_error_that_came_as_if_all_were_well_is_told(wire, body):
     with pytest.raises(GatewayError, match="boom"):
         read_whole(wire.reader(), body)
@@ -44,7 +47,12 @@ def test_such_an_error_is_of_the_kind_it_should_have_been_and_keeps_the_status_i
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("model_length", "length"), ("max_tokens", "length"), ("abort", "error"), ("end_turn", "tool_calls")],
+    [
+        ("model_length", "length"),
+        ("max_tokens", "length"),
+        ("abort", "error"),
+        ("end_turn", "tool_calls"),
+    ],
 )
 def test_a_cut_reply_is_one_whatever_the_server_calls_it(said, meant):
     body = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": said}]}
@@ -61,12 +69,16 @@ def test_an_empty_finish_reason_is_none_and_does_not_complete_a_stream():
 def test_a_whole_message_beside_an_empty_delta_is_not_said_twice():
     reader = openai.reader()
     read_event(reader, {"choices": [{"delta": {"content": "x"}, "message": {"content": "x"}}]})
-    read_event(reader, {"choices": [{"delta": {}, "message": {"content": "x"}, "finish_reason": "stop"}]})
+    read_event(
+        reader, {"choices": [{"delta": {}, "message": {"content": "x"}, "finish_reason": "stop"}]}
+    )
     assert read_end(reader).content == "x"
 
 
 def test_a_count_that_a_later_chunk_leaves_out_stays():
     reader = gemini.reader()
     read_event(reader, {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}})
-    read_event(reader, {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}})
+    read_event(
+        reader, {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}}
+    )
     assert read_end(reader).usage == Usage(3, 4)

@@ -1,4 +1,4 @@
-from stage0_gateway.models import PROVIDERS
+from stage0_gateway.http.endpoint import PROVIDERS
 from stage0_gateway.wire import WireFormat
 
 

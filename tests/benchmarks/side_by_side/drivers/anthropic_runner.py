@@ -1,4 +1,5 @@
-"""The official `anthropic` SDK with its own loop: `client.beta.messages.tool_runner` over tools from functions."""
+"""The official `anthropic` SDK with its own loop: `client.beta.messages.tool_runner` over tools
+from functions."""
 
 import asyncio
 import inspect

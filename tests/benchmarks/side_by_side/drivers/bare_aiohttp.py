@@ -66,7 +66,9 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
                     for choice in json.loads(line[6:])["choices"]:
                         delta = choice["delta"]
                         characters += len(delta.get("content") or "")
-                        arguments += [each["function"]["arguments"] for each in delta.get("tool_calls") or ()]
+                        arguments += [
+                            each["function"]["arguments"] for each in delta.get("tool_calls") or ()
+                        ]
             return characters, "".join(arguments)
 
         yield read

@@ -25,8 +25,13 @@ Results come back in a message that begins with [Tool result for <name>]. The to
 
 
 def client() -> httpx.AsyncClient:
-    """One for all that is asked; pinned to the loopback, so no proxy of the environment comes between."""
-    headers = {"Authorization": f"Bearer {KEY}", "x-api-key": KEY, "anthropic-version": "2023-06-01"}
+    """One for all that is asked; pinned to the loopback, so no proxy of the environment comes
+    between."""
+    headers = {
+        "Authorization": f"Bearer {KEY}",
+        "x-api-key": KEY,
+        "anthropic-version": "2023-06-01",
+    }
     return httpx.AsyncClient(timeout=120, limits=_LIMITS, headers=headers, trust_env=False)
 
 
@@ -42,15 +47,23 @@ async def calls(http: httpx.AsyncClient, work: Work) -> str:
     """OpenAI's tool calls."""
     url = f"{work.base}/chat/completions"
     tools = [{"type": "function", "function": each} for each in described(work.functions)]
-    messages: list[Any] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": QUESTION}]
+    messages: list[Any] = [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": QUESTION},
+    ]
     while True:
-        answer = await http.post(url, json={"model": work.model, "messages": messages, "tools": tools})
+        answer = await http.post(
+            url, json={"model": work.model, "messages": messages, "tools": tools}
+        )
         answer.raise_for_status()
         message = answer.json()["choices"][0]["message"]
         messages.append(message)
         if not message.get("tool_calls"):
             return str(message["content"])
-        asked = [(each["function"]["name"], each["function"]["arguments"]) for each in message["tool_calls"]]
+        asked = [
+            (each["function"]["name"], each["function"]["arguments"])
+            for each in message["tool_calls"]
+        ]
         results = await run_all(work, [(name, json.loads(arguments)) for name, arguments in asked])
         for call, result in zip(message["tool_calls"], results, strict=True):
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
@@ -60,7 +73,11 @@ async def anthropic_calls(http: httpx.AsyncClient, work: Work) -> str:
     """Anthropic's tool calls."""
     url = f"{work.base}/v1/messages"
     tools = [
-        {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+        {
+            "name": each["name"],
+            "description": each["description"],
+            "input_schema": each["parameters"],
+        }
         for each in described(work.functions)
     ]
     head = {"model": work.model, "max_tokens": 4096, "system": SYSTEM, "tools": tools}
@@ -84,7 +101,9 @@ async def anthropic_calls(http: httpx.AsyncClient, work: Work) -> str:
 async def decisions(http: httpx.AsyncClient, work: Work) -> str:
     """Decisions as JSON in the text."""
     url = f"{work.base}/chat/completions"
-    system = _PROMPT.format(system=SYSTEM, tools="\n".join(map(json.dumps, described(work.functions))))
+    system = _PROMPT.format(
+        system=SYSTEM, tools="\n".join(map(json.dumps, described(work.functions)))
+    )
     messages = [{"role": "system", "content": system}, {"role": "user", "content": QUESTION}]
     while True:
         answer = await http.post(url, json={"model": work.model, "messages": messages})
@@ -95,7 +114,9 @@ async def decisions(http: httpx.AsyncClient, work: Work) -> str:
         if decision["tool"] is None:
             return str(decision["reply"])
         [result] = await run_all(work, [(decision["tool"], decision["arguments"])])
-        messages.append({"role": "user", "content": f"[Tool result for {decision['tool']}]\n{result}"})
+        messages.append(
+            {"role": "user", "content": f"[Tool result for {decision['tool']}]\n{result}"}
+        )
 
 
 @asynccontextmanager
@@ -113,7 +134,9 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
                     for choice in json.loads(line[6:])["choices"]:
                         delta = choice["delta"]
                         characters += len(delta.get("content") or "")
-                        arguments += [each["function"]["arguments"] for each in delta.get("tool_calls") or ()]
+                        arguments += [
+                            each["function"]["arguments"] for each in delta.get("tool_calls") or ()
+                        ]
             return characters, "".join(arguments)
 
         yield read

@@ -12,7 +12,15 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 
 TITLE = "langchain"
-PACKAGES = ("langchain", "langchain-core", "langgraph", "langchain-openai", "openai", "httpx2", "pydantic")
+PACKAGES = (
+    "langchain",
+    "langchain-core",
+    "langgraph",
+    "langchain-openai",
+    "openai",
+    "httpx2",
+    "pydantic",
+)
 IMPORT = "from langchain.agents import create_agent; from langchain_openai import ChatOpenAI"
 SPEAKS = ("calls",)
 
@@ -48,7 +56,8 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
 
 @asynccontextmanager
 async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, object]]]]:
-    """The sum of the chunks so far, whose `tool_calls` are parsed: so its guide to streamed calls does it."""
+    """The sum of the chunks so far, whose `tool_calls` are parsed: so its guide to streamed calls
+    does it."""
     model = ChatOpenAI(model="gpt-4o", base_url=url, api_key=KEY)
 
     async def read() -> tuple[int, object]:

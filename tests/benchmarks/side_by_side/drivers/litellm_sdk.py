@@ -28,7 +28,10 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
     to: dict[str, Any] = {"model": f"openai/{work.model}", "api_base": work.base, "api_key": KEY}
 
     async def ask() -> str:
-        messages: list[Any] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": QUESTION}]
+        messages: list[Any] = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": QUESTION},
+        ]
         while True:
             answer = await litellm.acompletion(**to, messages=messages, tools=tools)
             message = answer.choices[0].message
@@ -36,7 +39,9 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
             if not message.tool_calls:
                 return str(message.content)
             functions = [each.function for each in message.tool_calls]
-            results = await run_all(work, [(each.name, json.loads(each.arguments)) for each in functions])
+            results = await run_all(
+                work, [(each.name, json.loads(each.arguments)) for each in functions]
+            )
             for call, result in zip(message.tool_calls, results, strict=True):
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 
@@ -56,7 +61,9 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
         async for chunk in stream:
             for choice in chunk.choices:
                 characters += len(choice.delta.content or "")
-                arguments += [each.function.arguments or "" for each in choice.delta.tool_calls or ()]
+                arguments += [
+                    each.function.arguments or "" for each in choice.delta.tool_calls or ()
+                ]
         return characters, "".join(arguments)
 
     yield read

@@ -20,7 +20,9 @@ set_tracing_disabled(True)
 
 def client(url: str) -> AsyncOpenAI:
     """One for all that is asked."""
-    return AsyncOpenAI(base_url=url, api_key=KEY, http_client=DefaultAsyncHttpxClient(limits=_LIMITS))
+    return AsyncOpenAI(
+        base_url=url, api_key=KEY, http_client=DefaultAsyncHttpxClient(limits=_LIMITS)
+    )
 
 
 @asynccontextmanager

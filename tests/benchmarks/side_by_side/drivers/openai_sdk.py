@@ -21,14 +21,20 @@ _STORE: Any = {
     "function": {
         "name": "store",
         "strict": True,
-        "parameters": {"type": "object", "properties": {"items": {"type": "array"}}, "required": ["items"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"items": {"type": "array"}},
+            "required": ["items"],
+        },
     },
 }
 
 
 def client(url: str) -> AsyncOpenAI:
     """One for all that is asked."""
-    return AsyncOpenAI(base_url=url, api_key=KEY, http_client=DefaultAsyncHttpxClient(limits=_LIMITS))
+    return AsyncOpenAI(
+        base_url=url, api_key=KEY, http_client=DefaultAsyncHttpxClient(limits=_LIMITS)
+    )
 
 
 @asynccontextmanager
@@ -51,7 +57,9 @@ async def asking(work: Work) -> AsyncIterator[Ask]:
                 if not message.tool_calls:
                     return str(message.content)
                 functions = [each.function for each in message.tool_calls]
-                results = await run_all(work, [(each.name, json.loads(each.arguments)) for each in functions])
+                results = await run_all(
+                    work, [(each.name, json.loads(each.arguments)) for each in functions]
+                )
                 for call, result in zip(message.tool_calls, results, strict=True):
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 
@@ -65,7 +73,9 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
 
         async def read() -> tuple[int, str]:
             characters, arguments = 0, []
-            stream = await openai.chat.completions.create(model="gpt-4o", messages=_SAY, stream=True)
+            stream = await openai.chat.completions.create(
+                model="gpt-4o", messages=_SAY, stream=True
+            )
             async for chunk in stream:
                 for choice in chunk.choices:
                     characters += len(choice.delta.content or "")

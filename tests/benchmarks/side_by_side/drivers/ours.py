@@ -8,7 +8,14 @@ from job import KEY, QUESTION, SYSTEM, Ask, Work
 from stage0_gateway import Gateway
 from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import NativeDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry, run_tool_loop, tool
+from stage3_tools import (
+    NativeDialect,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+    tool,
+)
 
 TITLE = "llm-stages"
 PACKAGES = ("llm-stages", "httpx", "pydantic", "jsonschema")
@@ -21,7 +28,9 @@ Read = Callable[[], Awaitable[tuple[int, str]]]
 @asynccontextmanager
 async def asking(work: Work) -> AsyncIterator[Ask]:
     """The loop with the dialect that is wanted."""
-    provider, base = ("anthropic", f"{work.base}/v1") if work.dialect == "messages" else ("openai", work.base)
+    provider, base = (
+        ("anthropic", f"{work.base}/v1") if work.dialect == "messages" else ("openai", work.base)
+    )
     dialect = None if work.dialect == "decisions" else NativeDialect()
     options = ToolLoopOptions(max_tool_rounds=work.rounds + 1, dialect=dialect)
     registry = ToolRegistry()
@@ -65,7 +74,9 @@ async def snapshots(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int,
 
         async def read() -> tuple[int, object]:
             seen, value = 0, None
-            async for event in gateway.stream([{"role": "user", "content": QUESTION}]).events("input_json"):
+            async for event in gateway.stream([{"role": "user", "content": QUESTION}]).events(
+                "input_json"
+            ):
                 value = event.snapshot
                 seen += len(value)
             return seen, value

@@ -6,4 +6,4 @@ __all__ = ["IMPORT", "PACKAGES", "SPEAKS", "TITLE", "asking", "reading", "snapsh
 
 TITLE = "llm-stages [fast]"
 PACKAGES = (*PACKAGES, "aiohttp", "httpx-aiohttp", "jsonschema-rs")
-IMPORT = f"{IMPORT}, stage0_gateway.fast"
+IMPORT = f"{IMPORT}, stage0_gateway.http.fast"

@@ -66,11 +66,15 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
                     match event:  # a part begins with what came first of it
                         case messages.PartStartEvent(part=messages.TextPart(content=new)):
                             text.append(new)
-                        case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=new)):
+                        case messages.PartDeltaEvent(
+                            delta=messages.TextPartDelta(content_delta=new)
+                        ):
                             text.append(new)
                         case messages.PartStartEvent(part=messages.ToolCallPart(args=new)):
                             arguments.append(new or "")
-                        case messages.PartDeltaEvent(delta=messages.ToolCallPartDelta(args_delta=new)):
+                        case messages.PartDeltaEvent(
+                            delta=messages.ToolCallPartDelta(args_delta=new)
+                        ):
                             arguments.append(new or "")
             return len("".join(text)), "".join(arguments)
 

@@ -1,6 +1,7 @@
 """`smolagents`: a `ToolCallingAgent`. It is synchronous, so each conversation runs in a thread.
 
-It calls plain functions only. So it gets an `add` that does the same, and always the tools that block.
+It calls plain functions only. So it gets an `add` that does the same, and always the tools that
+block.
 """
 
 import asyncio
@@ -72,7 +73,9 @@ async def reading(url: str) -> AsyncIterator[Callable[[], Awaitable[tuple[int, s
         say = ChatMessage(role=MessageRole.USER, content=[{"type": "text", "text": QUESTION}])
         for delta in shared.generate_stream([say]):
             characters += len(delta.content or "")
-            arguments += [call.function.arguments or "" for call in delta.tool_calls or () if call.function]
+            arguments += [
+                call.function.arguments or "" for call in delta.tool_calls or () if call.function
+            ]
         return characters, "".join(arguments)
 
     async def read() -> tuple[int, str]:

@@ -1,0 +1,162 @@
+"""`FastTransport`: connections of the `aiohttp` library, whose parser is written in C (the extra `[fast]`).
+
+`httpx-aiohttp` adapts aiohttp to httpx's transport interface. This module corrects what would differ from httpx's
+connections: the adapter reports refused and broken connections as timeouts, lets some errors of aiohttp pass
+unconverted, returns cookies, allows 100 connections and has no time limit for sending. Error texts
+never show a URL, which may hold a key. `connection.py` uses it where the adapter is installed.
+
+A connection is closed if the server sent more than its reply; see `pool.py`. Not detected: surplus
+that arrives after the next request was sent.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
+
+import aiohttp
+import httpx
+from aiohttp.client_proto import ResponseHandler
+from httpx_aiohttp import AiohttpTransport
+
+from stage0_gateway.http.pool import KEEP_ALIVE
+
+_MAX_HEADER_BYTES = 65536  # of one header line
+_MAX_SENT_WHOLE = 2**20  # bytes of a body; aiohttp warns of more
+
+
+class FastTransport(httpx.AsyncBaseTransport):
+    """A pool of aiohttp connections, for one event loop."""
+
+    def __init__(self) -> None:
+        self._ssl_context = httpx.create_ssl_context()
+        self._transport = AiohttpTransport(verify=self._ssl_context, client=self._new_session)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; closing the response returns its connection to the pool."""
+        if len(request.content) > _MAX_SENT_WHOLE:
+            request = _streamed(request)
+        with _httpx_errors():
+            response = cast("httpx.Response", await self._transport.handle_async_request(request))
+        response.stream = _Body(cast("httpx.AsyncByteStream", response.stream))
+        return response
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=KEEP_ALIVE, ssl=self._ssl_context
+        )
+        connector._factory = partial(_Protocol, loop=asyncio.get_running_loop())
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_field_size=_MAX_HEADER_BYTES,
+            max_line_size=_MAX_HEADER_BYTES,
+        )
+
+
+def _streamed(request: httpx.Request) -> httpx.Request:
+    """The same request with a body that aiohttp sends as a stream."""
+    return httpx.Request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        stream=request.stream,
+        extensions=request.extensions,
+    )
+
+
+class _Protocol(ResponseHandler):
+    """A connection of aiohttp with stricter rules for its end and its reuse."""
+
+    _replied = False
+    """Whether the head of the final reply to the last request has been read."""
+
+    def set_response_params(self, **options: Any) -> None:
+        """Begin a request."""
+        self._replied = False
+        super().set_response_params(**options)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Take the head of a reply, and its body as it is read."""
+        self._replied = data[0].code >= 200
+        super().feed_data(data, size)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes of a reply; close the connection if the reply was complete already."""
+        if data and self._replied and self._payload is not None and self._payload.is_eof():
+            self.abort()
+        else:
+            super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """Limit the time for sending, which aiohttp does not."""
+        super().pause_writing()
+        self.start_timeout()
+
+    def resume_writing(self) -> None:
+        """Start the time for what follows."""
+        super().resume_writing()
+        self.start_timeout()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Report a reset to the reader of a body without a length; aiohttp treats it as the end of the body."""
+        if exc is not None and self._payload is not None and not self._payload.is_eof():
+            self._payload.set_exception(aiohttp.ClientPayloadError(str(exc)), exc)
+        super().connection_lost(exc)
+
+    def close(self) -> None:
+        """Close the connection without waiting until the server has accepted what was written."""
+        self.abort()
+
+
+class _Body(httpx.AsyncByteStream):
+    """The body of a response, with httpx's errors."""
+
+    def __init__(self, body: httpx.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _httpx_errors():
+            async for chunk in self._body:
+                yield chunk
+
+    async def aclose(self) -> None:
+        with _httpx_errors():
+            await self._body.aclose()
+
+
+@contextmanager
+def _httpx_errors() -> Iterator[None]:
+    """Raise the errors that httpx's own connections would raise."""
+    try:
+        yield
+    except aiohttp.ClientError as error:
+        raise _converted(error) from None  # the text of the original may hold the URL
+    except httpx.TransportError as error:
+        raise _converted(error.__cause__) from None
+
+
+def _converted(error: BaseException | None) -> httpx.TransportError:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return httpx.ConnectTimeout("")
+        case aiohttp.SocketTimeoutError():
+            return httpx.ReadTimeout("")
+        case aiohttp.ClientConnectorError():
+            return httpx.ConnectError(str(error))
+        case aiohttp.ServerDisconnectedError():
+            return httpx.RemoteProtocolError("Server disconnected without sending a response.")
+        case aiohttp.ClientResponseError():
+            return httpx.RemoteProtocolError(_shortened(error.message))
+        case aiohttp.ClientPayloadError():
+            return httpx.RemoteProtocolError(_shortened(str(error)))
+    return httpx.ReadError("Connection lost.")
+
+
+def _shortened(text: str) -> str:
+    return text.partition("\n")[0][:200]

@@ -1,0 +1,181 @@
+"""`Pool`: a transport that opens as many httpx connections as there are concurrent requests.
+
+httpx's own pool compares all its requests with all its connections, which takes quadratic time. Here each connection
+is a httpx transport of its own, and the most recently used idle one takes the next request. `connection.py` uses
+the pool where the caller gives no transport. Proxies (HTTP_PROXY, NO_PROXY) and certificates
+(SSL_CERT_FILE) are read from the environment.
+
+A connection is closed if the server sent more than its reply, because the surplus would be read as
+the reply to the next request. Not detected: surplus that arrives after the next request was sent;
+surplus over an unencrypted connection that arrives together with a reply and begins exactly at the
+end of a read of 64 KiB.
+"""
+
+import logging
+import ssl
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, cast
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+from stage0_gateway.errors import ConfigurationError
+
+KEEP_ALIVE = 5.0
+"""Seconds an idle connection is kept; many servers close it soon after that."""
+
+_Idle = deque[tuple[float, httpx.AsyncHTTPTransport]]
+
+
+class Pool(httpx.AsyncBaseTransport):
+    """Connections for any number of concurrent requests, in one event loop."""
+
+    def __init__(self) -> None:
+        self._ssl_context = httpx.create_ssl_context()  # takes 20 ms, so all connections share it
+        self._idle: dict[tuple[str, str, int | None], _Idle] = {}
+        self._closed = False
+        logging.getLogger("httpcore.http11").addFilter(_keep_event_name)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request over an idle or a new connection; closing the response returns it to the
+        pool.
+        """
+        url = request.url
+        idle = self._idle.setdefault((url.scheme, url.host, url.port), deque())
+        if idle:
+            transport = idle.pop()[1]
+        else:
+            transport = self._new_transport(url)
+            request.extensions = {**request.extensions, "trace": _trace_handshake()}
+        try:
+            response = await transport.handle_async_request(request)
+        except BaseException:
+            await transport.aclose()
+            raise
+        body = cast("httpx.AsyncByteStream", response.stream)
+        response.stream = _PooledBody(
+            body, self, idle, transport, response.extensions["network_stream"]
+        )
+        return response
+
+    def _new_transport(self, url: httpx.URL) -> httpx.AsyncHTTPTransport:
+        one = httpx.Limits(
+            max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
+        )
+        try:
+            return httpx.AsyncHTTPTransport(
+                verify=self._ssl_context, limits=one, proxy=_proxy_for(url)
+            )
+        except (ValueError, ImportError, httpx.InvalidURL) as error:
+            raise invalid_environment(error) from None
+
+    async def put_back(
+        self, idle: _Idle, transport: httpx.AsyncHTTPTransport, network_stream: Any
+    ) -> None:
+        """Keep a connection for the next request, and close those that were idle too long."""
+        if self._closed or _has_surplus(transport, network_stream):
+            await transport.aclose()
+            return
+        idle.append((time.monotonic(), transport))
+        while idle[0][0] < idle[-1][0] - KEEP_ALIVE:
+            await idle.popleft()[1].aclose()
+
+    async def aclose(self) -> None:
+        """Close the idle connections now, and the others when their responses are closed."""
+        self._closed = True
+        for idle in self._idle.values():
+            while idle:
+                await idle.pop()[1].aclose()
+
+
+def _keep_event_name(record: logging.LogRecord) -> bool:
+    """Shorten a log record of httpcore to its event: the values hold what the server sent, which may repeat a key."""
+    record.msg = str(record.msg).partition(" ")[0]
+    return True
+
+
+def _trace_handshake() -> Callable[[str, dict[str, Any]], Awaitable[None]]:
+    """A trace extension that closes the socket if the TLS handshake is cancelled, which httpcore does not."""
+    stream: Any = None
+
+    async def trace(event: str, info: dict[str, Any]) -> None:
+        nonlocal stream
+        if event == "connection.connect_tcp.complete":
+            stream = info["return_value"]
+        elif event == "connection.start_tls.failed":
+            await stream.aclose()
+
+    return trace
+
+
+class _PooledBody(httpx.AsyncByteStream):
+    """The body of a response; closing it returns the connection to the pool."""
+
+    def __init__(
+        self,
+        body: httpx.AsyncByteStream,
+        pool: Pool,
+        idle: _Idle,
+        transport: httpx.AsyncHTTPTransport,
+        network_stream: Any,
+    ) -> None:
+        self._body, self._pool, self._idle, self._transport = body, pool, idle, transport
+        self._network_stream = network_stream
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._body.__aiter__()
+
+    async def aclose(self) -> None:
+        try:
+            await self._body.aclose()
+        except BaseException:
+            await self._transport.aclose()
+            raise
+        await self._pool.put_back(self._idle, self._transport, self._network_stream)
+
+
+def _has_surplus(transport: Any, network_stream: Any) -> bool:
+    """Whether bytes after the reply were received, or may have been.
+
+    Neither httpx nor httpcore offers this, so private attributes are read. If there are none, or the connection is
+    closed, the answer is True.
+    """
+    try:
+        connection = transport._pool.connections[0]
+        while not hasattr(connection, "_h11_state"):  # a proxy adds a level
+            connection = connection._connection
+        if connection._h11_state.trailing_data[0]:
+            return True
+    except (AttributeError, IndexError):
+        return True
+    tls: ssl.SSLObject | None = network_stream.get_extra_info("ssl_object")
+    if tls is None:
+        return False
+    try:
+        tls.read(1)  # from its buffer; does not wait
+    except ssl.SSLWantReadError:
+        return False
+    except ssl.SSLError:
+        pass
+    return True
+
+
+def invalid_environment(error: Exception) -> ConfigurationError:
+    """The error for settings of the environment; it does not show a proxy's URL, which may hold a
+    password.
+    """
+    reason = str(error) if isinstance(error, ImportError | OSError) else type(error).__name__
+    return ConfigurationError(
+        f"No connection can be made with these settings ({reason}). Check HTTP_PROXY and SSL_CERT_FILE."
+    )
+
+
+def _proxy_for(url: httpx.URL) -> str | None:
+    """The proxy that the environment configures for a URL."""
+    if proxy_bypass(url.host) or proxy_bypass(f"{url.host}:{url.port}"):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all") or None
+    return proxy if proxy is None or "://" in proxy else f"http://{proxy}"

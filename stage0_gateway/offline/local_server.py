@@ -1,0 +1,117 @@
+"""The offline model behind a real port, on the standard library's threading server.
+
+Knows HTTP and no models: `offline/endpoint.py` answers, as it does for the in-process transport, so
+both give the same bytes. Made for one machine: no TLS, no keys, no limit on the number of clients.
+Used by `python -m stage0_gateway serve` and by tests, which run it in a thread.
+"""
+
+import sys
+from collections.abc import Iterable
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+from typing import Any
+
+from stage0_gateway.offline.endpoint import answer_http, refuse
+from stage0_gateway.offline.faults import FaultPlan
+from stage0_gateway.server.answer import Answer
+
+BODY_LIMIT = 64 * 1024 * 1024
+"""The largest request body that is read, in bytes."""
+
+
+def make_server(
+    host: str = "127.0.0.1", port: int = 0, *, faults: str | Iterable[str | None] = ()
+) -> ThreadingTCPServer:
+    """Open the port. `serve_forever()` then answers; `server_address` holds the port that was
+    chosen for 0.
+
+    Args:
+        host: The address to listen on.
+        port: The port; 0 picks a free one.
+        faults: The faults of the first replies, as for `OfflineModel`.
+
+    Raises:
+        OSError: The port is in use, or the host is not an address of this machine.
+        ConfigurationError: A fault is unknown.
+    """
+    return _Server(host, port, FaultPlan(faults))
+
+
+class _Server(ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, plan: FaultPlan) -> None:
+        self.plan = plan
+        super().__init__((host, port), _Exchange)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that closes its connection is not a failure of the server.
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Exchange(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    timeout = 300
+    wbufsize = (
+        -1
+    )  # head and body leave together; apart they would wait for each other's acknowledgement
+    disable_nagle_algorithm = True  # and so would the events of a stream
+
+    def do_POST(self) -> None:
+        """Answer a request; its body needs a stated length to be told from the next request."""
+        try:
+            length = int(self.headers["Content-Length"] or 0)
+        except ValueError:
+            length = -1
+        if not 0 <= length <= BODY_LIMIT or "Transfer-Encoding" in self.headers:
+            self.send_error(
+                400, f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
+            )
+        else:
+            self._send(
+                answer_http(self.command, self.path, self.rfile.read(length), self.server.plan)
+            )
+
+    def do_GET(self) -> None:
+        """Answer a request, which may have a body as well."""
+        self.do_POST()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse in the format of the path, and close: an unread body would look like the next
+        request.
+        """
+        self.close_connection = True
+        self._send(refuse(getattr(self, "path", ""), code, message or "Refused."))
+
+    def _send(self, answer: Answer) -> None:
+        if answer.status is None:
+            self.close_connection = True
+            return
+        in_chunks = (answer.is_stream or answer.is_cut) and self.request_version != "HTTP/1.0"
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        if answer.is_cut or self.close_connection:
+            self.send_header("Connection", "close")
+        if in_chunks:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self._send_chunks(answer)
+        else:
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+    def _send_chunks(self, answer: Answer) -> None:
+        """Send each event with its length; the end is missing if the connection is to break."""
+        for chunk in filter(None, answer.chunks):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            self.wfile.flush()
+        if not answer.is_cut:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing: the path may hold a key."""

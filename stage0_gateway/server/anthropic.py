@@ -1,0 +1,331 @@
+"""Anthropic's messages as a server sees them: decode requests, encode replies.
+
+The mirror of `wire/anthropic.py`; pure. A request is refused with a text that names the wrong
+field. Fields that `ChatRequest` has no attribute for are kept in `provider_options` and
+`provider_data`, and unknown blocks become provider parts. A user message becomes several: its tool
+results, each a message of its own, and then the rest.
+
+Not covered: marks on a tool result as a whole, and parts after a tool call, which move before the
+calls. Arguments of a reply that are not a JSON object are sent as the text they are; a real server
+would repair or hide them.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
+from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import (
+    Citation,
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderData,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.response import ChatResponse
+from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
+from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
+from stage0_gateway.usage import Usage
+from stage0_gateway.wire.anthropic import NAME as NAME
+from stage0_gateway.wire.anthropic import encode
+from stage0_gateway.wire.anthropic_reply import citation
+from stage0_gateway.wire.opaque import laid_over, own_data
+
+_TOOL_BLOCKS = ("tool_use", "tool_result")
+_DECODED = {"messages", "system", "stream"}
+_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
+_REASONS: dict[FinishReason, str] = {
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "pause": "pause_turn",
+}
+_ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
+
+
+def is_path(path: str) -> bool:
+    """Whether messages are requested at this path, under any base."""
+    return path.partition("?")[0].rstrip("/").endswith("/messages")
+
+
+def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
+    """Whether the body asks for a stream."""
+    return bool(body.get("stream"))
+
+
+# ---- the request
+# ----------------------------------------------------------------------------------------
+
+
+def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
+    """Decode a messages request.
+
+    Raises:
+        ValueError: The body is not such a request; the text names the field.
+    """
+    body = a_mapping(body, "The body")
+    if body.get("messages") is None:
+        raise ValueError("'messages' is missing.")
+    messages = [one for plain in a_list(body["messages"], "'messages'") for one in _messages(plain)]
+    if system := body.get("system"):
+        messages.insert(0, Message.system(system if isinstance(system, str) else _parts(system)))
+    stop = a_list(body.get("stop_sequences"), "'stop_sequences'")
+    request = ChatRequest(
+        model=a_text(body.get("model"), "'model'"),
+        messages=tuple(messages),
+        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tool_choice=_tool_choice(body.get("tool_choice")),
+        temperature=a_number(body.get("temperature"), "'temperature'"),
+        max_tokens=whole_number(body.get("max_tokens"), "'max_tokens'"),
+        response_schema=_response_schema(body.get("output_config")),
+        stop=tuple(a_text(one, "'stop_sequences'") for one in stop),
+    )
+    return with_options(request, body, encode, _DECODED)
+
+
+def _messages(plain: Any) -> Iterator[Message]:
+    plain = a_mapping(plain, "A message")
+    role, content = plain.get("role"), plain.get("content")
+    if role not in ("system", "user", "assistant"):
+        raise ValueError(f"A message has the role {role!r}; the roles are user and assistant.")
+    if isinstance(content, str):
+        yield Message(role, content)
+        return
+    blocks = _blocks(content)
+    tool_blocks = [block for block in blocks if block.get("type") in _TOOL_BLOCKS]
+    others = tuple(_part(block) for block in blocks if block.get("type") not in _TOOL_BLOCKS)
+    if role == "assistant":
+        yield Message.assistant(as_content(others), map(_call, tool_blocks))
+    else:
+        yield from map(_result, tool_blocks)
+        if others or not tool_blocks:
+            yield Message(role, others)
+
+
+def _blocks(content: Any) -> list[Mapping[str, Any]]:
+    return [a_mapping(block, "A block of 'content'") for block in a_list(content, "'content'")]
+
+
+def _parts(content: Any) -> tuple[Part, ...]:
+    return tuple(map(_part, _blocks(content)))
+
+
+def _result(block: Mapping[str, Any]) -> Message:
+    content = block.get("content")
+    call_id = a_text(block.get("tool_use_id"), "'tool_use_id'")
+    is_error = block.get("is_error") is True
+    return Message.tool(
+        content if isinstance(content, str) else _parts(content), call_id, is_error=is_error
+    )
+
+
+def _part(block: Mapping[str, Any]) -> Part:
+    """A block as a part; one of another form is kept as it is."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            cited = [
+                a_mapping(one, "A citation")
+                for one in a_list(block.get("citations"), "'citations'")
+            ]
+            written = {"type": "text", "text": text, "citations": cited}
+            return TextPart(text, tuple(map(citation, cited)), kept(NAME, block, written))
+        case {"type": "thinking", "thinking": str(text)}:
+            return ThinkingPart(text, kept(NAME, block, {"type": "thinking", "thinking": text}))
+        case {
+            "type": "image",
+            "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
+        }:
+            return ImagePart(data, kind, provider_data=_besides_file(block))
+        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
+            return ImagePart(url=url, provider_data=_besides_file(block))
+        case {
+            "type": "document",
+            "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
+        }:
+            return DocumentPart(data, kind, _title(block), provider_data=_besides_file(block))
+        case {"type": "document", "source": {"type": "url", "url": str(url)}}:
+            return DocumentPart(url=url, name=_title(block), provider_data=_besides_file(block))
+    return ProviderPart(NAME, block)
+
+
+def _title(block: Mapping[str, Any]) -> str:
+    return a_text(block.get("title"), "'title'") or "document"
+
+
+def _besides_file(block: Mapping[str, Any]) -> ProviderData | None:
+    return kept(NAME, block, {name: block.get(name) for name in ("type", "title", "source")})
+
+
+def _call(block: Mapping[str, Any]) -> ToolCall:
+    match block:
+        case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
+            written = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            return ToolCall(
+                call_id, name, json.dumps(arguments, ensure_ascii=False), kept(NAME, block, written)
+            )
+    raise ValueError("A 'tool_use' needs an 'id', a 'name' and an object as its 'input'.")
+
+
+def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
+    """The client's tools; tools that the server runs itself stay in `provider_options`."""
+    for tool in tools:
+        match tool:
+            case {"name": str(name), "input_schema": dict(schema)}:
+                yield ToolSpec(
+                    name, a_text(tool.get("description"), f"The 'description' of {name}"), schema
+                )
+            case {"type": str(kind)} if kind != "custom":
+                pass
+            case _:
+                raise ValueError(
+                    "Each of 'tools' needs a 'name' and an object as its 'input_schema'."
+                )
+
+
+def _tool_choice(choice: Any) -> str | None:
+    match choice:
+        case {"type": "tool", "name": str(name)}:
+            return name
+        case {"type": str(kind)}:
+            return _CHOICES.get(kind)
+    return None
+
+
+def _response_schema(output_config: Any) -> Mapping[str, Any] | None:
+    match output_config:
+        case {"format": {"type": "json_schema", "schema": dict(schema)}}:
+            return schema
+    return None
+
+
+# ---- the reply
+# ------------------------------------------------------------------------------------------
+
+
+def encode_reply(reply: ChatResponse) -> dict[str, Any]:
+    """Encode a whole message."""
+    return {**_head(reply), "content": _reply_blocks(reply), **_end(reply), **_usage(reply.usage)}
+
+
+def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
+    """Encode the message as events: its head, each block from start to stop, and why it ended."""
+    for data in _events(reply, piece):
+        yield event(data, data["type"])
+
+
+def encode_error(status: int, message: str) -> dict[str, Any]:
+    """Encode an error."""
+    kind = _ERRORS.get(status) or ("api_error" if status >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def _head(reply: ChatResponse) -> dict[str, Any]:
+    return {
+        "id": reply.request_id or "msg_0",
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model or "",
+    }
+
+
+def _end(reply: ChatResponse) -> dict[str, Any]:
+    """Why the reply ended; after a refusal, with the model's explanation."""
+    usual = "refusal" if reply.refusal else "tool_use" if reply.tool_calls else "end_turn"
+    reason = reply.raw_finish_reason or _REASONS.get(reply.finish_reason, usual)
+    end: dict[str, Any] = {"stop_reason": reason, "stop_sequence": None}
+    if reply.refusal:
+        end["stop_details"] = {"type": "refusal", "explanation": reply.refusal}
+    return end
+
+
+def _reply_blocks(reply: ChatResponse) -> list[dict[str, Any]]:
+    blocks = map(_reply_block, parts_of(reply.message))
+    return [*filter(None, blocks), *map(_reply_call, reply.tool_calls)]
+
+
+def _reply_block(part: Part) -> dict[str, Any] | None:
+    """A part as a block; None for files and for parts of another provider."""
+    match part:
+        case TextPart(text, citations):
+            cited = {"citations": [_reply_citation(one) for one in citations]} if citations else {}
+            return {"type": "text", "text": text, **cited}
+        case ThinkingPart(text):
+            return {"type": "thinking", "thinking": text, "signature": "", **own_data(part, NAME)}
+        case ProviderPart(wire, data) if wire == NAME:
+            return dict(data)
+    return None
+
+
+def _reply_call(call: ToolCall) -> dict[str, Any]:
+    block = {
+        "type": "tool_use",
+        "id": call.id,
+        "name": call.name,
+        "input": arguments_value(call.arguments),
+    }
+    return laid_over(block, own_data(call, NAME))
+
+
+def _reply_citation(citation: Citation) -> dict[str, Any]:
+    cited = {"url": citation.url, "title": citation.title, "cited_text": citation.quote}
+    return own_data(citation, NAME) or {"type": "web_search_result_location", **without_none(cited)}
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    if usage is None:
+        return {}
+    counts: dict[str, Any] = {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.reasoning_tokens is not None:
+        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return {"usage": without_none(counts)}
+
+
+def _events(reply: ChatResponse, piece: int) -> Iterator[dict[str, Any]]:
+    usage = _usage(reply.usage)
+    begun = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, **usage}
+    yield {"type": "message_start", "message": begun}
+    yield {"type": "ping"}
+    for index, block in enumerate(_reply_blocks(reply)):
+        start, deltas = _start_and_deltas(block, piece)
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": _end(reply), **usage}
+    yield {"type": "message_stop"}
+
+
+def _start_and_deltas(
+    block: Mapping[str, Any], piece: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The block as it starts, and the deltas that complete it."""
+    match block:
+        case {"type": "text", "text": text}:
+            deltas = [{"type": "text_delta", "text": each} for each in cut(text, piece)]
+            deltas += [
+                {"type": "citations_delta", "citation": one} for one in block.get("citations", ())
+            ]
+            return {"type": "text", "text": ""}, deltas
+        case {"type": "thinking", "thinking": text, "signature": signature}:
+            deltas = [{"type": "thinking_delta", "thinking": each} for each in cut(text, piece)]
+            if signature:
+                deltas.append({"type": "signature_delta", "signature": signature})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case {"input": value}:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            pieces = ["", *cut(text, piece)]
+            return {**block, "input": {}}, [
+                {"type": "input_json_delta", "partial_json": each} for each in pieces
+            ]
+    return dict(block), []

@@ -1,0 +1,52 @@
+"""What the server formats share when they encode replies.
+
+A stream is the whole reply, cut into pieces. Knows no format.
+"""
+
+import json
+from typing import Any
+
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import JsonPart, Part, TextPart
+from stage0_gateway.wire.opaque import as_object
+
+
+def parts_of(message: Message) -> list[Part]:
+    """Return the parts of a message; a JSON part becomes its text, and an empty text has no
+    part.
+    """
+    if isinstance(message.content, str):
+        return [TextPart(message.content)] if message.content else []
+    return [_json_as_text(part) for part in message.content]
+
+
+def _json_as_text(part: Part) -> Part:
+    return (
+        TextPart(json.dumps(part.value, ensure_ascii=False)) if isinstance(part, JsonPart) else part
+    )
+
+
+def arguments_value(text: str) -> dict[str, Any] | str:
+    """Return arguments as a JSON object, for formats that want one; other text stays as it is.
+
+    A real server repairs or hides arguments that are not an object. This one shows what the model
+    wrote.
+    """
+    value = as_object(text)
+    return text if value is None else value
+
+
+def without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def cut(text: str, piece: int) -> list[str]:
+    """Cut a text into pieces of at most `piece` characters; an empty text has no pieces."""
+    return [text[start : start + piece] for start in range(0, len(text), piece)]
+
+
+def event(data: Any, name: str = "") -> str:
+    """Return a server-sent event with this JSON and, where the format has names, its name."""
+    line = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {name}\ndata: {line}\n\n" if name else f"data: {line}\n\n"

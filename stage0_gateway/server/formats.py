@@ -1,0 +1,11 @@
+"""Selects the format of a request by its path. Knows no HTTP."""
+
+from stage0_gateway.server import ServerFormat, anthropic, gemini, openai
+
+
+def format_of(path: str) -> ServerFormat | None:
+    """Return the format of requests to a path, with or without its query; None for any other
+    path.
+    """
+    formats: tuple[ServerFormat, ...] = (openai, anthropic, gemini)
+    return next((form for form in formats if form.is_path(path)), None)

@@ -1,0 +1,363 @@
+"""Google's generateContent as a server sees it: decode requests, encode replies.
+
+The mirror of `wire/gemini.py`; pure. The model stands in the path. A request is refused with a text
+that names the wrong field. Fields are read in both spellings that Google accepts,
+`systemInstruction` and `system_instruction`. Fields that `ChatRequest` has no attribute for are
+kept in `provider_options` and `provider_data`, and unknown parts become provider parts.
+
+Calls without an id are numbered in their message, as the client numbers them. A result without an
+id answers the first open call of its name. A response that is neither `{"output": text}` nor
+`{"error": text}` becomes its JSON text.
+
+A stream holds a part or a piece of one in each event. A signed text is not cut, because the
+signature belongs to all of it. Arguments of a reply that are not a JSON object are sent as the text
+they are.
+
+Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
+`functionResponse`; parts after a call, which move before the calls.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any
+from urllib.parse import unquote
+
+from stage0_gateway.fields import a_list, a_mapping, a_number, a_text, needed_text
+from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.response import ChatResponse
+from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
+from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
+from stage0_gateway.usage import Usage
+from stage0_gateway.wire.gemini import NAME as NAME
+from stage0_gateway.wire.gemini import encode
+from stage0_gateway.wire.opaque import laid_over, own_data
+
+_DECODED = {"model", "contents", "systemInstruction"}
+_PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
+_CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
+_USERS_DATA = {
+    "args",
+    "response",
+    "parameters",
+    "parametersJsonSchema",
+    "responseSchema",
+    "responseJsonSchema",
+}
+_REASONS: dict[FinishReason, str] = {
+    "length": "MAX_TOKENS",
+    "refusal": "SAFETY",
+    "error": "MALFORMED_FUNCTION_CALL",
+}
+_STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+
+Plain = Mapping[str, Any]
+
+
+def is_path(path: str) -> bool:
+    """Whether content is generated at this path, by any model and under any base."""
+    return _model_and_method(path) is not None
+
+
+def wants_stream(path: str, body: Plain) -> bool:
+    """Whether the path asks for a stream."""
+    named = _model_and_method(path)
+    return named is not None and named[1] == "streamGenerateContent"
+
+
+def _model_and_method(path: str) -> tuple[str, str] | None:
+    found = _PATH.search(path.partition("?")[0].rstrip("/"))
+    return (unquote(found["model"]), found["method"]) if found else None
+
+
+# ---- the request
+# ----------------------------------------------------------------------------------------
+
+
+def decode_request(body: Plain, path: str = "") -> ChatRequest:
+    """Decode a generateContent request.
+
+    Raises:
+        ValueError: The body is not such a request; the text names the field.
+    """
+    body = _camel_case(a_mapping(body, "The body"))
+    if body.get("contents") is None:
+        raise ValueError("'contents' is missing.")
+    messages = list(_messages(_several(body["contents"], "'contents'")))
+    if system := body.get("systemInstruction"):
+        messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
+    named = _model_and_method(path)
+    generation = a_mapping(body.get("generationConfig") or {}, "'generationConfig'")
+    schema = generation.get("responseJsonSchema")
+    stop = a_list(generation.get("stopSequences"), "'stopSequences'")
+    request = ChatRequest(
+        model=named[0] if named else a_text(body.get("model"), "'model'"),
+        messages=tuple(messages),
+        tools=tuple(_tools(body.get("tools"))),
+        tool_choice=_tool_choice(body.get("toolConfig")),
+        temperature=a_number(generation.get("temperature"), "'temperature'"),
+        max_tokens=whole_number(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
+        response_schema=None if schema is None else a_mapping(schema, "'responseJsonSchema'"),
+        stop=tuple(a_text(one, "'stopSequences'") for one in stop),
+    )
+    return with_options(request, body, encode, _DECODED)
+
+
+def _camel_case(value: Any) -> Any:
+    """The value with camel case for the names of all fields but those in the user's own data."""
+    if isinstance(value, list):
+        return [_camel_case(each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    named = {
+        re.sub("_([a-z])", lambda found: found[1].upper(), name): each
+        for name, each in value.items()
+    }
+    return {
+        name: each if name in _USERS_DATA else _camel_case(each) for name, each in named.items()
+    }
+
+
+def _several(value: Any, where: str) -> list[Any]:
+    """The value as a list; Google accepts an object for a list of one."""
+    return [value] if isinstance(value, Mapping) else a_list(value, where)
+
+
+def _parts(content: Any) -> list[Plain]:
+    parts = a_mapping(content, "A content").get("parts")
+    return [a_mapping(part, "A part") for part in _several(parts, "'parts'")]
+
+
+def _messages(contents: Iterable[Any]) -> Iterator[Message]:
+    open_calls: list[ToolCall] = []
+    for content in contents:
+        parts, role = _parts(content), content.get("role")
+        if role == "model":
+            calls = [part for part in parts if "functionCall" in part]
+            others = [part for part in parts if "functionCall" not in part]
+            message = Message.assistant(as_content(map(_part, others)), map(_call, calls, count()))
+            open_calls += message.tool_calls
+            yield message
+        elif role in (None, "", "user", "function"):
+            yield from _user_messages(parts, open_calls)
+        else:
+            raise ValueError(f"A content has the role {role!r}; the roles are user and model.")
+
+
+def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterator[Message]:
+    """The user's parts, and tool results with the files that follow them."""
+    groups: list[tuple[Plain | None, list[Part]]] = []
+    for part in parts:
+        if "functionResponse" in part:
+            groups.append((a_mapping(part["functionResponse"], "'functionResponse'"), []))
+        elif groups and (groups[-1][0] is None or "text" not in part):
+            groups[-1][1].append(_part(part))
+        else:
+            groups.append((None, [_part(part)]))
+    for result, beside in groups:
+        yield (
+            Message.user(as_content(beside))
+            if result is None
+            else _result(result, beside, open_calls)
+        )
+
+
+def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Message:
+    name = needed_text(plain, "name", "'functionResponse'")
+    call_id = a_text(plain.get("id"), "'functionResponse.id'")
+    answered = (
+        call for call in open_calls if (call.id == call_id if call_id else call.name == name)
+    )
+    if call := next(answered, None):
+        open_calls.remove(call)
+    is_error = False
+    match plain.get("response"):
+        case {"output": str(text), **others} if not others:
+            pass
+        case {"error": str(text), **others} if not others:
+            is_error = True
+        case response:
+            text = json.dumps(response, ensure_ascii=False)
+    content = as_content([*([TextPart(text)] if text else []), *beside])
+    return Message.tool(content, call.id if call else call_id or name, is_error=is_error, name=name)
+
+
+def _part(part: Plain) -> Part:
+    """A part; one of another form is kept as it is."""
+    match part:
+        case {"text": str(text), "thought": True}:
+            return ThinkingPart(text, kept(NAME, part, {"text": text}))
+        case {"text": str(text)}:
+            return TextPart(text, provider_data=kept(NAME, part, {"text": text}))
+        case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
+            beside = kept(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
+            return _file_type(kind)(data=data, media_type=kind, provider_data=beside)
+        case {"fileData": {"mimeType": str(kind), "fileUri": str(url)}}:
+            beside = kept(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
+            return _file_type(kind)(media_type=kind, url=url, provider_data=beside)
+    return ProviderPart(NAME, part)
+
+
+def _file_type(media_type: str) -> type[ImagePart | DocumentPart]:
+    return ImagePart if media_type.startswith("image/") else DocumentPart
+
+
+def _call(part: Plain, number: int) -> ToolCall:
+    call = a_mapping(part["functionCall"], "'functionCall'")
+    name = needed_text(call, "name", "'functionCall'")
+    arguments = a_mapping(call.get("args") or {}, "'functionCall.args'")
+    beside = kept(NAME, part, {"functionCall": {"name": name, "args": arguments}})
+    call_id = a_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
+    return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False), beside)
+
+
+def _tools(tools: Any) -> Iterator[ToolSpec]:
+    """The functions among the tools; tools that the server runs itself stay in
+    `provider_options`.
+    """
+    for tool in _several(tools, "'tools'"):
+        functions = a_mapping(tool, "A tool").get("functionDeclarations")
+        for function in _several(functions, "'functionDeclarations'"):
+            name = needed_text(
+                a_mapping(function, "A function declaration"), "name", "A function declaration"
+            )
+            parameters = function.get("parametersJsonSchema")
+            if parameters is None:
+                parameters = _json_schema(
+                    function.get("parameters") or {"type": "object", "properties": {}}
+                )
+            description = a_text(function.get("description"), f"The 'description' of {name}")
+            yield ToolSpec(name, description, a_mapping(parameters, f"'parameters' of {name}"))
+
+
+def _json_schema(schema: Any) -> Any:
+    """Google's own kind of schema as JSON Schema, which writes types in small letters."""
+    match schema:
+        case {"type": str(kind)}:
+            return {name: _json_schema(value) for name, value in schema.items()} | {
+                "type": kind.lower()
+            }
+        case dict():
+            return {name: _json_schema(value) for name, value in schema.items()}
+        case list():
+            return [_json_schema(value) for value in schema]
+    return schema
+
+
+def _tool_choice(config: Any) -> str | None:
+    """The choice; one of another form stays in `provider_options`."""
+    match config:
+        case {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [str(name)]}}:
+            return name
+        case {"functionCallingConfig": {"mode": str(mode)}}:
+            return _CHOICES.get(mode)
+    return None
+
+
+# ---- the reply
+# ------------------------------------------------------------------------------------------
+
+
+def encode_reply(reply: ChatResponse) -> dict[str, Any]:
+    """Encode a whole reply; one to a blocked prompt has no candidates."""
+    if reply.block_reason:
+        body: dict[str, Any] = {"promptFeedback": {"blockReason": reply.block_reason}}
+    else:
+        body = {
+            "candidates": [
+                {**_candidate(_reply_parts(reply)), "finishReason": _finish_reason(reply)}
+            ]
+        }
+    return {**body, **_usage(reply.usage), **_identity(reply)}
+
+
+def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
+    """Encode the reply as events: a part in each; the token counts and the finish reason in the
+    last.
+    """
+    parts = [piece_of_it for part in _reply_parts(reply) for piece_of_it in _in_pieces(part, piece)]
+    for part in parts[:-1]:
+        yield event({"candidates": [_candidate([part])], **_identity(reply)})
+    last = encode_reply(reply)
+    if "candidates" in last:
+        last["candidates"][0] |= _candidate(parts[-1:])
+    yield event(last)
+
+
+def encode_error(status: int, message: str) -> dict[str, Any]:
+    """Encode an error."""
+    state = _STATES.get(status) or ("INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+    return {"error": {"code": status, "message": message, "status": state}}
+
+
+def _candidate(parts: list[Plain]) -> dict[str, Any]:
+    return {"content": {"parts": parts, "role": "model"}, "index": 0}
+
+
+def _finish_reason(reply: ChatResponse) -> str:
+    return reply.raw_finish_reason or _REASONS.get(reply.finish_reason, "STOP")
+
+
+def _identity(reply: ChatResponse) -> dict[str, Any]:
+    return without_none({"modelVersion": reply.model, "responseId": reply.request_id})
+
+
+def _reply_parts(reply: ChatResponse) -> list[Plain]:
+    parts = map(_reply_part, parts_of(reply.message))
+    return [*filter(None, parts), *map(_reply_call, reply.tool_calls, count())]
+
+
+def _reply_part(part: Part) -> Plain | None:
+    """A part; None for a part of another provider."""
+    match part:
+        case TextPart(text):
+            return {"text": text, **own_data(part, NAME)}
+        case ThinkingPart(text):
+            return {"text": text, "thought": True, **own_data(part, NAME)}
+        case ImagePart(_, media_type, str(url)) | DocumentPart(_, media_type, _, str(url)):
+            return {"fileData": {"mimeType": media_type, "fileUri": url}}
+        case ImagePart(data, media_type) | DocumentPart(data, media_type):
+            return {"inlineData": {"mimeType": media_type, "data": data or ""}}
+        case ProviderPart(wire, data) if wire == NAME:
+            return data
+    return None
+
+
+def _reply_call(call: ToolCall, number: int) -> dict[str, Any]:
+    """A tool call; an id that the client would give to a call without one is left out."""
+    function: dict[str, Any] = {"name": call.name, "args": arguments_value(call.arguments)}
+    if call.id != f"call_{number}":
+        function["id"] = call.id
+    return laid_over({"functionCall": function}, own_data(call, NAME))
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    if usage is None:
+        return {}
+    counts = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens,
+        "thoughtsTokenCount": usage.reasoning_tokens,
+    }
+    counts["totalTokenCount"] = sum(count or 0 for count in counts.values())
+    counts["cachedContentTokenCount"] = usage.cached_input_tokens
+    return {"usageMetadata": without_none(counts)}
+
+
+def _in_pieces(part: Plain, piece: int) -> list[Plain]:
+    """An unsigned text in pieces; any other part whole."""
+    if "text" not in part or "thoughtSignature" in part:
+        return [part]
+    return [{**part, "text": text} for text in cut(part["text"], piece)] or [part]

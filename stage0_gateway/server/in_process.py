@@ -1,0 +1,52 @@
+"""Converts an `Answer` to a response of httpx, without a network.
+
+It behaves like a response from a network: chunks arrive one at a time, other tasks run between
+them, and a broken connection raises the same error. Used by the offline model, the scripted model
+and the replayer, which are transports.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+import httpx
+
+from stage0_gateway.server.answer import Answer
+
+_CUT = "peer closed connection without sending complete message body (incomplete chunked read)"
+
+
+def as_response(answer: Answer) -> httpx.Response:
+    """Return the response that httpx would have received.
+
+    Raises:
+        httpx.RemoteProtocolError: The connection breaks before the response begins.
+    """
+    if answer.status is None:
+        raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+    headers = {"Content-Type": answer.content_type}
+    if answer.is_stream or answer.is_cut:
+        cut = httpx.RemoteProtocolError(_CUT) if answer.is_cut else None
+        return httpx.Response(
+            answer.status, headers=headers, stream=ChunkedBody(answer.chunks, cut)
+        )
+    return httpx.Response(answer.status, headers=headers, content=answer.body)
+
+
+class ChunkedBody(httpx.AsyncByteStream):
+    """A body that arrives in chunks.
+
+    Args:
+        chunks: The chunks.
+        error: Raised after the last chunk; None ends the body properly.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], error: Exception | None) -> None:
+        self._chunks = chunks
+        self._error = error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            await asyncio.sleep(0)  # as with a network: other tasks run, and a timeout can end it
+            yield chunk
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,297 @@
+"""OpenAI's chat completions as a server sees them: decode requests, encode replies.
+
+The mirror of `wire/openai.py`; pure. A request is refused with a text that names the wrong field.
+Fields that `ChatRequest` has no attribute for are kept in `provider_options` and `provider_data`.
+
+Not covered: `functions` and `function_call`, the predecessors of tools; names of messages;
+`reasoning_details` and the `extra_content` of a message. A reply has one place for thinking and one
+for text, in this order: its parts of one kind are joined, and provider parts are left out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
+from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import (
+    Citation,
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    data_url,
+)
+from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.response import ChatResponse
+from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
+from stage0_gateway.server.encoding import cut, event, parts_of, without_none
+from stage0_gateway.usage import Usage
+from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.openai import NAME as NAME
+from stage0_gateway.wire.openai import encode
+
+_DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+_REASONS: dict[FinishReason, str] = {
+    "length": "length",
+    "refusal": "content_filter",
+    "error": "error",
+}
+
+
+def is_path(path: str) -> bool:
+    """Whether chat completions are requested at this path, under any base."""
+    return path.partition("?")[0].rstrip("/").endswith("/chat/completions")
+
+
+def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
+    """Whether the body asks for a stream."""
+    return bool(body.get("stream"))
+
+
+# ---- the request
+# ----------------------------------------------------------------------------------------
+
+
+def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
+    """Decode a chat completion request.
+
+    Raises:
+        ValueError: The body is not such a request; the text names the field.
+    """
+    body = a_mapping(body, "The body")
+    messages = a_list(body.get("messages"), "'messages'")
+    if not messages:
+        raise ValueError("'messages' must hold at least one message.")
+    max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
+    stop = body.get("stop")
+    stop = [stop] if isinstance(stop, str) else a_list(stop, "'stop'")
+    request = ChatRequest(
+        model=a_text(body.get("model"), "'model'"),
+        messages=tuple(map(_message, messages)),
+        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tool_choice=_tool_choice(body.get("tool_choice")),
+        temperature=a_number(body.get("temperature"), "'temperature'"),
+        max_tokens=whole_number(max_tokens, "'max_tokens'"),
+        response_schema=_response_schema(body.get("response_format")),
+        stop=tuple(a_text(one, "'stop'") for one in stop),
+    )
+    return with_options(request, body, encode, _DECODED)
+
+
+def _message(plain: Any) -> Message:
+    plain = a_mapping(plain, "A message")
+    match plain.get("role"):
+        case "system" | "developer":
+            return Message.system(_content(plain))
+        case "user":
+            return Message.user(_content(plain))
+        case "assistant":
+            calls = a_list(plain.get("tool_calls"), "'tool_calls'")
+            return Message.assistant(_content(plain), map(_call, calls))
+        case "tool":
+            return Message.tool(
+                _content(plain), a_text(plain.get("tool_call_id"), "'tool_call_id'")
+            )
+        case role:
+            roles = "system, user, assistant and tool"
+            raise ValueError(f"A message has the role {role!r}; the roles are {roles}.")
+
+
+def _content(plain: Mapping[str, Any]) -> str | tuple[Part, ...]:
+    """The content of a message, after the thinking that stands beside it."""
+    content = plain.get("content")
+    thinking = [
+        ThinkingPart(text, {NAME: {"field": field}})
+        for field in ("reasoning_content", "reasoning")
+        if (text := a_text(plain.get(field), f"'{field}'"))
+    ]
+    if isinstance(content, str):
+        return as_content([*thinking[:1], *([TextPart(content)] if content else [])])
+    return as_content([*thinking[:1], *map(_part, a_list(content, "'content'"))])
+
+
+def _part(plain: Any) -> Part:
+    """A part of a content; one of another form is kept as it is."""
+    match plain:
+        case {"type": "text", "text": str(text)}:
+            return TextPart(text, provider_data=kept(NAME, plain, {"type": "text", "text": text}))
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            data = kept(NAME, plain, {"type": "image_url", "image_url": {"url": url}})
+            inline = data_url(url)
+            return (
+                ImagePart(*inline, provider_data=data)
+                if inline
+                else ImagePart(url=url, provider_data=data)
+            )
+        case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}}:
+            data = kept(NAME, plain, {"type": "file", "file": {"filename": name, "file_data": url}})
+            if inline := data_url(url):
+                return DocumentPart(*inline, name, provider_data=data)
+            return DocumentPart(name=name, url=url, provider_data=data)
+        case {"type": "thinking", "thinking": [{"type": "text", "text": str(text)}]}:  # Mistral's
+            return ThinkingPart(text, {NAME: {"field": "thinking"}})
+    return ProviderPart(NAME, a_mapping(plain, "A part of 'content'"))
+
+
+def _call(plain: Any) -> ToolCall:
+    match plain:
+        case {"id": str(call_id), "function": {"name": str(name), "arguments": str(arguments)}}:
+            function = {"name": name, "arguments": arguments}
+            written = {"id": call_id, "type": "function", "function": function}
+            return ToolCall(call_id, name, arguments or "{}", kept(NAME, plain, written))
+    raise ValueError(
+        "Each of 'tool_calls' needs an 'id' and a 'function' with 'name' and 'arguments'."
+    )
+
+
+def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
+    """The functions among the tools; tools that the server runs itself stay in
+    `provider_options`.
+    """
+    for tool in tools:
+        match tool:
+            case {"function": {"name": str(name), **function}}:
+                description = a_text(function.get("description"), f"The 'description' of {name}")
+                parameters = function.get("parameters", _NO_PARAMETERS)
+                yield ToolSpec(name, description, a_mapping(parameters, f"'parameters' of {name}"))
+            case {"type": str(kind)} if kind != "function":
+                pass
+            case _:
+                raise ValueError("Each of 'tools' needs a 'function' with a 'name'.")
+
+
+def _tool_choice(choice: Any) -> str | None:
+    """The choice; one of another form stays in `provider_options`."""
+    match choice:
+        case "auto" | "none" | "required":
+            return str(choice)
+        case {"function": {"name": str(name)}}:
+            return name
+    return None
+
+
+def _response_schema(response_format: Any) -> Mapping[str, Any] | None:
+    match response_format:
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return schema
+    return None
+
+
+# ---- the reply
+# ------------------------------------------------------------------------------------------
+
+
+def encode_reply(reply: ChatResponse) -> dict[str, Any]:
+    """Encode a whole `chat.completion` object."""
+    reason = _finish_reason(reply)
+    choice = {
+        "index": 0,
+        "message": _reply_message(reply),
+        "finish_reason": reason,
+        "logprobs": None,
+    }
+    return {**_head(reply, "chat.completion"), "choices": [choice], **_usage(reply.usage)}
+
+
+def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
+    """Encode the reply as `chat.completion.chunk` events, then its token counts, then the end
+    marker.
+    """
+    head = _head(reply, "chat.completion.chunk")
+    for delta in _deltas(_reply_message(reply), piece):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+        yield event({**head, "choices": [choice]})
+    choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(reply)}
+    yield event({**head, "choices": [choice]})
+    if usage := _usage(reply.usage):
+        yield event({**head, "choices": [], **usage})
+    yield "data: [DONE]\n\n"
+
+
+def encode_error(status: int, message: str) -> dict[str, Any]:
+    """Encode an error."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def _head(reply: ChatResponse, kind: str) -> dict[str, Any]:
+    """The fields that every object begins with; a fixed time of creation keeps replies
+    comparable.
+    """
+    return {
+        "id": reply.request_id or "chatcmpl-0",
+        "object": kind,
+        "created": 0,
+        "model": reply.model or "",
+    }
+
+
+def _reply_message(reply: ChatResponse) -> dict[str, Any]:
+    parts = parts_of(reply.message)
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    thinking = [part for part in parts if isinstance(part, ThinkingPart)]
+    text = "".join(part.text for part in texts)
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": reply.refusal}
+    if thinking:
+        is_reasoning = own_data(thinking[0], NAME).get("field") == "reasoning"
+        field = "reasoning" if is_reasoning else "reasoning_content"
+        message[field] = "".join(part.text for part in thinking)
+    if annotations := [_annotation(citation) for part in texts for citation in part.citations]:
+        message["annotations"] = annotations
+    if reply.tool_calls:
+        message["content"] = text or None
+        message["tool_calls"] = [_reply_call(call) for call in reply.tool_calls]
+    return message
+
+
+def _annotation(citation: Citation) -> dict[str, Any]:
+    cited = without_none({"url": citation.url, "title": citation.title, "content": citation.quote})
+    return own_data(citation, NAME) or {"type": "url_citation", "url_citation": cited}
+
+
+def _reply_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return laid_over(
+        {"id": call.id, "type": "function", "function": function}, own_data(call, NAME)
+    )
+
+
+def _finish_reason(reply: ChatResponse) -> str:
+    usual = "tool_calls" if reply.tool_calls else "stop"
+    return reply.raw_finish_reason or _REASONS.get(reply.finish_reason, usual)
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    """The token counts; this format has no way to report only some of them."""
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return {}
+    counts: dict[str, Any] = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+    if usage.cached_input_tokens is not None:
+        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_input_tokens}
+    if usage.reasoning_tokens is not None:
+        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return {"usage": counts}
+
+
+def _deltas(message: Mapping[str, Any], piece: int) -> Iterator[dict[str, Any]]:
+    """A whole message as deltas of at most `piece` characters."""
+    yield {"role": "assistant", "content": "", "refusal": None}
+    for name in ("reasoning_content", "reasoning", "content", "refusal"):
+        for text in cut(message.get(name) or "", piece):
+            yield {name: text}
+    if "annotations" in message:
+        yield {"annotations": message["annotations"]}
+    for index, call in enumerate(message.get("tool_calls", ())):
+        function = call["function"]
+        yield {"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]}
+        for text in cut(function["arguments"], piece):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}

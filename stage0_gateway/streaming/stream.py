@@ -1,0 +1,299 @@
+"""`MessageStream`: a streamed reply, to iterate over, to listen to, or to wait for.
+
+Nothing runs in the background. A task that iterates, waits for an event or waits for the final
+message reads the next step of the reply, and all iterators and listeners receive its events. Made
+by the gateway, which says how the reply is opened. Knows no format.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Self
+
+from stage0_gateway.errors import GatewayError, StreamInterrupted
+from stage0_gateway.http.receive import Incoming
+from stage0_gateway.messages import Message
+from stage0_gateway.response import ChatResponse
+from stage0_gateway.streaming.events import (
+    EVENT_NAMES,
+    AbortEvent,
+    EndEvent,
+    ErrorEvent,
+    FinalMessageEvent,
+    MessageEvent,
+    StreamEvent,
+)
+
+Listener = Callable[[StreamEvent], object]
+
+
+class MessageStream:
+    """One streamed reply. The request is sent when reading begins.
+
+    Iterate over it (`async for event in stream`), register listeners, await `final_message()`, or
+    all of these. As an async context manager it hangs up at the end of the block.
+
+    Args:
+        open_reply: Sends the request and waits until the reply has begun.
+    """
+
+    def __init__(self, open_reply: Callable[[], Awaitable[Incoming]]) -> None:
+        self._open_reply = open_reply
+        self._listeners: dict[
+            str, list[tuple[Listener, bool]]
+        ] = {}  # and whether it is called once only
+        self._queues: dict[
+            int, tuple[frozenset[str], deque[StreamEvent]]
+        ] = {}  # by the queue's own id
+        self._lock = asyncio.Lock()
+        self._reading: asyncio.Task[object] | None = None  # the task that reads the next step
+        self._steps = 0  # number of steps that were read
+        self._own: AsyncGenerator[StreamEvent, None] | None = None
+        self._reply: Incoming | None = None
+        self._response: ChatResponse | None = None
+        self._error: Exception | None = None
+        self._aborted = self._interrupted = False
+        self._reason: str | None = None
+        self._ended = False  # nothing more is read
+        self._finished = False  # the last events were emitted as well
+
+    # ---- watching
+    # ---------------------------------------------------------------------------------------
+
+    async def events(self, *names: str) -> AsyncGenerator[StreamEvent, None]:
+        """The events from now on; those with these names, or all.
+
+        Raises:
+            GatewayError: The stream failed; the events before are given first.
+            ValueError: There is no such event.
+        """
+        chosen = frozenset(names) or EVENT_NAMES
+        for name in chosen:
+            _check_event_name(name)
+        queue: deque[StreamEvent] = deque()
+        self._queues[id(queue)] = (chosen, queue)
+        try:
+            while True:
+                while queue:
+                    yield queue.popleft()
+                if not await self._advance():
+                    break
+        finally:
+            del self._queues[id(queue)]
+        if self._error is not None:
+            raise self._error
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        return self.events()
+
+    async def __anext__(self) -> StreamEvent:
+        self._own = self._own or self.events()
+        return await anext(self._own)
+
+    def on(self, name: str, listener: Listener) -> Self:
+        """Call a function with each event of this name. Exceptions from listeners propagate to the
+        stream's reader.
+        """
+        _check_event_name(name)
+        self._listeners.setdefault(name, []).append((listener, False))
+        return self
+
+    def once(self, name: str, listener: Listener) -> Self:
+        """Call a function with the next event of this name, and not again."""
+        _check_event_name(name)
+        self._listeners.setdefault(name, []).append((listener, True))
+        return self
+
+    def off(self, name: str, listener: Listener) -> Self:
+        """Undo one `on` or `once`."""
+        waiting = self._listeners.get(name, [])
+        for entry in [each for each in waiting if each[0] == listener][:1]:
+            waiting.remove(entry)
+        return self
+
+    async def emitted(self, name: str) -> StreamEvent:
+        """Wait for the next event of this name.
+
+        Raises:
+            GatewayError: The stream failed before.
+            LookupError: It ended without one.
+        """
+        seen: list[StreamEvent] = []
+        self.once(name, seen.append)
+        try:
+            while not seen:
+                if not await self._advance():
+                    raise self._error or LookupError(
+                        f"The stream ended without another {name!r} event."
+                    )
+        finally:
+            self.off(name, seen.append)
+        return seen[0]
+
+    # ---- the whole
+    # --------------------------------------------------------------------------------------
+
+    @property
+    def current_message(self) -> Message:
+        """What has arrived of the message so far."""
+        return self._reply.draft.message() if self._reply else Message.assistant("")
+
+    async def final_message(self) -> ChatResponse:
+        """Read to the end; the same `ChatResponse` that `chat` would have given.
+
+        Raises:
+            GatewayError: The stream failed; StreamInterrupted if it was aborted.
+        """
+        while await self._advance():
+            pass
+        if self._response is not None:
+            return self._response
+        if self._error is not None:
+            raise self._error
+        why = f": {self._reason}" if self._reason else ""
+        raise StreamInterrupted(f"The stream was aborted before its end{why}.", retryable=False)
+
+    def abort(self, reason: str | None = None) -> None:
+        """Stop now: hang up, and end with the events `abort` and `end`.
+
+        Args:
+            reason: Why; the `abort` event and the error of `final_message` say it.
+        """
+        if self._aborted or self._ended:
+            return
+        self._aborted, self._reason = True, reason
+        if self._reading is not None and self._reading is asyncio.current_task():
+            # Called from within the reading, by `on_event` say: it cannot be interrupted before it
+            # waits.
+            asyncio.get_running_loop().call_soon(self._interrupt)
+        else:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._reading is not None and not self._ended:
+            self._interrupted = True
+            self._reading.cancel()
+
+    async def aclose(self) -> None:
+        """Hang up, whatever is still to come."""
+        self.abort("closed")
+        while await self._advance():
+            pass
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    # ---- reading on
+    # -------------------------------------------------------------------------------------
+
+    async def _advance(self) -> bool:
+        """Read one step, or wait until another task has read one; False when nothing is left."""
+        if not self._lock.locked() and self._take_step():
+            return True
+        steps = self._steps
+        async with self._lock:
+            if self._steps > steps:
+                return True  # another task has read it
+            return not self._finished and await self._read_step()
+
+    def _take_step(self) -> bool:
+        """Emit the events of one server event that has arrived; False if there is none."""
+        if (
+            self._reply is None
+            or self._aborted
+            or self._ended
+            or not (events := self._reply.take())
+        ):
+            return False
+        self._steps += 1
+        self._emit(events)
+        return True
+
+    async def _read_step(self) -> bool:
+        task = self._reading = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        try:
+            events = await (self._give_up() if self._aborted or self._ended else self._read())
+        except asyncio.CancelledError:
+            if not self._interrupted or (task and task.uncancel() > before):
+                # Not by `abort`, or not by it alone. For other readers the stream ends as if
+                # aborted.
+                self._reason = self._reason if self._aborted else "cancelled"
+                self._aborted, self._interrupted = True, False
+                await self._hang_up()
+                raise
+            events = await self._give_up()
+        except Exception as error:
+            self._error = error
+            await self._hang_up()
+            raise
+        finally:
+            self._reading = None
+            self._steps += 1
+        self._finished = self._ended
+        self._emit(events)
+        return True
+
+    async def _give_up(self) -> list[StreamEvent]:
+        await self._hang_up()
+        return [EndEvent()] if self._error else [AbortEvent(self._reason), EndEvent()]
+
+    async def _read(self) -> list[StreamEvent]:
+        """What comes next: the connection, what one of the server's events amounts to, or the
+        end.
+        """
+        reply = self._reply
+        try:
+            if reply is None:
+                reply = self._reply = await self._open_reply()
+                return [reply.connected]
+            while True:
+                if events := reply.take():
+                    return events
+                if not await reply.read_on():
+                    break
+            self._response = reply.response()
+            last = [MessageEvent(self._response.message), FinalMessageEvent(self._response)]
+        except GatewayError as error:
+            self._error = error
+            last = [ErrorEvent(error)]
+        await self._hang_up()
+        return [*(reply.take() if reply else ()), *last, EndEvent()]
+
+    async def _hang_up(self) -> None:
+        self._ended = True
+        if self._reply is not None:
+            await self._reply.aclose()
+
+    def _emit(self, events: list[StreamEvent]) -> None:
+        for chosen, queue in self._queues.values():
+            queue.extend(
+                events if chosen is EVENT_NAMES else [one for one in events if one.name in chosen]
+            )
+        if self._listeners:
+            self._call_listeners(events)
+
+    def _call_listeners(self, events: list[StreamEvent]) -> None:
+        """Call them all: what one of them raises costs the others nothing."""
+        raised: Exception | None = None
+        for event in events:
+            waiting = self._listeners.get(event.name, [])
+            for listener, once in tuple(waiting):
+                if once and (listener, once) in waiting:
+                    waiting.remove((listener, once))
+                try:
+                    listener(event)
+                except Exception as error:
+                    raised = raised or error
+        if raised is not None:
+            raise raised
+
+
+def _check_event_name(name: str) -> None:
+    if name not in EVENT_NAMES:
+        raise ValueError(
+            f"Unknown event {name!r}. The events are {', '.join(sorted(EVENT_NAMES))}."
+        )

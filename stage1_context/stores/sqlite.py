@@ -1,0 +1,228 @@
+"""`SqliteStore`: journals in one file, for anything that should last on one machine.
+
+The file is made at first use, and works in SQLite's write-ahead mode: readers never wait, writers
+of several processes take turns. SQLite's calls block, so they run in a thread of their own.
+
+Covered: a process that is killed loses nothing that was acknowledged · two writers never mix their
+records ·
+    a file whose tables have another version is refused · what cannot be read in a damaged file
+    raises StoreFailed.
+Not covered: a power cut may lose the last moments (the file stays sound) · file systems of a
+network, where
+    SQLite's locks do not hold · a store that is used on both sides of a fork.
+"""
+
+import asyncio
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from stage1_context.errors import ContextError, StoreFailed
+from stage1_context.journal import Record, record_from_json, record_to_json
+from stage1_context.store import (
+    SessionInfo,
+    check_expected,
+    check_session_id,
+    findable,
+    session_exists,
+    session_not_found,
+)
+from stage1_context.stores.sqlite_file import open_file, transaction
+
+T = TypeVar("T")
+
+# Positions count from 0 without gaps, so the last position gives the number of records.
+_LENGTH = "(SELECT coalesce(max(position) + 1, 0) FROM record WHERE session = key)"
+_SESSIONS = f"SELECT id, {_LENGTH}, created, updated FROM session"
+
+
+class SqliteStore:
+    """Journals in a SQLite file.
+
+    Args:
+        path: The file; it is made at first use. ":memory:" keeps everything in memory, until it is
+            closed.
+        patience: How many seconds to wait for another process that is writing.
+
+    Raises:
+        ValueError: The path is empty.
+        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of
+            another version. Later: it cannot be read or written, for example because it is damaged.
+    """
+
+    def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
+        self.path = os.fspath(path)
+        if not self.path:
+            raise ValueError(
+                "The path is empty. Name a file; ':memory:' keeps the sessions in memory."
+            )
+        self._patience = patience
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self.path!r})"
+
+    async def create(self, session_id: str, *records: Record) -> None:
+        """Begin a journal."""
+        check_session_id(session_id)
+        rows = [(each.kind, record_to_json(each)) for each in records]
+
+        def write(database: sqlite3.Connection) -> None:
+            now = time.time()
+            query = "INSERT INTO session (id, created, updated) VALUES (?, ?, ?)"
+            try:
+                made = database.execute(query, (session_id, now, now))
+            except sqlite3.IntegrityError:
+                raise session_exists(session_id) from None
+            _insert(database, made.lastrowid or 0, 0, rows)
+
+        await self._in_thread(write, writes=True)
+
+    async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
+        """Add records; returns how many the journal now holds."""
+        rows = [(each.kind, record_to_json(each)) for each in records]
+
+        def write(database: sqlite3.Connection) -> int:
+            key, length = _find(database, session_id)
+            check_expected(session_id, expected, length)
+            _insert(database, key, length, rows)
+            database.execute("UPDATE session SET updated = ? WHERE key = ?", (time.time(), key))
+            return length + len(rows)
+
+        return await self._in_thread(write, writes=True)
+
+    async def read(
+        self,
+        session_id: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        kinds: Collection[str] | None = None,
+    ) -> list[tuple[int, Record]]:
+        """Records and their indices."""
+        # By itself SQLite would go through a whole talk in search of the few records that are no
+        # messages.
+        few = kinds is not None and "message" not in kinds
+        records = "record INDEXED BY record_by_kind" if few else "record"
+        query = f"SELECT position, body FROM {records} WHERE session = ? AND position >= ? AND position < ?"
+        if kinds is not None:
+            query += f" AND kind IN ({', '.join('?' * len(kinds))})"
+
+        def fetch(database: sqlite3.Connection) -> list[tuple[int, Record]]:
+            key, length = _find(database, session_id)
+            # `start` and `end` may be larger than any number SQLite knows.
+            limits = (min(start, length), length if end is None else min(end, length))
+            found = database.execute(f"{query} ORDER BY position", (key, *limits, *(kinds or ())))
+            return [(index, record_from_json(body)) for index, body in found]
+
+        return await self._in_thread(fetch)
+
+    async def info(self, session_id: str) -> SessionInfo:
+        """How many records a journal holds, and since when it is there."""
+
+        def fetch(database: sqlite3.Connection) -> SessionInfo:
+            key, _ = _find(database, session_id)
+            return _info(*database.execute(f"{_SESSIONS} WHERE key = ?", (key,)).fetchone())
+
+        return await self._in_thread(fetch)
+
+    async def sessions(self) -> list[SessionInfo]:
+        """All sessions, the one that was written to last first."""
+        query = f"{_SESSIONS} ORDER BY updated DESC, key DESC"
+        return await self._in_thread(
+            lambda database: [_info(*each) for each in database.execute(query)]
+        )
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session."""
+
+        def write(database: sqlite3.Connection) -> None:
+            key, _ = _find(database, session_id)
+            database.execute("DELETE FROM session WHERE key = ?", (key,))
+
+        await self._in_thread(write, writes=True)
+
+    async def aclose(self) -> None:
+        """Close the file; it is opened again when the store is used again."""
+        if self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection = None
+            self._finalize()
+
+    async def _in_thread(
+        self, work: Callable[[sqlite3.Connection], T], *, writes: bool = False
+    ) -> T:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._do, work, writes
+        )
+
+    def _do(self, work: Callable[[sqlite3.Connection], T], writes: bool) -> T:
+        try:
+            if self._connection is None:
+                self._connection = open_file(self.path, self._patience)
+                self._finalize = weakref.finalize(
+                    self, self._connection.close
+                )  # if nobody closes the store
+            with transaction(self._connection, writes):
+                return work(self._connection)
+        except ContextError:
+            raise
+        # Apart from SQLite's own errors: what a damaged file holds may be of any type and value.
+        except (sqlite3.Error, ValueError, TypeError, OverflowError, OSError) as error:
+            raise StoreFailed(_failure(self.path, error)) from error
+
+
+def _failure(path: str, error: Exception) -> str:
+    """What a failure says: the file, the reason, and what to do about a damaged file."""
+    text = f"The SQLite file {path!r} could not be used: {str(error).rstrip('.')}."
+    # SQLite's code is missing where Python could not decode a value. Otherwise the file is busy,
+    # full, read-only, …
+    if isinstance(error, sqlite3.OperationalError) and hasattr(error, "sqlite_errorcode"):
+        return text
+    return (
+        f"{text} It may be damaged: restore a backup, or recover what is left with the command .recover of the "
+        "sqlite3 shell."
+    )
+
+
+def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
+    """Return the key of a session and the number of its records.
+
+    Raises:
+        SessionNotFound: There is no such session.
+    """
+    query = f"SELECT key, {_LENGTH} FROM session WHERE id = ?"
+    found = database.execute(query, (findable(session_id),)).fetchone()
+    if found is None:
+        newest = database.execute(
+            "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"
+        ).fetchall()
+        raise session_not_found(session_id, [id for (id,) in reversed(newest)])
+    key, length = found
+    return key, length
+
+
+def _info(session_id: str, length: int, created: float, updated: float) -> SessionInfo:
+    created_at, updated_at = (datetime.fromtimestamp(each, UTC) for each in (created, updated))
+    return SessionInfo(session_id, length, created_at, updated_at)
+
+
+def _insert(
+    database: sqlite3.Connection, key: int, start: int, rows: Iterable[tuple[str, str]]
+) -> None:
+    database.executemany(
+        "INSERT INTO record (session, position, kind, body) VALUES (?, ?, ?, ?)",
+        ((key, position, kind, body) for position, (kind, body) in enumerate(rows, start)),
+    )

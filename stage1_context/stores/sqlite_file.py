@@ -1,0 +1,126 @@
+"""Open a SQLite file and create its tables; run a transaction in it. Used by `SqliteStore` only.
+
+The module knows the tables and nothing of records. The file's own header identifies the program and
+the version of the tables (`application_id`, `user_version`).
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stage1_context.errors import StoreFailed
+
+VERSION = 2
+"""The version of the tables. A file of another version is refused."""
+
+_TABLES = (
+    """CREATE TABLE session (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        created REAL NOT NULL,
+        updated REAL NOT NULL
+    )""",
+    # Without a rowid, the records of one session are stored next to each other.
+    """CREATE TABLE record (
+        session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX record_by_kind ON record (session, kind, position)",
+    "CREATE INDEX session_by_update ON session (updated)",
+)
+
+_APPLICATION_ID = int.from_bytes(b"llms")
+
+
+def open_file(path: str, patience: float) -> sqlite3.Connection:
+    """Open a file, and create it and its tables if they are missing.
+
+    Raises:
+        StoreFailed: The file has tables of another version or of another program, or its folder is
+            missing.
+        sqlite3.Error: The file cannot be opened.
+    """
+    if not (folder := Path(path).parent).is_dir():
+        raise StoreFailed(
+            f"The SQLite file {path!r} cannot be made: there is no folder {str(folder)!r}."
+        )
+    # The connection is used by one thread at a time, not always by the one that made it.
+    database = sqlite3.connect(
+        path, timeout=patience, isolation_level=None, check_same_thread=False
+    )
+    try:
+        database.execute("PRAGMA foreign_keys = ON")
+        with transaction(database, writes=False):
+            has_tables = _has_tables(database, path)
+        if not has_tables:
+            _write_ahead(database, patience)
+            with transaction(database, writes=True):
+                _create_tables(database, path)
+        database.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # a killed process loses nothing; a power cut may
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _has_tables(database: sqlite3.Connection, path: str) -> bool:
+    """Return whether the file has this program's tables; False for an empty file."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    (owner,) = database.execute("PRAGMA application_id").fetchone()
+    if owner != _APPLICATION_ID:
+        if version or database.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            raise StoreFailed(
+                f"The SQLite file {path!r} holds another program's tables. Choose another file."
+            )
+        return False
+    if version != VERSION:
+        raise StoreFailed(
+            f"The SQLite file {path!r} has version {version}; this program knows version {VERSION}. "
+            "Use the program that wrote it, or another file."
+        )
+    return True
+
+
+def _create_tables(database: sqlite3.Connection, path: str) -> None:
+    if _has_tables(database, path):  # another process has created them meanwhile
+        return
+    for statement in _TABLES:
+        database.execute(statement)
+    database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _write_ahead(database: sqlite3.Connection, patience: float) -> None:
+    """Change to write-ahead mode. SQLite does not wait here, if another process is making the same
+    file.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, writes: bool) -> Iterator[None]:
+    """Everything inside happens or nothing does; one that writes waits for its turn first."""
+    database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise

@@ -1,0 +1,79 @@
+"""`Abort`: stop a run from a callback, a tool, another task or another thread.
+
+Setting it prevents every further request and tool call of the runs that received it. Knows no run:
+the loop examines it before each request and call, and `stopping` waits for it. Used through the
+options of the loop, the runner and the chain, which also accept an `asyncio.Event`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from threading import RLock
+from typing import Literal
+
+
+class Abort:
+    """A switch that stops every run it was given to. It cannot be reset, and `set` may be called
+    from any thread.
+
+    Attributes:
+        reason: The reason that the first `set` gave; None if it gave none.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._is_set = False
+        self._waiting: dict[object, Callable[[], object]] = {}
+        self._lock = RLock()  # a signal handler may interrupt the thread that holds it
+
+    def set(self, reason: str | None = None) -> None:
+        """Stop the runs.
+
+        Args:
+            reason: Shown in `status_reason`; the first reason counts.
+        """
+        with self._lock:
+            if self._is_set:
+                return
+            self._is_set, self.reason = True, reason
+            waiting = [*self._waiting.values()]
+        for wake in waiting:
+            wake()
+
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._is_set
+
+    async def wait(self) -> None:
+        """Return as soon as `set` was called, in whichever thread."""
+        loop, woken, key = asyncio.get_running_loop(), asyncio.Event(), object()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the event loop was closed
+                loop.call_soon_threadsafe(woken.set)
+
+        with self._lock:
+            if self._is_set:
+                return
+            self._waiting[key] = wake
+        try:
+            await woken.wait()
+        finally:
+            with self._lock:
+                del self._waiting[key]
+
+    def __repr__(self) -> str:
+        return f"Abort(is_set={self._is_set}, reason={self.reason!r})"
+
+
+class RunStopped(Exception):
+    """Ends a run that was aborted or has no time left. The loop converts it to a status; `run_turn`
+    alone raises it.
+
+    Args:
+        status: The status of the run.
+    """
+
+    def __init__(self, status: Literal["aborted", "timeout"]) -> None:
+        super().__init__(f"The run was stopped: {status}.")
+        self.status = status

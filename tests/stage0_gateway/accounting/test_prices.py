@@ -1,0 +1,355 @@
+import json
+import math
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage0_gateway import ConfigurationError, Usage
+from stage0_gateway.accounting.prices import (
+    MOST_TOKENS,
+    BilledTokens,
+    GenaiPrices,
+    Price,
+    PriceTable,
+    billed_tokens,
+)
+from stage0_gateway.http.endpoint import PROVIDERS
+
+MINI = Price(0.25, 2.0, cached_input=0.025)
+HAIKU = Price(1.0, 5.0, cached_input=0.1, cache_write=1.25)
+THOUSAND = Usage(1000, 1000)
+NOT_INSTALLED = "genai-prices is not installed: pip install 'llm-stages[prices]'"
+
+
+@pytest.fixture
+def library():
+    pytest.importorskip("genai_prices", reason=NOT_INSTALLED)
+    return GenaiPrices()
+
+
+# ---- which tokens are billed
+# ----------------------------------------------------------------------------
+
+
+def usage(read=None, wrote=None, cached=None, thought=None, cache_write=None):
+    return Usage(read, wrote, cached, thought, cache_write)
+
+
+@pytest.mark.parametrize(
+    ("wire", "reported", "billed"),
+    [
+        ("openai", usage(1000, 50), BilledTokens(1000, 0, 0, 50)),
+        ("openai", usage(1000, 50, cached=900, thought=40), BilledTokens(100, 900, 0, 50)),
+        ("openai", usage(1000, 50, cached=200, cache_write=700), BilledTokens(100, 200, 700, 50)),
+        ("anthropic", usage(100, 50), BilledTokens(100, 0, 0, 50)),
+        ("anthropic", usage(3, 50, cached=900, cache_write=200), BilledTokens(3, 900, 200, 50)),
+        ("anthropic", usage(100, 50, thought=40), BilledTokens(100, 0, 0, 50)),
+        ("gemini", usage(1000, 50), BilledTokens(1000, 0, 0, 50)),
+        ("gemini", usage(1000, 50, cached=900, thought=400), BilledTokens(100, 900, 0, 450)),
+        ("gemini", usage(34, thought=68), BilledTokens(34, 0, 0, 68)),  # cut while thinking
+        ("openai", usage(0, 0), BilledTokens(0, 0, 0, 0)),
+    ],
+)
+def test_every_token_is_billed_once_whatever_the_server_counts_under_which_name(
+    wire, reported, billed
+):
+    assert billed_tokens(wire, reported) == billed
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize(
+    "reported", [None, usage(), usage(10), usage(wrote=10), usage(wrote=10, cached=5)]
+)
+def test_half_a_report_says_nothing_about_the_cost(wire, reported):
+    assert billed_tokens(wire, reported) is None
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+def test_thoughts_without_an_output_are_half_a_report_where_the_output_includes_them(wire):
+    assert billed_tokens(wire, usage(34, thought=68)) is None
+
+
+@pytest.mark.parametrize(
+    ("wire", "reported"),
+    [
+        ("openai", usage(31, 9, cached=161)),  # xAI's Grok behind Azure reports this
+        ("openai", usage(100, 9, cached=60, cache_write=60)),
+        ("openai", usage(43, 10, thought=11)),
+        ("anthropic", usage(43, 10, thought=11)),
+        ("gemini", usage(31, 9, cached=161)),
+        ("gemini", usage(31, 9, thought=-4)),
+        ("anthropic", usage(-1, 9)),
+        ("anthropic", usage(10, 9, cached=-5)),
+        ("anthropic", usage(10, 9, cache_write=-5)),
+        ("openai", usage(10, -9)),
+        ("openai", usage(MOST_TOKENS + 1, 9)),
+        ("a format of next year", usage(10, 9)),
+    ],
+)
+def test_numbers_that_cannot_be_believed_have_no_cost(wire, reported):
+    assert billed_tokens(wire, reported) is None
+    assert PriceTable({"m": HAIKU}).cost("openai", "m", wire, reported) is None
+
+
+def test_the_same_work_costs_the_same_in_every_wire_format():
+    table = PriceTable({"m": HAIKU})
+    reports = {
+        "openai": usage(1000, 90, cached=600, thought=40, cache_write=300),
+        "anthropic": usage(100, 90, cached=600, thought=40, cache_write=300),
+        "gemini": usage(1000, 50, cached=600, thought=40, cache_write=300),
+    }
+    costs = {wire: table.cost("openai", "m", wire, report) for wire, report in reports.items()}
+    assert costs == dict.fromkeys(
+        reports, pytest.approx((100 * 1 + 600 * 0.1 + 300 * 1.25 + 90 * 5) / 1e6)
+    )
+
+
+counts = st.none() | st.integers(-5, 1000) | st.sampled_from([MOST_TOKENS, 10**400, -(10**400)])
+
+
+@given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
+def test_no_report_makes_a_cost_below_zero_or_one_that_is_no_number(wire, reported):
+    cost = PriceTable({"m": HAIKU}).cost("openai", "m", wire, reported)
+    assert cost is None or (math.isfinite(cost) and cost >= 0)
+
+
+# ---- a table of one's own
+# -------------------------------------------------------------------------------
+
+
+def test_prices_are_dollars_per_million_tokens():
+    assert (
+        PriceTable({"m": Price(3, 15)}).cost("openai", "m", "openai", Usage(1_000_000, 1_000_000))
+        == 18.0
+    )
+
+
+def test_a_model_that_is_not_in_the_table_has_no_cost_not_even_zero():
+    assert PriceTable({}).cost("openai", "gpt-5-mini", "openai", THOUSAND) is None
+
+
+def test_what_is_free_costs_zero():
+    assert (
+        PriceTable({"ollama:llama3.2": Price(0, 0)}).cost("ollama", "llama3.2", "openai", THOUSAND)
+        == 0.0
+    )
+
+
+def price(names, model, provider="openai"):
+    """Each name costs its place in the list, in dollars per thousand tokens read; which one is
+    it?"""
+    table = PriceTable({name: Price(1000 * place, 0) for place, name in enumerate(names)})
+    cost = table.cost(provider, model, "openai", Usage(1000, 0))
+    return None if cost is None else names[round(cost)]
+
+
+def test_a_name_with_the_provider_goes_before_the_model_alone():
+    names = ["gpt-5-mini", "openai:gpt-5-mini"]
+    assert price(names, "gpt-5-mini") == "openai:gpt-5-mini"
+    assert price(names, "gpt-5-mini", "openrouter") == "gpt-5-mini"
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-5-mini-2025-08-07", "gpt-5-mini"),
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("openai/gpt-5-mini-2025-08-07", "openai/gpt-5-mini"),
+    ],
+)
+def test_a_date_at_the_end_of_a_model_may_be_missing_in_the_table(model, name):
+    assert price([name], model) == name
+    assert price([f"openai:{name}"], model) == f"openai:{name}"
+
+
+def test_a_name_with_its_date_goes_before_one_without():
+    dated = "gpt-5-mini-2025-08-07"
+    assert price(["openai:gpt-5-mini", dated], dated) == dated
+
+
+@pytest.mark.parametrize(
+    "end", ["-fast", "-0807", "-2025-08-07-fast", "-2025-0807", "-2025-08-07\n", "\n"]
+)
+def test_only_a_date_may_be_missing(end):
+    assert price(["gpt-5-mini", "openai:gpt-5-mini"], f"gpt-5-mini{end}") is None
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "GPT-5-MINI", "x-gpt-5-mini", "-2025-08-07", ""])
+def test_no_other_name_is_guessed(model):
+    assert price(["gpt-5-mini", "openai:gpt-5-mini"], model) is None
+
+
+def test_cached_tokens_without_a_price_of_their_own_are_billed_like_the_rest():
+    table = PriceTable({"m": Price(1, 0)})
+    assert table.cost("openai", "m", "openai", usage(1000, 0, cached=900)) == 0.001
+
+
+def test_a_reply_that_wrote_into_a_cache_at_an_unknown_price_has_no_cost():
+    table = PriceTable({"m": Price(1, 0)})
+    assert table.cost("anthropic", "m", "anthropic", usage(1000, 0, cache_write=1)) is None
+    assert table.cost("anthropic", "m", "anthropic", usage(1000, 0, cache_write=0)) == 0.001
+
+
+def test_a_price_of_zero_for_the_cache_is_a_price():
+    table = PriceTable({"m": Price(1, 1, cached_input=0, cache_write=0)})
+    assert (
+        table.cost("anthropic", "m", "anthropic", usage(0, 0, cached=1000, cache_write=1000)) == 0.0
+    )
+
+
+def test_a_table_stays_as_it_was_made():
+    prices = {"m": MINI}
+    table = PriceTable(prices)
+    prices.clear()
+    assert table.cost("openai", "m", "openai", THOUSAND) == pytest.approx(0.00225)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(-1, 2), (1, -2), (1, 2, -3), (1, 2, 3, -4), (math.nan, 2), (1, math.inf)]
+)
+def test_what_is_no_price_is_refused_at_once(wrong):
+    with pytest.raises(ConfigurationError, match="US dollars per million tokens"):
+        Price(*wrong)
+
+
+# ---- what a server itself says that it charged
+# ----------------------------------------------------------
+
+CHARGED = {  # as listed when the replies were recorded
+    "anthropic/claude-4.5-haiku": HAIKU,
+    "anthropic/claude-4.5-sonnet": Price(3, 15),
+    "anthropic/claude-4.6-sonnet": Price(3, 15, cache_write=3.75),
+    "anthropic/claude-sonnet-4.5": Price(3, 15),
+    "google/gemini-2.5-flash": Price(0.3, 2.5, cached_input=0.03),
+    "openai/gpt-5-mini": MINI,
+    "x-ai/grok-4": Price(3, 15, cached_input=0.75),
+}
+
+
+def charged(body):
+    """(model, raw numbers) of the last report in a body that says what was charged for it."""
+    lines = [
+        line.removeprefix("data:").strip()
+        for line in body.splitlines()
+        if line.startswith("data: {")
+    ]
+    reports = [json.loads(line) for line in lines or [body]]
+    return [
+        (each["model"], each["usage"]) for each in reports if (each.get("usage") or {}).get("cost")
+    ][-1:]
+
+
+def test_openrouter_charged_what_we_say_it_cost(recorded, capsys):
+    rows = [
+        row["response"] for row in recorded("wire.jsonl")[0] if row["vendor"] == "openrouter.ai"
+    ]
+    checked = skipped = 0
+    for model, said in (
+        each for row in rows if row["status"] == 200 for each in charged(row["body"])
+    ):
+        read, wrote = said["prompt_tokens_details"], said["completion_tokens_details"]
+        parts = read["cached_tokens"], wrote["reasoning_tokens"], read.get("cache_write_tokens")
+        raw = Usage(said["prompt_tokens"], said["completion_tokens"], *parts)
+        cost = PriceTable(CHARGED).cost("openrouter", model, "openai", raw)
+        assert cost in (None, pytest.approx(said["cost"])), (model, said)
+        checked, skipped = checked + (cost is not None), skipped + (cost is None)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\nwire.jsonl: {checked} charges checked, {skipped} of other models skipped\n"
+        )
+    assert checked
+
+
+# ---- the prices of the library
+# --------------------------------------------------------------------------
+
+
+def test_without_the_library_it_is_said_at_once_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'llm-stages\[prices\]'"):
+        GenaiPrices()
+
+
+def test_whoever_has_a_table_does_not_load_the_library():
+    code = "import sys; from stage0_gateway.accounting.prices import PriceTable; PriceTable({}); print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    assert "stage0_gateway.accounting.prices" in loaded.split()
+    assert "genai_prices" not in loaded.split()
+
+
+# Models of the past: what they cost does not change any more.
+@pytest.mark.parametrize(
+    ("provider", "model", "wire", "listed"),
+    [
+        ("openai", "gpt-4o-mini-2024-07-18", "openai", Price(0.15, 0.6, 0.075, 0.15)),
+        ("anthropic", "claude-3-5-haiku-20241022", "anthropic", Price(0.8, 4, 0.08, 1.0)),
+        ("gemini", "gemini-2.0-flash", "gemini", Price(0.1, 0.4, 0.025, 0.1)),
+    ],
+)
+@pytest.mark.parametrize(
+    "reported", [THOUSAND, usage(1000, 500, cached=600, thought=200, cache_write=300)]
+)
+def test_the_library_and_a_table_with_the_same_prices_agree(
+    library, provider, model, wire, listed, reported
+):
+    expected = PriceTable({model: listed}).cost(provider, model, wire, reported)
+    assert library.cost(provider, model, wire, reported) == pytest.approx(expected)
+
+
+def test_a_price_that_rises_with_the_prompt_counts_what_was_cached_too(library):
+    short, long = (usage(1000, 0, cached=cached) for cached in (198_000, 200_000))
+    costs = [
+        library.cost("anthropic", "claude-sonnet-4-5", "anthropic", each) for each in (short, long)
+    ]
+    assert costs == [pytest.approx(0.003 + 0.0594), pytest.approx(0.006 + 0.12)]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_library_prices_every_provider_that_asks_for_a_key_and_none_of_one_s_own(
+    library, provider
+):
+    about = PROVIDERS[provider]
+    cost = library.cost(provider, about.example_model, about.wire.NAME, THOUSAND)
+    assert (cost is not None and cost > 0) == (about.key_variable is not None)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai", "gpt-of-next-year"),
+        ("openai", ""),
+        ("a-provider-of-next-year", "gpt-4o-mini"),
+        ("ollama", "gpt-4o-mini"),
+        ("openai", "whisper-1"),  # by the minute
+        ("openai", "text-embedding-3-small"),  # no price for an output
+        (
+            "openrouter",
+            "deepseek/deepseek-r1:free",
+        ),  # the library lists no price, and would say zero
+    ],
+)
+def test_what_the_library_cannot_price_has_no_cost(library, provider, model):
+    assert library.cost(provider, model, "openai", THOUSAND) is None
+
+
+@given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
+def test_the_library_is_asked_about_nothing_that_cannot_be_believed(wire, reported):
+    pytest.importorskip("genai_prices", reason=NOT_INSTALLED)
+    cost = GenaiPrices().cost("anthropic", "claude-3-5-haiku-20241022", wire, reported)
+    assert (cost is None) == (billed_tokens(wire, reported) is None)
+    assert cost is None or (math.isfinite(cost) and cost >= 0)
+
+
+def test_the_library_starts_nothing_in_the_background(library):
+    before = threading.enumerate()
+    library.cost(
+        "openai", "gpt-4o-mini", "openai", THOUSAND
+    )  # a connection would be an error in any test
+    GenaiPrices().cost("openai", "gpt-of-next-year", "openai", THOUSAND)
+    assert threading.enumerate() == before

@@ -1,0 +1,88 @@
+import pytest
+
+from stage0_gateway import ChatRequest, ImagePart, Message, TextPart, Usage
+from stage0_gateway.accounting.usage_check import unread_tokens
+from stage0_gateway.http.encode import outgoing
+from stage0_gateway.http.endpoint import resolve
+
+
+def unread(text, read, **usage):
+    """What is found when a server says that it read so many tokens of a text."""
+    return unread_of([Message.user(text)], Usage(input_tokens=read, **usage))
+
+
+def unread_of(messages, usage):
+    request = ChatRequest("m", tuple(messages))
+    return unread_tokens(
+        request, len(outgoing(resolve("ollama:m"), request, stream=False).body), usage
+    )
+
+
+WORDS = "word " * 10_000
+
+
+def test_a_prompt_that_was_cut_is_noticed_with_how_much_at_least():
+    assert unread(WORDS, 4096) == 10_000 - 4096
+
+
+@pytest.mark.parametrize("read", [9_000, 10_000, 11_000, 20_000])
+def test_a_prompt_that_was_read_is_not(read):
+    assert unread(WORDS, read) is None
+
+
+def test_all_messages_count_and_not_only_the_last():
+    messages = [
+        Message.system(WORDS),
+        Message.user("hi"),
+        Message.assistant(WORDS),
+        Message.user("hi"),
+    ]
+    assert unread_of(messages, Usage(input_tokens=2048)) == 20_002 - 2048
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["你好，世界。今天天气怎么样？" * 500, "สวัสดีชาวโลก" * 500, "😀🎉" * 2000],
+    ids=["Chinese", "Thai", "emoji"],
+)
+def test_scripts_without_spaces_are_counted_by_their_bytes(text):
+    assert unread(text, 100) is not None
+    assert unread(text, len(text)) is None
+
+
+@pytest.mark.parametrize("usage", [None, Usage(), Usage(input_tokens=0), Usage(output_tokens=5)])
+def test_a_server_that_counts_nothing_is_not_suspected(usage):
+    assert unread_of([Message.user(WORDS)], usage) is None
+
+
+def test_a_server_that_tells_what_it_had_cached_is_not_suspected():
+    assert unread(WORDS, 10, cached_input_tokens=9_990) is None
+    assert unread(WORDS, 10, cached_input_tokens=0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("hi", 1),
+        ("hi", 8),
+        ("a" * 100_000, 500),
+        ("=" * 100_000, 800),
+        ("\n" * 50_000, 100),
+        ("1234 " * 100, 250),
+    ],
+    ids=["short", "usual", "one long word", "a long line", "empty lines", "numbers"],
+)
+def test_texts_of_few_tokens_for_their_length_raise_no_alarm(text, read):
+    assert unread(text, read) is None
+
+
+def test_a_picture_is_not_taken_for_text():
+    picture = ImagePart("A" * 1_000_000)
+    assert (
+        unread_of([Message.user((TextPart("what is this?"), picture))], Usage(input_tokens=300))
+        is None
+    )
+
+
+def test_half_a_surrogate_pair_breaks_nothing():
+    assert unread("\ud83d word " * 10_000, 4096) is not None

@@ -1,0 +1,163 @@
+import asyncio
+import json
+import ssl
+from traceback import format_exception
+
+import httpx
+import pytest
+
+from stage0_gateway import ConfigurationError, ConnectionFailed, Gateway, RequestTimeout, Timeouts
+from stage0_gateway.http.client import Connection
+from stage0_gateway.http.pool import Pool
+
+ASK = [{"role": "user", "content": "hi"}]
+
+
+def failing(error):
+    def raise_it(request):
+        raise error
+
+    return httpx.MockTransport(raise_it)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (
+            httpx.ConnectError("refused"),
+            ConnectionFailed,
+            "Could not connect to host.test (refused). Check the base URL",
+        ),
+        (
+            httpx.ConnectTimeout("x"),
+            RequestTimeout,
+            "host.test did not accept the connection in time",
+        ),
+        (
+            httpx.ReadTimeout("x"),
+            RequestTimeout,
+            "host.test stopped responding before the reply was complete",
+        ),
+        (ssl.SSLError("bad record"), ConnectionFailed, "The connection to host.test broke"),
+        (
+            httpx.RemoteProtocolError("hung up"),
+            ConnectionFailed,
+            "The connection to host.test broke (hung up).",
+        ),
+        (
+            httpx.InvalidURL("no label"),
+            ConfigurationError,
+            "The base URL cannot be used: no label.",
+        ),
+        (httpx.UnsupportedProtocol("odd"), ConfigurationError, "The base URL cannot be used: odd."),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+async def test_each_failure_of_a_transport_is_a_gateway_error_that_names_the_host(
+    error, kind, said
+):
+    with pytest.raises(kind) as caught:
+        await Connection(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
+    assert str(caught.value).startswith(said)
+
+
+async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
+    never = asyncio.Event()
+
+    async def hang(request):
+        await never.wait()
+
+    connection = Connection(httpx.MockTransport(hang), Timeouts(total=0.01))
+    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
+        await connection.post("http://host.test/v1", {}, b"{}")
+
+
+@pytest.fixture
+def server(serve):
+    """A server that answers with the path it was asked for."""
+    return serve(
+        lambda path: (200, json.dumps({"choices": [{"message": {"content": path}}]}).encode())
+    )
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["httpx", "[fast] installed"])
+async def test_a_proxy_from_the_environment_is_used(server, monkeypatch, fast):
+    monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: fast)
+    monkeypatch.setenv("http_proxy", server)
+    async with Gateway("openai:m", base_url="http://nowhere.test/v1") as gateway:
+        reply = await gateway.chat(ASK)
+    assert (
+        reply.content == "http://nowhere.test/v1/chat/completions"
+    )  # a proxy is sent the whole address
+
+
+async def test_cancelling_the_task_cancels_the_request():
+    arrived, never = asyncio.Event(), asyncio.Event()
+    ended = []
+
+    async def hang(request):
+        arrived.set()
+        try:
+            await never.wait()
+        finally:
+            ended.append(True)
+
+    task = asyncio.ensure_future(
+        Connection(httpx.MockTransport(hang), Timeouts()).post("http://h.test", {}, b"")
+    )
+    await arrived.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("http_proxy", "foo:bar:baz"),
+        ("SSL_CERT_FILE", "/no/such/file"),
+        ("http_proxy", "socks5://x"),
+    ],
+)
+async def test_invalid_settings_of_the_environment_are_named(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
+        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+
+
+@pytest.mark.parametrize("excluded", ["127.0.0.1", "*"])
+async def test_a_host_in_no_proxy_is_reached_directly(server, monkeypatch, excluded):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", excluded)
+    async with Gateway("openai:m", base_url=f"{server}/v1") as gateway:
+        reply = await gateway.chat(ASK)
+    assert reply.content == "/v1/chat/completions"
+
+
+async def test_a_host_name_that_cannot_be_written_is_a_configuration_error():
+    with pytest.raises(ConfigurationError, match="The base URL cannot be used"):
+        await Gateway("openai:m", base_url="http://xn--a/v1").chat(ASK)
+
+
+async def test_the_password_of_a_proxy_is_not_shown(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://me:sk-secret:x@host:no-port")
+    with pytest.raises(ConfigurationError) as caught:
+        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+    assert "sk-secret" not in "".join(format_exception(caught.value))
+
+
+async def test_the_http_librarys_own_logs_show_no_query(server, caplog):
+    caplog.set_level("DEBUG")
+    async with Gateway(
+        "openai:m", base_url=f"{server}/v1?key=sk-secret", transport=Pool()
+    ) as gateway:
+        await gateway.chat(ASK)
+    assert "httpcore" in {record.name.split(".")[0] for record in caplog.records}
+    assert "sk-secret" not in caplog.text
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0])
+def test_a_timeout_of_no_seconds_is_refused(timeout):
+    with pytest.raises(ConfigurationError, match="must be more than 0 s"):
+        Gateway("offline:teacher", timeout=timeout)

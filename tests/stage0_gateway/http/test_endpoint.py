@@ -1,0 +1,230 @@
+from traceback import format_exception
+
+import pytest
+
+from stage0_gateway import ChatRequest, ConfigurationError, Gateway
+from stage0_gateway.http.endpoint import PROVIDERS, resolve
+
+
+def test_a_known_provider_has_its_own_address():
+    target = resolve("groq:llama", "k")
+    assert (target.provider, target.model) == ("groq", "llama")
+    assert target.url == "https://api.groq.com/openai/v1/chat/completions"
+    assert target.headers == {"Authorization": "Bearer k"}
+
+
+@pytest.mark.parametrize(
+    ("model", "url", "stream_url", "headers"),
+    [
+        (
+            "openai:gpt-5-mini",
+            "https://api.openai.com/v1/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+            {"Authorization": "Bearer k"},
+        ),
+        (
+            "anthropic:claude-haiku-4-5",
+            "https://api.anthropic.com/v1/messages",
+            "https://api.anthropic.com/v1/messages",
+            {"x-api-key": "k", "anthropic-version": "2023-06-01"},
+        ),
+        (
+            "gemini:gemini-2.5-flash",
+            "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent",
+            "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            {"x-goog-api-key": "k"},
+        ),
+        (
+            "ollama:llama3.2",
+            "http://127.0.0.1:11434/v1/chat/completions",
+            "http://127.0.0.1:11434/v1/chat/completions",
+            {"Authorization": "Bearer k"},
+        ),
+    ],
+)
+def test_each_format_has_its_paths_and_its_way_to_send_a_key(model, url, stream_url, headers):
+    target = resolve(model, "k")
+    assert (target.name, target.url, target.stream_url, target.headers) == (
+        model,
+        url,
+        stream_url,
+        headers,
+    )
+    assert target.secrets == ("k",)
+
+
+@pytest.mark.parametrize(
+    "model", [f"{name}:{about.example_model}" for name, about in PROVIDERS.items()]
+)
+def test_every_provider_in_the_table_can_be_reached(model):
+    target = resolve(model)
+    assert target.name == model
+    assert target.url.startswith(PROVIDERS[target.provider].base_url)
+    assert not {"Authorization", "x-api-key", "x-goog-api-key"} & target.headers.keys()
+
+
+def test_a_model_name_in_a_url_breaks_out_of_nothing():
+    assert resolve("gemini:tuned/a b?key=x#y").stream_url.endswith(
+        "/v1beta/models/tuned/a%20b%3Fkey%3Dx%23y:streamGenerateContent?alt=sse"
+    )
+
+
+def test_a_model_name_may_hold_colons_and_slashes():
+    assert resolve("ollama:qwen3:8b").model == "qwen3:8b"
+    assert resolve("openrouter:openai/gpt-5-mini").model == "openai/gpt-5-mini"
+
+
+def test_a_base_url_replaces_the_providers_own():
+    assert (
+        resolve("openai:m", base_url="http://127.0.0.1:8099/v1/").url
+        == "http://127.0.0.1:8099/v1/chat/completions"
+    )
+
+
+@pytest.mark.parametrize("model", ["", "gpt-5-mini", "openai:", ":m"])
+def test_a_model_without_a_provider_is_refused_with_an_example(model):
+    with pytest.raises(ConfigurationError, match="Write provider:name, such as 'offline:teacher'"):
+        resolve(model)
+
+
+def test_an_unknown_provider_is_refused_with_those_there_are():
+    with pytest.raises(ConfigurationError) as caught:
+        resolve("opnai:m")
+    assert "Unknown provider 'opnai'" in str(caught.value)
+    assert "openai, anthropic, gemini" in str(caught.value)
+    assert "openai:m" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://x/v1", "localhost:8000", "http://", "x"])
+def test_a_base_url_that_is_none_is_refused(url):
+    with pytest.raises(ConfigurationError, match="does not start with http"):
+        resolve("openai:m", base_url=url)
+
+
+def test_a_missing_key_is_told_at_once_with_the_variable_to_set():
+    with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
+        Gateway("openai:m")
+
+
+@pytest.mark.parametrize("model", ["ollama:llama3.2", "offline:teacher", "lmstudio:any"])
+def test_local_models_need_no_key(model):
+    assert Gateway(model).model == model
+
+
+@pytest.mark.parametrize(
+    "provider", [name for name, about in PROVIDERS.items() if about.key_variable]
+)
+def test_hosted_models_need_a_key_unless_another_server_is_named(provider):
+    with pytest.raises(ConfigurationError, match=f"set {PROVIDERS[provider].key_variable}"):
+        Gateway(f"{provider}:m", api_key="")
+    assert Gateway(f"{provider}:m", api_key="k").model == f"{provider}:m"
+    assert Gateway(f"{provider}:m", base_url="http://host.test/v1").model == f"{provider}:m"
+
+
+def test_a_target_shows_no_secret():
+    target = resolve("openai:m", "sk-secret", "https://me:sk-secret@host.test/v1")
+    assert target.public_url == "https://host.test/v1/chat/completions"
+    assert "sk-secret" not in repr(
+        Gateway("openai:m", api_key="sk-secret", base_url="https://me:sk-secret@host.test")
+    )
+
+
+def test_a_query_in_the_base_url_stays_behind_the_path_and_is_not_shown():
+    target = resolve("openai:m", base_url="https://host.test/openai/v1?api-version=1")
+    assert target.url == "https://host.test/openai/v1/chat/completions?api-version=1"
+    assert target.public_url == "https://host.test/openai/v1/chat/completions"
+
+
+def test_a_stream_keeps_the_query_of_the_base_url_beside_its_own():
+    target = resolve("gemini:m", base_url="https://host.test/v1?token=a%2Fb#part")
+    assert target.url == "https://host.test/v1/models/m:generateContent?token=a%2Fb"
+    assert (
+        target.stream_url
+        == "https://host.test/v1/models/m:streamGenerateContent?token=a%2Fb&alt=sse"
+    )
+    assert target.public_url == "https://host.test/v1/models/m:generateContent"
+
+
+@pytest.mark.parametrize(
+    ("url", "secrets"),
+    [
+        ("https://host.test/v1?token=abc%2Fdef+g", ("abc%2Fdef+g", "abc/def g")),
+        ("https://host.test/v1?sk-secret", ("sk-secret",)),
+        ("https://host.test/v1?a=1234&b=12345", ("1234", "12345")),
+        ("https://me:p%40ss@host.test/v1", ("p%40ss", "p@ss", "bWU6cEBzcw==")),
+        ("https://sk-token@host.test/v1", ("sk-token", "c2stdG9rZW46")),
+    ],
+    ids=[
+        "in the query, as written and as meant",
+        "without a name",
+        "two values",
+        "password",
+        "user alone",
+    ],
+)
+def test_what_is_secret_in_a_url_is_known_in_every_spelling(url, secrets):
+    assert resolve("openai:m", base_url=url).secrets == secrets
+
+
+def test_a_wrong_url_is_told_without_its_password():
+    with pytest.raises(ConfigurationError, match="The base URL does not start with http") as caught:
+        resolve("openai:m", base_url="me:sk-secret@host.test/v1?key=sk-secret")
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:sk-secret",
+        "http://me:sk-secret/pass@host.test",
+        "http://me:sk-secret#pass@host.test",
+        "http://me:sk-secret?pass@host.test",
+        "http://me:sk-secret\u2100@host.test",
+        "http://[sk-secret@host.test",
+    ],
+)
+def test_a_password_that_tears_the_url_apart_is_not_shown(url):
+    with pytest.raises(
+        ConfigurationError, match="The base URL is invalid: its host or its port"
+    ) as caught:
+        resolve("openai:m", base_url=url)
+    assert "sk-secret" not in "".join(format_exception(caught.value))
+
+
+@pytest.mark.parametrize("key", ["sk-1\n", "sk 1", "schlüssel"])
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key):
+    with pytest.raises(
+        ConfigurationError, match="The key for 'openai' contains a space, a line break"
+    ) as caught:
+        resolve("openai:m", key)
+    assert key not in str(caught.value)
+
+
+def test_a_password_in_the_url_is_sent_in_a_header_and_not_in_the_url():
+    target = resolve("openai:m", base_url="https://me:p%40ss@host.test:8443/v1")
+    assert target.url == "https://host.test:8443/v1/chat/completions"
+    assert target.headers == {"Authorization": "Basic bWU6cEBzcw=="}
+
+
+def test_a_user_alone_in_the_url_is_sent_as_well():
+    target = resolve("anthropic:m", "k", "https://sk-token@host.test/v1")
+    assert target.url == "https://host.test/v1/messages"
+    assert target.headers["Authorization"] == "Basic c2stdG9rZW46"
+    assert target.headers["x-api-key"] == "k"
+
+
+def test_openais_own_server_is_told_max_tokens_under_its_own_name_and_others_are_not():
+    request = ChatRequest("m", (), max_tokens=5)
+    own, other = resolve("openai:m"), resolve("openai:m", base_url="http://host.test/v1")
+    assert own.encode(request) == {"model": "m", "messages": [], "max_completion_tokens": 5}
+    assert other.encode(request) == {"model": "m", "messages": [], "max_tokens": 5}
+
+
+def test_a_port_that_is_none_is_refused():
+    with pytest.raises(ConfigurationError, match=r"The base URL is invalid: .*port \(0 to 65535\)"):
+        resolve("openai:m", base_url="http://host.test:99999/v1")
+
+
+def test_a_field_the_caller_puts_into_the_body_keeps_its_name():
+    request = ChatRequest("m", (), provider_options={"max_tokens": 5})
+    assert resolve("openai:m").encode(request) == {"model": "m", "messages": [], "max_tokens": 5}

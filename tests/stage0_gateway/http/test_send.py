@@ -1,0 +1,195 @@
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from traceback import format_exception
+
+import httpx
+import pytest
+
+from stage0_gateway import (
+    AuthenticationFailed,
+    ChatResponse,
+    ConnectionFailed,
+    Gateway,
+    GatewayError,
+    MalformedResponse,
+    Message,
+    RateLimited,
+    ServerFailed,
+    StreamInterrupted,
+)
+from stage0_gateway.http.send import hide, retry_after, without_secrets
+
+ASK = [Message.user("hi")]
+SECRETS = ("sk-secret",)
+
+
+def answering(status=200, **content):
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, **content))
+    return Gateway("openai:m", transport=transport, max_retries=0)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e400"}, None),
+        ({"retry-after-ms": "-1"}, None),
+        ({"retry-after-ms": "nan"}, None),
+        ({"retry-after": "²"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 99999 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 +9999"}, None),
+    ],
+    ids=str,
+)
+def test_the_headers_say_how_long_to_wait(headers, seconds):
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_come_is_so_many_seconds_away():
+    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    wait = retry_after({"retry-after": in_an_hour})
+    assert wait is not None
+    assert 3500 < wait <= 3600
+
+
+@pytest.mark.parametrize(
+    ("status", "advice", "retryable"),
+    [
+        (429, None, True),
+        (429, "false", False),
+        (500, "false", False),
+        (400, None, False),
+        (400, "true", True),
+        (401, "true", True),
+        (429, "perhaps", True),
+    ],
+)
+async def test_a_server_that_says_whether_to_retry_is_believed(status, advice, retryable):
+    headers = {} if advice is None else {"x-should-retry": advice}
+    with pytest.raises(GatewayError) as caught:
+        await answering(status, headers=headers, json={"error": {"message": "no"}}).chat(ASK)
+    assert caught.value.retryable is retryable
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(ask):
+    gateway = answering(429, headers={"retry-after": "7"}, json={"error": {"message": "slow down"}})
+    with pytest.raises(RateLimited, match=r"slow down \(HTTP 429\)") as caught:
+        await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
+    assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
+
+
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "The server gave no reason."),
+        (b"<html>Bad gateway</html>", "<html>Bad gateway</html>"),
+        (b"\xff\xfe", "��"),
+        (b'{"detail": "down"}', "down"),
+        (b"[" * 100_000, "…"),
+    ],
+    ids=["nothing", "a page", "no text", "json of another shape", "deep nesting"],
+)
+async def test_whatever_a_failing_server_says_is_a_failure_of_the_server(ask, body, said):
+    gateway = answering(502, content=body)
+    with pytest.raises(ServerFailed) as caught:
+        await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'"yes"', b"<html>", b"null", b"[" * 100_000])
+async def test_an_answer_that_is_no_json_object_is_malformed(body):
+    with pytest.raises(
+        MalformedResponse, match=r"api\.openai\.com.*answered, but not with a JSON object"
+    ):
+        await answering(content=body).chat(ASK)
+
+
+@pytest.mark.parametrize("status", [201, 204, 302])
+async def test_a_success_of_another_kind_is_malformed(status):
+    with pytest.raises(MalformedResponse, match=f"HTTP {status}"):
+        await answering(status, json={"choices": [{"message": {"content": "yes"}}]}).chat(ASK)
+
+
+async def test_the_id_of_the_exchange_is_kept():
+    body = {"id": "from the body", "choices": [{"message": {"content": "yes"}}]}
+    reply = await answering(json=body, headers={"x-request-id": "from the header"}).chat(ASK)
+    assert (reply.request_id, reply.raw) == ("from the header", body)
+    assert (await answering(json=body).chat(ASK)).request_id == "from the body"
+
+
+# ---- secrets
+# --------------------------------------------------------------------------------------------
+
+
+def failed(because):
+    """An error as the connection raises it: the library's own is its cause."""
+    try:
+        try:
+            raise because
+        except Exception as error:
+            raise ConnectionFailed(f"It broke ({error}).") from error
+    except ConnectionFailed as error:
+        return error
+
+
+def test_a_secret_is_taken_out_of_an_error():
+    error = AuthenticationFailed("sk-secret is wrong: sk-secret")
+    hide(error, SECRETS)
+    assert str(error) == "[hidden] is wrong: [hidden]"
+
+
+def test_a_cause_that_shows_no_secret_stays():
+    error = failed(httpx.ReadError("reset"))
+    hide(error, SECRETS)
+    assert isinstance(error.__cause__, httpx.ReadError)
+
+
+def test_a_cause_that_shows_a_secret_is_left_out():
+    error = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
+    hide(error, SECRETS)
+    assert (error.__cause__, error.__context__) == (None, None)
+    assert "sk-secret" not in "".join(format_exception(error))
+
+
+def test_a_cause_of_ours_keeps_its_place_without_the_secret():
+    first = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
+    error = StreamInterrupted("It broke.")
+    error.__cause__ = first
+    hide(error, SECRETS)
+    assert error.__cause__ is first
+    assert str(first) == "It broke (illegal header: [hidden])."
+    assert "sk-secret" not in "".join(format_exception(error))
+
+
+def test_what_a_library_was_doing_when_it_failed_is_searched_too():
+    inner = httpx.ReadError("fine")
+    inner.__context__ = ValueError("sk-secret")
+    error = failed(inner)
+    hide(error, SECRETS)
+    assert "sk-secret" not in "".join(format_exception(error))
+    assert error.__cause__ is inner
+
+
+def test_names_in_a_reply_hold_no_secret_and_what_the_model_said_is_left_alone():
+    message = Message.assistant("sk-secret")
+    reply = ChatResponse(message, model="m sk-secret", request_id="sk-secret")
+    assert without_secrets(reply, SECRETS) == ChatResponse(
+        message, model="m [hidden]", request_id="[hidden]"
+    )
+    plain = ChatResponse(message, model="m")
+    assert without_secrets(plain, SECRETS) is plain

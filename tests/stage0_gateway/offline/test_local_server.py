@@ -1,0 +1,243 @@
+import http.client
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from stage0_gateway.errors import GatewayError
+from stage0_gateway.gateway import Gateway
+from stage0_gateway.http.endpoint import resolve
+from stage0_gateway.messages import Message
+from stage0_gateway.offline import OfflineModel
+from stage0_gateway.offline.endpoint import answer_http
+from stage0_gateway.offline.faults import FAULTS
+from stage0_gateway.offline.local_server import BODY_LIMIT, make_server
+from stage0_gateway.request import ChatRequest
+from stage0_gateway.server import ServerFormat, anthropic, openai
+
+REQUEST = json.dumps(
+    {"model": "teacher", "messages": [{"role": "user", "content": "Hello"}]}
+).encode()
+
+LENGTH = f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
+MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
+
+
+@contextmanager
+def running(faults: Iterable[str | None] = ()) -> Iterator[int]:
+    with make_server(faults=faults) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        yield int(server.server_address[1])
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with running() as port:
+        yield port
+
+
+@pytest.fixture
+def line(port: int) -> Iterator[http.client.HTTPConnection]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    yield connection
+    connection.close()
+
+
+def exchange(
+    line: http.client.HTTPConnection, method: str, path: str, body: bytes | None = None
+) -> tuple[int, bytes]:
+    line.request(method, path, body)
+    reply = line.getresponse()
+    return reply.status, reply.read()
+
+
+def test_several_requests_go_over_one_connection(line: http.client.HTTPConnection) -> None:
+    line.connect()
+    first = line.sock
+    assert [exchange(line, "POST", "/v1/chat/completions", REQUEST)[0] for _ in range(3)] == [
+        200,
+        200,
+        200,
+    ]
+    assert line.sock is first
+
+
+def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
+    """Where a question in the format of this model goes, and what is sent."""
+    target = resolve(model, "key", "http://model")
+    request = ChatRequest(target.model, (Message.user("Tell me about tea \ud83d, 两位."),))
+    url = target.stream_url if stream else target.url
+    return url.removeprefix("http://model"), json.dumps(
+        target.encode(request, stream=stream)
+    ).encode()
+
+
+ASKED = [asking(model, stream=stream) for model in MODELS for stream in (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        *(("POST", path, body) for path, body in ASKED),
+        ("POST", "/v1/chat/completions", b"{"),
+        ("POST", "/v1/messages", b"{"),
+        ("POST", "/v1/embeddings?of=two%20words", b"{}"),
+        ("GET", "/v1/models", None),
+    ],
+)
+async def test_the_port_and_the_transport_give_the_same_bytes(
+    line: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+) -> None:
+    over_the_port = exchange(line, method, path, body)
+    async with httpx.AsyncClient(transport=OfflineModel()) as client:
+        reply = await client.request(method, f"http://offline{path}", content=body)
+    assert over_the_port == (reply.status_code, reply.content)
+
+
+def test_streams_and_whole_replies_take_turns_on_one_connection(
+    line: http.client.HTTPConnection,
+) -> None:
+    line.connect()
+    first = line.sock
+    for path, body in ASKED:
+        line.request("POST", path, body)
+        reply = line.getresponse()
+        streamed = reply.getheader("Content-Type") == "text/event-stream"
+        assert reply.getheader("Transfer-Encoding") == ("chunked" if streamed else None)
+        assert (reply.getheader("Content-Length") is None) is streamed
+        assert reply.read()
+    assert line.sock is first
+
+
+def test_each_event_of_a_stream_is_sent_on_its_own(port: int) -> None:
+    path, body = asking("anthropic:teacher", stream=True)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    sent = everything(port, head.encode() + body).partition(b"\r\n\r\n")[2]
+    events = []
+    while sent:
+        size, _, rest = sent.partition(b"\r\n")
+        events.append(rest[: int(size, 16)])
+        sent = rest[int(size, 16) + 2 :]
+    assert tuple(events) == (*answer_http("POST", path, body).chunks, b"")
+
+
+def test_an_old_client_gets_the_stream_as_it_is(port: int) -> None:
+    path, body = asking("openai:teacher", stream=True)
+    head = f"POST {path} HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+    _, _, sent = everything(port, head.encode() + body).partition(b"\r\n\r\n")
+    assert sent == answer_http("POST", path, body).body
+
+
+def everything(port: int, request: bytes) -> bytes:
+    """What comes back until the server hangs up."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+        line.sendall(request)
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+async def test_faults_look_the_same_over_the_port_and_inside_the_process(
+    model: str, stream: bool
+) -> None:
+    faults = [name for name, fault in FAULTS.items() if fault.in_answer] + ["fenced", None]
+    seen = []
+    with running(faults) as port:
+        for transport in (OfflineModel(faults), None):
+            url = "http://127.0.0.1" + (f":{port}" if transport is None else "")
+            gateway = Gateway(model, base_url=url, api_key="k", transport=transport, max_retries=0)
+            async with gateway:
+                seen.append([await outcome(gateway, stream=stream) for _ in faults])
+    inside, outside = seen
+    assert inside == [text.replace(f":{port}", "") for text in outside]
+    assert len(set(inside)) >= len(faults) - 2
+
+
+async def outcome(gateway: Gateway, *, stream: bool) -> str:
+    ask = [Message.user("Tell me about tea, and where it comes from.")]
+    try:
+        return repr(await (gateway.stream(ask).final_message() if stream else gateway.chat(ask)))
+    except GatewayError as error:
+        return (
+            f"{type(error).__name__}: {error} {error.status} {error.retryable} {error.retry_after}"
+        )
+
+
+def test_after_clients_that_hung_up_in_the_middle_the_next_one_is_answered(port: int) -> None:
+    path, body = asking("openai:teacher", stream=True)
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            line.sendall(head.encode() + body)
+    assert everything(port, b"GET /v1/models HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def failed_with(error: Exception) -> None:
+    """Let the server handle the failure of an exchange."""
+    with make_server() as server, socket.socket() as line:
+        try:
+            raise error
+        except Exception:
+            server.handle_error(line, ("1.2.3.4", 5))
+
+
+def test_a_client_that_hangs_up_is_no_failure_and_any_other_failure_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failed_with(BrokenPipeError())
+    assert capsys.readouterr().err == ""
+    failed_with(ValueError("a mistake of ours"))
+    assert "ValueError: a mistake of ours" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [("/v1/messages", anthropic), ("/v1/chat/completions", openai), ("/v1/anything", openai)],
+)
+def test_a_refusal_has_the_shape_of_the_path(port: int, path: str, form: ServerFormat) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n"
+    assert json.loads(
+        everything(port, head.encode()).partition(b"\r\n\r\n")[2]
+    ) == form.encode_error(400, LENGTH)
+
+
+def test_an_unknown_method_is_refused_in_json(port: int) -> None:
+    sent = everything(port, b"PUT /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+    assert sent.startswith(b"HTTP/1.1 501 ")
+    assert "PUT" in json.loads(sent.partition(b"\r\n\r\n")[2])["error"]["message"]
+
+
+def raw(port: int, head: str) -> tuple[int, str]:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+        line.sendall(head.encode())
+        reply = http.client.HTTPResponse(line)
+        reply.begin()
+        return reply.status, json.loads(reply.read())["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Transfer-Encoding: chunked",
+        "Content-Length: -1",
+        f"Content-Length: {BODY_LIMIT + 1}",
+        f"Content-Length: {'9' * 5000}",
+    ],
+)
+def test_a_body_whose_length_is_unknown_or_too_large_is_refused(port: int, header: str) -> None:
+    assert raw(port, f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n") == (
+        400,
+        LENGTH,
+    )
+
+
+def test_a_port_in_use_raises_os_error(port: int) -> None:
+    with pytest.raises(OSError, match="in use"):
+        make_server(port=port)

@@ -1,0 +1,148 @@
+from typing import Any
+
+import httpx
+import pytest
+
+from stage0_gateway import (
+    ChatResponse,
+    ConnectionFailed,
+    Gateway,
+    Message,
+    ScriptedModel,
+    ScriptError,
+    ServerFailed,
+    ToolCall,
+    ToolSpec,
+    Usage,
+)
+
+ASK = [Message.user("hi")]
+MODELS = ["openai:m", "anthropic:m", "gemini:m"]
+CALL = ToolCall("call_1", "f", '{"a": "b c d e f g"}')
+
+
+async def test_each_request_gets_the_next_reply_of_whatever_kind():
+    call = Message.assistant("", [ToolCall("1", "f", "{}")])
+    model = ScriptedModel(["text", call, 500, httpx.ConnectError("gone")])
+    async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
+        assert (await gateway.chat(ASK)).content == "text"
+        assert (await gateway.chat(ASK)).message == call
+        with pytest.raises(ServerFailed):
+            await gateway.chat(ASK)
+        with pytest.raises(ConnectionFailed):
+            await gateway.chat(ASK)
+    assert len(model.requests) == 4
+
+
+async def test_a_script_that_is_asked_once_too_often_fails():
+    gateway = Gateway("openai:m", transport=ScriptedModel(["only"]))
+    await gateway.chat(ASK)
+    with pytest.raises(ScriptError, match="The script ends after reply 1; this is request 2"):
+        await gateway.chat(ASK)
+
+
+async def test_closing_with_replies_left_over_fails():
+    with pytest.raises(
+        ScriptError, match=r"Never asked for, of the scripted replies: \['b', 'c'\]"
+    ):
+        async with Gateway("openai:m", transport=ScriptedModel(["a", "b", "c"])) as gateway:
+            await gateway.chat(ASK)
+
+
+def test_a_script_can_be_checked_without_closing():
+    ScriptedModel([]).assert_finished()
+    with pytest.raises(ScriptError):
+        ScriptedModel(["a"]).assert_finished()
+
+
+async def test_an_error_on_its_way_out_is_not_hidden_by_the_replies_it_left_over():
+    with pytest.raises(ServerFailed):
+        async with Gateway(
+            "openai:m", transport=ScriptedModel([500, "b"]), max_retries=0
+        ) as gateway:
+            await gateway.chat(ASK)
+
+
+async def test_a_script_that_nobody_asked_fails_when_it_is_closed():
+    with pytest.raises(ScriptError):
+        async with Gateway("openai:m", transport=ScriptedModel(["a"])):
+            pass
+
+
+# ---- the format of the request
+# --------------------------------------------------------------------------
+
+
+async def ask(gateway: Gateway, *, stream: bool, **options: Any) -> ChatResponse:
+    if stream:
+        return await gateway.stream(ASK, **options).final_message()
+    return await gateway.chat(ASK, **options)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_each_format_is_answered_in_itself_whole_or_streamed_as_asked(
+    model: str, stream: bool
+) -> None:
+    script = ScriptedModel(["A text of some length.", Message.assistant("Look:", [CALL]), 500])
+    async with Gateway(model, transport=script, max_retries=0) as gateway:
+        first = await ask(gateway, stream=stream, temperature=0.5)
+        assert (first.content, first.finish_reason, first.usage) == (
+            "A text of some length.",
+            "stop",
+            Usage(10, 5),
+        )
+        assert (first.model, first.request_id) == ("scripted", "scripted-1")
+        second = await ask(gateway, stream=stream, tools=[ToolSpec("f", "does")])
+        assert (second.content, second.finish_reason) == ("Look:", "tool_calls")
+        assert [(c.id, c.name, c.arguments) for c in second.tool_calls] == [
+            (CALL.id, "f", CALL.arguments)
+        ]
+        with pytest.raises(ServerFailed, match="scripted failure 500"):
+            await ask(gateway, stream=stream)
+    assert [request.messages for request in script.requests] == [tuple(ASK)] * 3
+    assert script.requests[0].temperature == 0.5
+    assert script.requests[1].tools[0].name == "f"
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_whole_response_says_why_it_ended_and_what_it_cost(
+    model: str, stream: bool
+) -> None:
+    cut = ChatResponse(
+        Message.assistant("Half a"),
+        finish_reason="length",
+        usage=Usage(100, 7),
+        model="m-1",
+        request_id="r",
+    )
+    async with Gateway(model, transport=ScriptedModel([cut])) as gateway:
+        reply = await ask(gateway, stream=stream)
+    assert (reply.message, reply.finish_reason) == (cut.message, "length")
+    assert (reply.usage, reply.model, reply.request_id) == (Usage(100, 7), "m-1", "r")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_exception_comes_before_anything_of_the_answer(stream: bool) -> None:
+    async with Gateway(
+        "openai:m", transport=ScriptedModel([httpx.ConnectError("gone"), "back"])
+    ) as gateway:
+        assert (await ask(gateway, stream=stream)).content == "back"
+
+
+@pytest.mark.parametrize(("piece", "deltas"), [(3, ["abc", "def", "g"]), (8, ["abcdefg"])])
+async def test_a_stream_comes_in_pieces_of_the_size_that_was_wanted(
+    piece: int, deltas: list[str]
+) -> None:
+    async with Gateway("openai:m", transport=ScriptedModel(["abcdefg"], piece=piece)) as gateway:
+        seen = [event async for event in gateway.stream(ASK).events("text")]
+    assert [event.delta for event in seen] == deltas  # type: ignore[union-attr]
+
+
+async def test_what_is_no_place_to_ask_a_model_is_a_script_error() -> None:
+    async with httpx.AsyncClient(transport=ScriptedModel([])) as client:
+        with pytest.raises(
+            ScriptError, match="/v1/embeddings is not a path at which a model replies"
+        ):
+            await client.post("http://x/v1/embeddings", json={})

@@ -1,0 +1,118 @@
+from base64 import b64encode
+
+import httpx
+import pytest
+
+from stage0_gateway.recording.credentials import credentials, names_a_credential
+from stage0_gateway.recording.redaction import redact
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "authorization",
+            "proxy-authorization",
+            "x-api-key",
+            "x-goog-api-key",
+            "api-key",
+            "cookie",
+        ),
+        *("key", "api_key", "access_token", "accessToken", "APIKey", "sig", "X-Amz-Signature"),
+    ],
+)
+def test_names_of_credentials_are_known(name):
+    assert names_a_credential(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "content-type",
+        "x-ratelimit-remaining-tokens",
+        "max_tokens",
+        "keywords",
+        "x-request-id",
+        "alt",
+    ],
+)
+def test_other_names_are_no_credentials(name):
+    assert not names_a_credential(name)
+
+
+@pytest.mark.parametrize(
+    ("request_", "secret"),
+    [
+        (httpx.Request("GET", "http://h", headers={"Authorization": "Bearer sk-1"}), "sk-1"),
+        (httpx.Request("GET", "http://h", headers={"x-api-key": "sk-1"}), "sk-1"),
+        (
+            httpx.Request("GET", "http://h", headers=[("api-key", "sk-1"), ("api-key", "sk-2")]),
+            "sk-1",
+        ),
+        (httpx.Request("GET", "http://h", headers={"cookie": "a=1; session=sk-1"}), "sk-1"),
+        (httpx.Request("GET", "http://h", headers={"Authorization": "Basic bWU6c2stMQ=="}), "sk-1"),
+        (
+            httpx.Request("GET", "http://h", headers={"Authorization": "Basic bWU6c2stMQ=="}),
+            "bWU6c2stMQ==",
+        ),
+        (httpx.Request("GET", "http://h/?alt=sse&key=sk%2F1"), "sk/1"),
+        (httpx.Request("GET", "http://me:sk%2F1@h"), "sk/1"),
+        (httpx.Request("GET", "http://me:sk-1@h"), "bWU6c2stMQ=="),
+        (httpx.Request("GET", "http://sk-1@h"), "sk-1"),
+        (
+            httpx.Request("POST", "http://h", json={"tools": [{"authorization": "sk-12345"}]}),
+            "sk-12345",
+        ),
+        (httpx.Request("POST", "http://h", json={"h": {"Authorization": "Bearer sk-1"}}), "sk-1"),
+        (
+            httpx.Request("POST", "http://h", json={"headers": {"X-Api-Key": "sk-12345"}}),
+            "sk-12345",
+        ),
+    ],
+    ids=[
+        *(
+            "bearer",
+            "header",
+            "one of two headers",
+            "cookie",
+            "basic password",
+            "basic token",
+            "query",
+            "URL",
+        ),
+        *("URL as a header", "user of a URL", "body", "header in a body", "other header in a body"),
+    ],
+)
+def test_a_credential_is_found_wherever_a_request_carries_it(request_, secret):
+    assert secret in credentials(request_)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no json",
+        b"[" * 100_000,
+        b"\xff",
+        b'{"key": "temperature"}',
+        b'{"access_token": "string"}',
+    ],
+    ids=["empty", "text", "deep", "bytes", "an argument named key", "a word of a schema"],
+)
+def test_a_body_without_credentials_has_none(content):
+    assert credentials(httpx.Request("POST", "http://h", content=content)) == set()
+
+
+@pytest.mark.parametrize("header", ["Basic", "Basic ???", "Basic /////w=="])
+def test_a_basic_header_that_is_none_is_still_a_secret(header):
+    assert header in credentials(
+        httpx.Request("GET", "http://h", headers={"Authorization": header})
+    )
+
+
+def test_the_token_of_a_basic_header_is_hidden_in_an_answer():
+    token = b64encode(b"me:hunter22").decode()
+    request = httpx.Request("GET", "http://h", headers={"Authorization": f"Basic {token}"})
+    assert (
+        redact(f"bad {token}, bad hunter22", credentials(request)) == "bad [hidden], bad [hidden]"
+    )

@@ -1,0 +1,325 @@
+import asyncio
+import gzip
+import json
+from base64 import b64encode
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from stage0_gateway import ConfigurationError, Gateway, ScriptedModel, ScriptError
+from stage0_gateway.recording.recorder import Recorder
+
+URL = "https://api.test/v1/chat"
+REQUEST = {"method": "POST", "url": URL, "body": {"a": 1}}
+SECRET = 'sk-/"ü\\-secret'  # in JSON and in a URL it looks different
+
+
+class Stream(httpx.AsyncByteStream):
+    """Gives chunks, one at a time, and raises what is not one; counts what was taken from it."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+        self.taken = 0
+        self.closed = False
+
+    async def __aiter__(self):
+        for chunk in self.chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            await asyncio.sleep(0)
+            self.taken += 1
+            yield chunk
+
+    async def aclose(self):
+        self.closed = True
+
+
+class Server(httpx.AsyncBaseTransport):
+    """Answers each request with the next answer, whatever is asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests = []
+        self.closed = False
+
+    async def handle_async_request(self, request):
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def aclose(self):
+        self.closed = True
+
+
+def streaming(*chunks, status=200, headers=None):
+    return httpx.Response(status, headers=headers, stream=Stream(chunks))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "recording.jsonl"
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
+
+
+@asynccontextmanager
+async def streamed(recorder):
+    async with httpx.AsyncClient(transport=recorder) as client, client.stream("GET", URL) as reply:
+        yield reply
+
+
+async def ask(recorder, **request):
+    async with httpx.AsyncClient(transport=recorder) as client:
+        return await client.post(URL, **request or {"json": {"a": 1}})
+
+
+async def test_an_exchange_is_one_line_that_can_be_read(path):
+    answer = streaming(b"data: 1\n\n", "data: ü\n\n".encode(), headers={"x-request-id": "r1"})
+    reply = await ask(Recorder(path, Server(answer)))
+    assert reply.text == "data: 1\n\ndata: ü\n\n"
+    assert path.read_text("utf-8") == (
+        '{"request": {"method": "POST", "url": "https://api.test/v1/chat", '
+        '"body": {"a": 1}}, '
+        '"response": {"status": 200, "headers": {"x-request-id": "r1"}, '
+        '"chunks": ["data: 1\\n\\n", "data: ü\\n\\n"]}}\n'
+    )
+
+
+async def test_each_chunk_is_handed_on_as_it_comes_and_written_when_all_are_over(path):
+    answer = streaming(b"one", b"two", b"three")
+    async with streamed(Recorder(path, Server(answer))) as reply:
+        chunks = reply.aiter_raw()
+        assert (await anext(chunks), answer.stream.taken, lines(path)) == (b"one", 1, [])
+        assert [chunk async for chunk in chunks] == [b"two", b"three"]
+        assert lines(path)[0]["response"]["chunks"] == ["one", "two", "three"]
+    assert len(lines(path)) == 1
+    assert answer.stream.closed
+
+
+async def test_a_character_that_is_broken_in_two_is_kept_as_bytes(path):
+    first, second = "ü".encode()[:1], "ü".encode()[1:]
+    await ask(Recorder(path, Server(streaming(b"a", first, second, b""))))
+    assert lines(path)[0]["response"]["chunks"] == ["a", {"base64": "ww=="}, {"base64": "vA=="}, ""]
+
+
+async def test_the_request_is_passed_on_unchanged(path):
+    server = Server(streaming(b"yes"))
+    headers = {"authorization": "Bearer sk-1", "x-more": "1"}
+    reply = await ask(Recorder(path, server), content=b"\x00\xff", headers=headers)
+    assert server.requests == [reply.request]
+
+
+def spellings(secret):
+    """What a file may hold of a secret."""
+    yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield from (quote(secret), quote(secret, safe=""), b64encode(secret.encode()).decode())
+    yield json.dumps(json.dumps(secret))[3:-3]
+    yield "secret"
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        {"headers": {"authorization": f"Bearer {SECRET}".encode()}},
+        {"headers": {"x-api-key": SECRET.encode()}},
+        {"headers": {"x-goog-api-key": SECRET.encode()}},
+        {"headers": {"cookie": f"a=1; session={SECRET}".encode()}},
+        {"headers": {"authorization": "Basic " + b64encode(f"me:{SECRET}".encode()).decode()}},
+        {"params": {"alt": "sse", "key": SECRET}},
+        {"params": {"api_key": SECRET}},
+        {"auth": ("me", SECRET)},
+        {},
+    ],
+    ids=[
+        "bearer",
+        "x-api-key",
+        "x-goog-api-key",
+        "cookie",
+        "basic",
+        "key",
+        "api_key",
+        "user",
+        "named",
+    ],
+)
+async def test_a_secret_is_nowhere_in_the_file(path, carried):
+    basic = b64encode(f"me:{SECRET}".encode()).decode()
+    told = {"echo": SECRET, "nested": json.dumps({"key": SECRET}), "url": quote(SECRET, safe="")}
+    text = (
+        json.dumps(told).encode() + SECRET.encode() + (basic.encode() if "user" in carried else b"")
+    )
+    server = Server(
+        streaming(
+            *(text[at : at + 3] for at in range(0, len(text), 3)),
+            headers={"x-echo": SECRET.encode()},
+        ),
+        streaming(gzip.compress(text), headers={"content-encoding": "gzip"}),
+        streaming(b"a ", httpx.ReadError(f"{SECRET} is wrong")),
+        httpx.ConnectError(f"{SECRET} is wrong"),
+    )
+    recorder = Recorder(path, server, secrets=() if carried else [SECRET + "\n"])
+    async with httpx.AsyncClient(transport=recorder) as client:
+        for _ in range(2):
+            await client.post(URL, json={**told, SECRET: 1}, **carried)
+        for kind in (httpx.ReadError, httpx.ConnectError):
+            with pytest.raises(kind):
+                await client.post(URL, content=f"as text: {SECRET}", **carried)
+    file = path.read_text("utf-8")
+    assert [spelled for spelled in spellings(SECRET) if spelled in file] == []
+    assert len(lines(path)) == 4
+    assert file.count("[hidden]") >= 4 * 4
+
+
+async def test_a_password_in_the_url_is_nowhere_in_the_file(path):
+    basic = b64encode(b"me:hunter22").decode()
+    recorder = Recorder(path, Server(streaming(f"no hunter22, no {basic}".encode())))
+    request = httpx.Request("GET", "https://me:hunter22@api.test/v1?a=1&token=t-1234#part")
+    await (await recorder.handle_async_request(request)).aread()
+    assert lines(path)[0]["request"]["url"] == "https://api.test/v1?a=1&token=[hidden]"
+    assert lines(path)[0]["response"]["chunks"] == ["no [hidden], no [hidden]"]
+
+
+async def test_one_secret_may_be_named_without_a_list(path):
+    await ask(Recorder(path, Server(streaming(b"a hunter22")), secrets="hunter22"))
+    assert lines(path)[0]["response"]["chunks"] == ["a [hidden]"]
+
+
+@pytest.mark.parametrize(
+    "error", [httpx.ReadError("reset"), httpx.RemoteProtocolError("hung up"), httpx.ReadTimeout("")]
+)
+async def test_a_stream_that_breaks_is_recorded_as_far_as_it_got(path, error):
+    with pytest.raises(type(error)):
+        await ask(Recorder(path, Server(streaming(b"one", b"two", error))))
+    recorded = lines(path)[0]["response"]
+    assert (recorded["chunks"], recorded["cut"]) == (
+        ["one", "two"],
+        f"{type(error).__name__}: {error}",
+    )
+
+
+async def test_a_stream_that_the_caller_leaves_is_recorded_as_far_as_it_was_read(path):
+    answer = streaming(b"one", b"two", b"three")
+    async with streamed(Recorder(path, Server(answer))) as reply:
+        async for chunk in reply.aiter_raw():
+            if chunk == b"two":
+                break
+    recorded = lines(path)[0]["response"]
+    assert (recorded["chunks"], recorded["cut"]) == (["one", "two"], "abandoned")
+    assert answer.stream.closed
+
+
+async def test_a_secret_in_which_a_stream_broke_off_is_hidden(path):
+    answer = streaming(b"key: sk-1234567", httpx.ReadError("reset"))
+    with pytest.raises(httpx.ReadError):
+        await ask(Recorder(path, Server(answer), secrets=["sk-1234567890abcdef"]))
+    assert lines(path)[0]["response"]["chunks"] == ["key: [hidden]"]
+
+
+async def test_a_connection_that_fails_is_recorded(path):
+    with pytest.raises(httpx.ConnectError):
+        await ask(Recorder(path, Server(httpx.ConnectError("refused"))))
+    assert lines(path) == [{"request": REQUEST, "error": "ConnectError: refused"}]
+
+
+async def test_what_is_no_failure_of_the_line_is_not_recorded(path):
+    with pytest.raises(ScriptError):
+        await Gateway("openai:m", transport=Recorder(path, ScriptedModel([]))).chat(
+            [{"role": "user", "content": "hi"}]
+        )
+    assert lines(path) == []
+
+
+async def test_a_request_that_is_cancelled_before_its_answer_leaves_no_line(path):
+    arrived, never = asyncio.Event(), asyncio.Event()
+
+    async def hang(request):
+        arrived.set()
+        await never.wait()
+
+    task = asyncio.ensure_future(ask(Recorder(path, httpx.MockTransport(hang))))
+    await arrived.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert lines(path) == []
+
+
+async def test_a_stream_whose_reader_is_cancelled_is_recorded_as_far_as_it_got(path):
+    arrived, never = asyncio.Event(), asyncio.Event()
+
+    class Hanging(httpx.AsyncByteStream):
+        async def __aiter__(self):
+            yield b"one"
+            arrived.set()
+            await never.wait()
+
+    task = asyncio.ensure_future(ask(Recorder(path, Server(httpx.Response(200, stream=Hanging())))))
+    await arrived.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    recorded = lines(path)[0]["response"]
+    assert (recorded["chunks"], recorded["cut"]) == (["one"], "abandoned")
+
+
+async def test_two_streams_at_once_are_two_whole_lines(path):
+    server = Server(streaming(b"a1", b"a2", b"a3"), streaming(b"b1"))
+    recorder = Recorder(path, server)
+    async with streamed(recorder) as first, streamed(recorder) as second:
+        chunks = first.aiter_raw()
+        assert await anext(chunks) == b"a1"
+        assert await second.aread() == b"b1"
+        assert [chunk async for chunk in chunks] == [b"a2", b"a3"]
+    assert [line["response"]["chunks"] for line in lines(path)] == [["b1"], ["a1", "a2", "a3"]]
+
+
+async def test_a_file_that_exists_is_not_lost_and_nothing_is_sent(path):
+    path.write_text("mine")
+    server = Server()
+    with pytest.raises(ConfigurationError, match=r"recording\.jsonl exists\. Delete it"):
+        await ask(Recorder(path, server))
+    assert (path.read_text(), server.requests) == ("mine", [])
+
+
+async def test_a_place_where_no_file_can_be_is_told_before_anything_is_sent(tmp_path):
+    server = Server()
+    with pytest.raises(
+        ConfigurationError, match=r"a.jsonl cannot be written \(No such file or directory\)"
+    ):
+        await ask(Recorder(tmp_path / "none" / "a.jsonl", server))
+    assert server.requests == []
+
+
+def test_making_a_recorder_makes_no_file_and_shows_no_secret(path):
+    assert "hunter22" not in repr(Recorder(path, secrets=["hunter22"]))
+    assert not path.exists()
+
+
+async def test_closing_closes_what_carries_the_requests(path):
+    server = Server()
+    await Recorder(path, server).aclose()
+    assert server.closed
+    await Recorder(path).aclose()  # never used: there is nothing to close
+
+
+def test_the_network_is_recorded_also_from_two_event_loops(path, serve):
+    reply = {"choices": [{"message": {"content": "yes, sk-1234"}}]}
+    url = serve(lambda asked: (200, json.dumps(reply).encode()))
+    gateway = Gateway("openai:m", api_key="sk-1234", base_url=f"{url}/v1", transport=Recorder(path))
+
+    async def ask_once():
+        async with gateway:
+            return (await gateway.chat([{"role": "user", "content": "hi"}])).content
+
+    assert [asyncio.run(ask_once()), asyncio.run(ask_once())] == ["yes, sk-1234"] * 2
+    recorded = lines(path)
+    assert [line["request"]["url"] for line in recorded] == [f"{url}/v1/chat/completions"] * 2
+    assert "".join(recorded[0]["response"]["chunks"]) == json.dumps(reply).replace(
+        "sk-1234", "[hidden]"
+    )

@@ -1,0 +1,163 @@
+import html
+import json
+import re
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stage0_gateway.recording.redaction import Secret, redact, redact_chunks
+
+ODD = 'sk-/"\\ü😀 +&<'  # every character that some encoder escapes
+SECRETS = st.text(
+    st.characters(exclude_characters="[hiden]", exclude_categories=["Cs"]), min_size=4
+)
+
+
+def test_every_occurrence_of_every_secret_is_hidden():
+    assert (
+        redact("a KEY-1 b KEY-1 c KEY-2", ["KEY-1", "KEY-2"]) == "a [hidden] b [hidden] c [hidden]"
+    )
+
+
+def test_empty_and_tiny_secrets_leave_the_text_readable():
+    assert redact("a b c", ["", "b"]) == "a b c"
+
+
+def in_json(text):
+    return json.dumps(text)[1:-1]
+
+
+def in_json_utf8(text):
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+SPELLINGS = {
+    "as it is": str,
+    "JSON": in_json,
+    "JSON in UTF-8": in_json_utf8,
+    "JSON within JSON": lambda text: in_json(in_json(text)),
+    "JSON within JSON within JSON": lambda text: in_json(in_json(in_json(text))),
+    "JSON with escaped slashes": lambda text: in_json(text).replace("/", r"\/"),
+    "JSON with capital digits": lambda text: in_json(text).replace(r"\u00fc", r"\u00FC"),
+    "JSON safe in HTML": lambda text: in_json(text).replace("&", r"\u0026").replace("<", r"\u003C"),
+    "URL": lambda text: quote(text, safe=""),
+    "path of a URL": quote,
+    "form": quote_plus,
+    "URL in small letters": lambda text: quote_plus(text).lower(),
+    "URL within a URL": lambda text: quote(quote(text, safe=""), safe=""),
+    "HTML": html.escape,
+    "HTML within HTML": lambda text: html.escape(html.escape(text)),
+    "HTML in numbers": lambda text: "".join(f"&#{ord(each)};" for each in text),
+    "HTML in hexadecimal numbers": lambda text: "".join(f"&#x{ord(each):04X};" for each in text),
+    "Python's repr": lambda text: repr(text)[1:-1],
+    "ASCII": lambda text: ascii(text)[1:-1],
+    "string literal": lambda text: "".join(f"\\x{byte:02x}" for byte in text.encode()),
+    "Markdown": lambda text: re.sub(r"([^\w\\]|\\+)", r"\\\1", text),
+}
+
+
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_secret_is_hidden_in_every_spelling(spell):
+    assert redact(f"before {spell(ODD)} after", [ODD]) == "before [hidden] after"
+
+
+@given(SECRETS, st.sampled_from([*SPELLINGS.values()]))
+@example("\\" * 5, in_json)
+@example("a\\\\/\\b", SPELLINGS["JSON within JSON within JSON"])
+@example("\x00\x08\x0c\r\n\t", in_json)
+def test_any_secret_is_hidden_whole(secret, spell):
+    if spell is SPELLINGS["URL in small letters"] and secret != secret.lower():
+        secret = secret.lower() * 4
+    assert redact(f"«{spell(secret)}»", [secret]).strip("«»") in (
+        "[hidden]",
+        spell(secret) * (len(secret) < 4),
+    )
+
+
+@given(st.lists(st.sampled_from(["sk-1234", "sk-", "1234", "data: ", "ü", "\n"])), st.data())
+def test_wherever_the_chunks_are_broken_as_many_come_out_and_no_secret(parts, data):
+    whole = "".join(parts).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
+    chunks = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    hidden = redact_chunks(chunks, ["sk-1234"])
+    assert len(hidden) == len(chunks)
+    assert b"".join(hidden) == whole.replace(b"sk-1234", b"[hidden]")
+
+
+def test_a_broken_secret_is_hidden_in_the_chunk_where_it_starts():
+    chunks = [b"a sk", b"-12", b"", b"34 b", b"c"]
+    assert redact_chunks(chunks, ["sk-1234"]) == [b"a [hidden]", b"", b"", b" b", b"c"]
+
+
+def test_the_beginning_of_a_long_secret_is_hidden_in_a_body_too():
+    chunks = [b"a sk-12", b"34567 b"]
+    assert redact_chunks(chunks, ["sk-1234567890abcdef"]) == [b"a [hidden]", b" b"]
+
+
+def test_secrets_that_overlap_leave_nothing():
+    assert (
+        redact("key-abcd-key abcdef", ["key-abcd", "abcd-key", "abcd", "abcdef"])
+        == "[hidden] [hidden]"
+    )
+
+
+def test_tiny_secrets_leave_the_text_readable():
+    assert redact("a b sk-", ["", "b", "sk-"]) == "a b sk-"
+
+
+def test_half_a_surrogate_pair_is_text_like_any_other():
+    assert redact("\ud83d key-1", ["key-1", "\ud83d???"]) == "\ud83d [hidden]"
+    assert redact_chunks([b"a"], ["\ud83d???"]) == [b"a"]
+
+
+def test_long_runs_of_backslashes_come_to_an_end():
+    text = "\\" * 10_000
+    assert redact(text, ["a\\b\\\\c", "\\" * 12 + "x"]) == text
+
+
+KEY = "sk-secret+xyz/1234567890"
+
+
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("end", ["", "…", "... (cut)", "****"])
+@pytest.mark.parametrize("length", [8, 12, 20])
+def test_a_secret_whose_rest_is_cut_off_or_masked_is_hidden(spell, end, length):
+    assert redact(f"bad key {spell(KEY[:length])}{end}", [KEY]).startswith("bad key [hidden]")
+
+
+def test_a_few_first_characters_of_a_secret_are_shown():
+    assert redact("Keys start with sk-. Yours is sk-se***90.", [KEY]) == (
+        "Keys start with sk-. Yours is sk-se***90."
+    )
+
+
+@given(
+    st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=20), st.text()
+)
+def test_no_word_that_begins_as_a_secret_is_shown(secret, rest):
+    assert secret[:8] not in redact(f"bad {secret[:-4]} {rest}", [secret]).replace(rest, "")
+
+
+def test_a_long_text_is_searched_in_time():
+    text = "The key is not valid. " * 50_000
+    assert redact(text, [KEY, "hunter2/\\ß"]) == text
+
+
+def test_a_secret_is_a_text_that_no_repr_shows():
+    secret = Secret("sk-1234")
+    assert (secret, f"Bearer {secret}", {secret: 1}["sk-1234"]) == ("sk-1234", "Bearer sk-1234", 1)
+    assert "sk-1234" not in repr([secret, {"key": secret}])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "my+long+pass+phrase",
+        r"my\u0020long\u0020pass\u0020phrase",
+        "my&#32;long&#32;pass&#32;phrase",
+    ],
+)
+def test_a_secret_with_spaces_is_hidden_where_only_its_spaces_are_escaped(written):
+    assert redact(f"key: {written} end", ["my long pass phrase"]) == "key: [hidden] end"

@@ -1,0 +1,318 @@
+import contextlib
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage0_gateway.messages import Message
+from stage0_gateway.parts import (
+    DocumentPart,
+    ImagePart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.server import gemini
+from stage0_gateway.server.decoding import as_content
+from stage0_gateway.server.gemini import decode_request
+from stage0_gateway.wire import gemini as wire
+
+PATH = "/v1beta/models/gemini-x:generateContent"
+NAMES = (
+    "contents role parts text systemInstruction tools functionDeclarations name args functionCall "
+    "functionResponse function_response response inlineData file_data data toolConfig "
+    "functionCallingConfig mode generationConfig parameters type thought id"
+)
+FIELDS = st.sampled_from(NAMES.split())
+LIKELY = st.recursive(
+    st.none()
+    | st.integers()
+    | st.sampled_from(["user", "model", "ANY", "OBJECT", ""])
+    | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=5),
+    max_leaves=30,
+)
+
+
+def own(**fields):
+    return {"gemini": fields} if fields else None
+
+
+# ---- what this format can carry, and brings back as it was
+# ----------------------------------------------
+
+TEXT = st.text(max_size=30)
+SAID = st.text(min_size=1, max_size=30)
+COUNT = st.integers(0, 10**6)
+OBJECT = st.dictionaries(
+    SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
+)
+NAME = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,10}", fullmatch=True).filter(
+    lambda name: name not in ("auto", "none", "required")
+)
+SIGNED = SAID.map(lambda text: own(thoughtSignature=text))
+PLAIN_TEXT = st.builds(TextPart, SAID)
+SIGNED_TEXT = st.builds(TextPart, TEXT, provider_data=SIGNED)
+THOUGHT = st.builds(ThinkingPart, TEXT, st.just(own(thought=True)))
+SIGNED_THOUGHT = st.builds(
+    ThinkingPart, TEXT, SAID.map(lambda text: own(thought=True, thoughtSignature=text))
+)
+OTHER = st.builds(
+    ProviderPart, st.just("gemini"), OBJECT.map(lambda data: {"executableCode": data})
+)
+# A file has no name here; what is a picture is told by its type.
+MEDIA = st.one_of(
+    st.builds(
+        ImagePart,
+        TEXT,
+        st.sampled_from(["image/png", "image/webp"]),
+        provider_data=st.none() | SIGNED,
+    ),
+    st.builds(ImagePart, url=SAID),
+    st.builds(DocumentPart, TEXT, st.sampled_from(["application/pdf", "video/mp4"])),
+    st.builds(DocumentPart, url=SAID, provider_data=st.just(own(videoMetadata={"fps": 1}))),
+    OTHER,
+)
+
+
+def assistant(items):
+    """Parts, then calls, as a session holds them: calls without an id are numbered, others keep
+    theirs."""
+    parts = [item for item in items if not isinstance(item, ToolCall)]
+    calls = []
+    for number, call in enumerate(item for item in items if isinstance(item, ToolCall)):
+        data = dict((call.provider_data or {}).get("gemini", {}))
+        data |= {"functionCall": {"id": call.id}} if call.id else {}
+        calls.append(replace(call, id=call.id or f"call_{number}", provider_data=own(**data)))
+    return Message.assistant(as_content(parts), calls)
+
+
+CALL = st.builds(
+    ToolCall,
+    st.just("") | st.uuids().map(str),
+    NAME,
+    OBJECT.map(lambda given: json.dumps(given, ensure_ascii=False)),
+    st.none() | SIGNED,
+)
+ITEM = st.one_of(PLAIN_TEXT, SIGNED_TEXT, THOUGHT, SIGNED_THOUGHT, OTHER, CALL)
+PARTS = st.lists(PLAIN_TEXT | SIGNED_TEXT | MEDIA, min_size=1, max_size=4).map(as_content)
+RESULT = TEXT | st.builds(
+    lambda text, media: (*([TextPart(text)] if text else []), *media),
+    TEXT,
+    st.lists(MEDIA, min_size=1, max_size=2),
+)
+
+
+@st.composite
+def turns(draw):
+    """What the user says, or what the model says and an answer to each of its calls."""
+    if draw(st.booleans()):
+        return [Message.user(draw(PARTS))]
+    message = assistant(draw(st.lists(ITEM, min_size=1, max_size=5)))
+    told = [(call, draw(RESULT), draw(st.booleans())) for call in message.tool_calls]
+    return [
+        message,
+        *(Message.tool(said, c.id, is_error=failed, name=c.name) for c, said, failed in told),
+    ]
+
+
+REQUEST = st.builds(
+    ChatRequest,
+    model=SAID,
+    messages=st.builds(
+        lambda system, rest: (*system, *(message for turn in rest for message in turn)),
+        st.lists(st.builds(Message.system, PARTS), max_size=1),
+        st.lists(turns(), max_size=4),
+    ),
+    tools=st.lists(st.builds(ToolSpec, NAME, TEXT, OBJECT), max_size=2).map(tuple),
+    tool_choice=st.none() | st.sampled_from(["auto", "none", "required"]) | NAME,
+    temperature=st.none() | st.floats(0, 2),
+    max_tokens=st.none() | st.integers(1),
+    response_schema=st.none() | OBJECT,
+    stop=st.lists(TEXT, max_size=2).map(tuple),
+    provider_options=st.none()
+    | st.dictionaries(
+        st.sampled_from(["safetySettings", "cachedContent"]), OBJECT | SAID, min_size=1
+    )
+    | st.just({"generationConfig": {"topK": 4}, "toolConfig": {"retrievalConfig": {}}}),
+)
+
+
+# ---- the tests
+# ------------------------------------------------------------------------------------------
+
+
+@given(REQUEST, st.booleans())
+def test_what_the_client_side_encodes_is_decoded_to_the_same_request(request, stream):
+    path, body = wire.path(request.model, stream=stream), wire.encode(request, stream=stream)
+    assert decode_request(json.loads(json.dumps(body)), path) == request
+    assert (gemini.is_path(path), gemini.wants_stream(path, body)) == (True, stream)
+
+
+def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
+    for path, body in asked_for_real("gemini"):
+        assert gemini.is_path(path)
+        once = wire.encode(decode_request(body, path))
+        assert wire.encode(decode_request(once, path)) == once
+
+
+def test_both_spellings_and_objects_for_lists_of_one_are_read_alike():
+    schema = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}
+    snake = {
+        "system_instruction": {"parts": {"text": "s"}},
+        "contents": {
+            "parts": [
+                {"inline_data": {"mime_type": "image/png", "data": "QQ=="}},
+                {"file_data": {"mime_type": "video/mp4", "file_uri": "gs://x"}},
+                {"file_data": {"file_uri": "https://youtu.be/x"}},
+            ]
+        },
+        "tools": {"function_declarations": {"name": "f", "parameters": schema}},
+        "tool_config": {
+            "function_calling_config": {"mode": "ANY", "allowed_function_names": ["f"]}
+        },
+        "generation_config": {
+            "max_output_tokens": 9,
+            "stop_sequences": ["E"],
+            "thinking_config": {"a_b": 1},
+        },
+        "cached_content": "c",
+    }
+    read = decode_request(snake, PATH)
+    assert read.messages == (
+        Message.system("s"),
+        Message.user(
+            (
+                ImagePart("QQ=="),
+                DocumentPart(media_type="video/mp4", url="gs://x"),
+                ProviderPart("gemini", {"fileData": {"fileUri": "https://youtu.be/x"}}),
+            )
+        ),
+    )
+    lower = {"type": "object", "properties": {"type": {"type": "string", "enum": ["OBJECT"]}}}
+    assert (read.model, read.max_tokens, read.stop) == ("gemini-x", 9, ("E",))
+    assert (read.tools, read.tool_choice) == ((ToolSpec("f", "", lower),), "f")
+    assert read.provider_options == {
+        "tools": {"functionDeclarations": {"name": "f", "parameters": schema}},
+        "generationConfig": {"thinkingConfig": {"aB": 1}},
+        "cachedContent": "c",
+    }
+
+
+def test_results_find_their_calls_by_id_or_else_by_name_in_order():
+    calls = [
+        {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "s"},
+        {"functionCall": {"name": "g", "id": "other"}},
+        {"functionCall": {"name": "g", "id": "given"}},
+        {"function_call": {"name": "f"}},
+    ]
+    picture = {"inlineData": {"mimeType": "image/png", "data": "QQ=="}}
+    results = [
+        {"functionResponse": {"name": "g", "id": "given", "response": {"error": "no"}}},
+        {"functionResponse": {"name": "f", "response": {"output": "1"}}},
+        {"functionResponse": {"name": "f", "response": {"result": 2}}},
+        picture,
+        {"functionResponse": {"name": "unheard_of", "response": {"output": ""}}},
+        {"text": "go on"},
+    ]
+    body = {"contents": [{"role": "model", "parts": calls}, {"role": "function", "parts": results}]}
+    assert decode_request(body).messages == (
+        Message.assistant(
+            "",
+            [
+                ToolCall("call_0", "f", '{"a": 1}', own(thoughtSignature="s")),
+                ToolCall("other", "g", "{}", own(functionCall={"id": "other"})),
+                ToolCall("given", "g", "{}", own(functionCall={"id": "given"})),
+                ToolCall("call_3", "f"),
+            ],
+        ),
+        Message.tool("no", "given", is_error=True, name="g"),
+        Message.tool("1", "call_0", name="f"),
+        Message.tool((TextPart('{"result": 2}'), ImagePart("QQ==")), "call_3", name="f"),
+        Message.tool("", "unheard_of", name="unheard_of"),
+        Message.user("go on"),
+    )
+
+
+def test_text_after_a_call_moves_before_the_calls():
+    parts = [{"functionCall": {"name": "f"}}, {"text": "Wait."}]
+    body = {"contents": [{"role": "model", "parts": parts}]}
+    assert decode_request(body, PATH).messages == (
+        Message.assistant("Wait.", [ToolCall("call_0", "f")]),
+    )
+
+
+def test_tools_of_the_servers_own_go_back_with_the_whole_list():
+    function = {"name": "f", "description": "", "parametersJsonSchema": {"type": "object"}}
+    tools = [{"googleSearch": {}}, {"functionDeclarations": [function]}]
+    body = {"contents": [], "tools": tools}
+    request = decode_request(body, PATH)
+    assert (request.tools, request.provider_options) == (
+        (ToolSpec("f", "", {"type": "object"}),),
+        {"tools": tools},
+    )
+    assert wire.encode(request) == body
+
+
+@pytest.mark.parametrize(
+    ("calling", "choice"),
+    [
+        ({"mode": "AUTO"}, "auto"),
+        ({"mode": "NONE"}, "none"),
+        ({"mode": "ANY"}, "required"),
+        ({"mode": "ANY", "allowedFunctionNames": ["f"]}, "f"),
+        ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, "required"),
+        ({"mode": "VALIDATED"}, None),
+    ],
+)
+def test_a_tool_choice_is_read_and_goes_back_in_the_same_words(calling, choice):
+    body = {"contents": [], "toolConfig": {"functionCallingConfig": calling}}
+    assert decode_request(body, PATH).tool_choice == choice
+    assert wire.encode(decode_request(body, PATH)) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "'contents' is missing."),
+        ({"contents": "hi"}, "'contents' must be a list, not str."),
+        ({"contents": [1]}, "A content must be a JSON object, not int."),
+        (
+            {"contents": [{"role": "system"}]},
+            "A content has the role 'system'; the roles are user and model.",
+        ),
+        (
+            {"contents": [{"parts": [{"functionResponse": {}}]}]},
+            "'functionResponse' needs a 'name'.",
+        ),
+        (
+            {"contents": [{"role": "model", "parts": [{"functionCall": {}}]}]},
+            "'functionCall' needs a 'name'.",
+        ),
+        (
+            {"contents": [], "generationConfig": {"maxOutputTokens": 1.5}},
+            "'maxOutputTokens' must be a whole number, not float.",
+        ),
+        (
+            {"contents": [], "tools": [{"functionDeclarations": [{}]}]},
+            "A function declaration needs a 'name'.",
+        ),
+    ],
+)
+def test_what_is_not_a_request_is_refused_with_the_field_that_is_wrong(body, said):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
+        decode_request(body, PATH)
+    assert str(caught.value) == said
+
+
+@given(
+    LIKELY
+    | st.fixed_dictionaries({"contents": LIKELY}, optional={"tools": LIKELY, "toolConfig": LIKELY})
+)
+def test_any_json_value_is_a_request_or_a_value_error(value):
+    with contextlib.suppress(ValueError):  # and nothing but a ValueError
+        decode_request(value, PATH)

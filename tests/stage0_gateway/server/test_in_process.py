@@ -1,0 +1,47 @@
+import asyncio
+
+import httpx
+import pytest
+
+from stage0_gateway.server.answer import EVENT_STREAM, Answer
+from stage0_gateway.server.in_process import as_response
+
+
+async def test_a_whole_answer_has_its_length_and_its_content_type():
+    response = as_response(Answer(429, (b"{}",)))
+    assert (response.status_code, await response.aread()) == (429, b"{}")
+    assert dict(response.headers) == {
+        "content-type": "application/json",
+        "content-length": "2",
+    }
+
+
+async def test_a_stream_comes_chunk_by_chunk_and_others_get_their_turn():
+    response = as_response(Answer(200, (b"a", b"b", b"c"), EVENT_STREAM))
+    seen: list[bytes | str] = []
+
+    async def count() -> None:
+        for number in range(3):
+            seen.append(str(number))
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    async for chunk in response.aiter_raw():
+        seen.append(chunk)
+    await counting
+    assert seen == ["0", b"a", "1", b"b", "2", b"c"]
+    assert "content-length" not in response.headers
+
+
+@pytest.mark.parametrize("content_type", [EVENT_STREAM, "application/json"])
+async def test_an_answer_that_is_cut_breaks_after_its_last_chunk(content_type):
+    response = as_response(Answer(200, (b"a", b"b"), content_type, is_cut=True))
+    chunks = response.aiter_raw()
+    assert [await anext(chunks), await anext(chunks)] == [b"a", b"b"]
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+        await anext(chunks)
+
+
+def test_a_line_that_breaks_at_once_gives_no_response():
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        as_response(Answer(None))

@@ -1,0 +1,213 @@
+import pytest
+
+from stage0_gateway import (
+    ChatResponse,
+    Citation,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    Usage,
+)
+from stage0_gateway.streaming.events import (
+    CitationEvent,
+    ContentBlockDeltaEvent,
+    ContentBlockStartEvent,
+    ContentBlockStopEvent,
+    InputJsonEvent,
+    SignatureEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+)
+from stage0_gateway.streaming.reply_builder import Draft
+
+
+def make(names=None):
+    return Draft("openai", names)
+
+
+def events(draft, *names):
+    """The draft's events with these names."""
+    return [event for event in draft.events if event.name in names]
+
+
+def test_nothing_yet_is_an_empty_message():
+    assert make().message() == Message.assistant("")
+
+
+def test_text_grows_and_is_told_with_its_block():
+    draft = make()
+    block = draft.start_text()
+    for delta in ("a", "", "b"):
+        draft.write(block, delta)
+    draft.stop(block)
+    assert draft.message() == Message.assistant("ab")
+    assert draft.events == [
+        ContentBlockStartEvent(0, "text"),
+        ContentBlockDeltaEvent(0, "text", "a"),
+        TextEvent("a", 0, block.text, 1),
+        ContentBlockDeltaEvent(0, "text", "b"),
+        TextEvent("b", 0, block.text, 2),
+        ContentBlockStopEvent(0, "text", TextPart("ab")),
+    ]
+
+
+def test_thinking_is_apart_from_text_and_keeps_its_signature():
+    draft = make()
+    block = draft.start_text("thinking")
+    draft.write(block, "hm")
+    draft.sign(block, "signature", "s")
+    draft.sign(block, "signature", "")
+    draft.write(draft.start_text(), "a")
+    assert draft.message().content == (
+        ThinkingPart("hm", {"openai": {"signature": ""}}),
+        TextPart("a"),
+    )
+    assert events(draft, "thinking", "signature", "text") == [
+        ThinkingEvent("hm", 0, block.text, 2),
+        SignatureEvent("s", 0),
+        TextEvent("a", 1, draft.blocks[1].text, 1),
+    ]
+
+
+def test_a_call_is_told_whole_when_it_ends():
+    draft = make()
+    block = draft.start_call("1", "f")
+    draft.fill(block, '{"a": ')
+    draft.fill(block, "1}")
+    draft.stop(block)
+    call = ToolCall("1", "f", '{"a": 1}')
+    assert draft.events == [
+        ContentBlockStartEvent(0, "tool_call", "f"),
+        ContentBlockDeltaEvent(0, "tool_call", '{"a": '),
+        InputJsonEvent('{"a": ', 0, block.text, 6),
+        ContentBlockDeltaEvent(0, "tool_call", "1}"),
+        InputJsonEvent("1}", 0, block.text, 8),
+        ToolCallEvent(call, 0),
+        ContentBlockStopEvent(0, "tool_call", call),
+    ]
+
+
+def test_a_block_ends_once():
+    draft = make()
+    draft.stop(draft.start_call("1", "f"))
+    draft.start_call("2", "g")
+    draft.stop_all()
+    draft.raw_finish_reason = "tool_calls"
+    draft.response()
+    calls = [ToolCallEvent(ToolCall("1", "f"), 0), ToolCallEvent(ToolCall("2", "g"), 1)]
+    assert events(draft, "tool_call") == calls
+
+
+@pytest.mark.parametrize(
+    ("sent", "ids"),
+    [(["", "x", ""], ["call_0", "x", "call_2"]), (["call_1", ""], ["call_1", "call_2"])],
+)
+def test_an_id_that_is_missing_is_made_of_the_place_among_the_calls_and_was_not_there_before(
+    sent, ids
+):
+    draft = make()
+    draft.start_text()
+    assert [draft.start_call(call_id, "f").id for call_id in sent] == ids
+
+
+def test_a_name_that_was_changed_for_the_provider_becomes_the_tools_own_again():
+    draft = make(names={"a_b_1": "a.b"})
+    assert [draft.start_call("1", name).name for name in ("a_b_1", "f")] == ["a.b", "f"]
+    assert draft.events[0] == ContentBlockStartEvent(0, "tool_call", "a.b")
+
+
+def test_arguments_are_the_text_so_far():
+    draft = make()
+    block = draft.start_call("1", "f")
+    seen = [block.part("openai").arguments]
+    for delta in ('{"a"', ": 1}"):
+        draft.fill(block, delta)
+        seen.append(block.part("openai").arguments)
+    assert seen == ["", '{"a"', '{"a": 1}']
+
+
+def test_what_only_the_provider_has_a_word_for_is_kept_as_it_is_by_then():
+    draft = make()
+    block = draft.start_provider({"type": "search"})
+    block.data["query"] = "x"
+    draft.stop(block)
+    block.data["late"] = 1
+    part = ProviderPart("openai", {"type": "search", "query": "x"})
+    assert events(draft, "content_block_stop") == [ContentBlockStopEvent(0, "provider", part)]
+    assert draft.message().content == (ProviderPart("openai", {**part.data, "late": 1}),)
+
+
+def test_what_a_text_cites_stays_with_it():
+    draft = make()
+    block, citation = draft.start_text(), Citation("u", quote="q")
+    draft.write(block, "a")
+    draft.cite(block, citation)
+    assert events(draft, "citation") == [CitationEvent(citation, 0)]
+    assert draft.message().content == (TextPart("a", (citation,)),)
+
+
+def test_where_a_call_stood_is_kept_only_if_something_follows_it():
+    draft = make()
+    draft.start_call("1", "f").data["x"] = 1
+    draft.write(draft.start_text(), "a")
+    draft.start_call("2", "g")
+    first = ToolCall("1", "f", "", provider_data={"openai": {"x": 1, "at": 0}})
+    assert draft.message() == Message.assistant("a", [first, ToolCall("2", "g", "")])
+
+
+@pytest.mark.parametrize("delta", [None, 5, ["a"], b"a"], ids=repr)
+def test_a_delta_that_is_no_text_is_refused(delta):
+    draft = make()
+    text, call = draft.start_text(), draft.start_call("1", "f")
+    with pytest.raises(ValueError, match="a delta must be text"):
+        draft.write(text, delta)
+    with pytest.raises(ValueError, match="a delta must be text"):
+        draft.fill(call, delta)
+
+
+def test_the_reply_is_all_that_was_learned_and_ends_what_is_open():
+    draft = make()
+    draft.usage, draft.model, draft.request_id = Usage(1, 2), "m", "r"
+    draft.raw_finish_reason, draft.refusal, draft.block_reason = "odd", "no", "why"
+    draft.write(draft.start_text(), "a")
+    response = draft.response({"x": 1})
+    assert (response, response.raw) == (
+        ChatResponse(
+            Message.assistant("a"), "refusal", "odd", Usage(1, 2), "m", None, "r", "no", "why"
+        ),
+        {"x": 1},
+    )
+    assert events(draft, "content_block_stop") == [ContentBlockStopEvent(0, "text", TextPart("a"))]
+
+
+def test_what_was_taken_of_a_message_does_not_grow_with_it():
+    draft = make()
+    block = draft.start_text()
+    draft.write(block, "a")
+    block.data["x"] = 1
+    early = draft.message()
+    draft.write(block, "b")
+    block.data["y"] = 2
+    assert early.content == (TextPart("a", provider_data={"openai": {"x": 1}}),)
+
+
+def test_a_letter_that_came_in_two_halves_is_whole_in_the_end():
+    draft = make()
+    text, call, thinking = (
+        draft.start_text(),
+        draft.start_call("1", "f"),
+        draft.start_text("thinking"),
+    )
+    for half in ("🙂\ud83d", "\ude42\ud83d"):
+        draft.write(text, half)
+        draft.write(thinking, half)
+        draft.fill(call, half)
+    draft.stop_all()
+    message = draft.message()
+    assert (message.text, message.thinking) == ("🙂🙂\ud83d", "🙂🙂\ud83d")
+    assert [each.tool_call.arguments for each in draft.events if each.name == "tool_call"] == [
+        "🙂🙂\ud83d"
+    ]

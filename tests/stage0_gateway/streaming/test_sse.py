@@ -1,0 +1,90 @@
+import pytest
+
+from stage0_gateway.streaming.sse import SseReader
+
+
+def read(*chunks):
+    """The data of the events in these chunks, the last one included."""
+    reader = SseReader()
+    return [data for chunk in chunks for data in reader.feed(chunk)] + reader.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("data: a\n\n", ["a"]),
+        ("data: a\n\ndata: b\n\n", ["a", "b"]),
+        ("data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
+        ("data: a\r\rdata: b\r\r", ["a", "b"]),
+        ("data: a\r\n\ndata: b\n\r\n", ["a", "b"]),
+        ("data: a\n\n\n\n\ndata: b\n\n", ["a", "b"]),
+        ("data: a\ndata: b\n\n", ["a\nb"]),
+        ("data: a\ndata:\ndata: b\n\n", ["a\n\nb"]),
+        ("data: a\ndata\ndata: b\n\n", ["a\n\nb"]),
+        ("data:a\n\ndata:  a \n\n", ["a", " a "]),
+        (": hello\n\ndata: a\n: in between\n\n", ["a"]),
+        ("event: x\nid: 1\nretry: 3\ndata: a\n\n", ["a"]),
+        ("event: x\n\nid: 1\n\n", []),
+        ("database: x\n\nDATA: x\n\n data: x\n\n", []),
+        ("\ufeffdata: a\n\n", ["a"]),
+        ("\n\ufeffdata: a\n\n", []),
+        ("data: a: b\n\n", ["a: b"]),
+        ("data: Grüße 你好 🙂\u2028\x85\x0b\n\n", ["Grüße 你好 🙂\u2028\x85\x0b"]),
+        ("data: a", ["a"]),
+        ("data: a\n", ["a"]),
+        ("data: a\r", ["a"]),
+        ("data: a\n\nda", ["a"]),
+        ("", []),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_the_data_of_each_event_is_read_however_the_bytes_are_cut(body, expected, size):
+    raw = body.encode()
+    assert read(*(raw[at : at + size] for at in range(0, len(raw), size))) == expected
+
+
+def test_an_event_is_given_as_soon_as_it_is_complete_and_not_before():
+    reader = SseReader()
+    given = [
+        reader.feed(chunk)
+        for chunk in (b"data: a", b"\n", b"\n", b"data: b\r\n\r", b"\ndata", b": c\n\n")
+    ]
+    assert given == [[], [], ["a"], ["b"], [], ["c"]]
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        b"data: b\ndata: c\n\n",
+        b"data: b\r\n\n",
+        b"data: \n\n",
+        b"data: b\n\n",
+        b"data: b\n\ndata: c\n\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "before", [b"data: a\n\n", b"data: a\n", b"data: a", b"data: a\r", b"data: a\r\n\r"]
+)
+def test_a_chunk_of_whole_events_is_read_by_what_came_before(before, chunk):
+    together = b"data: x\n\n" + before + chunk
+    assert read(b"data: x\n\n", before, chunk) == read(together)
+
+
+def test_the_second_half_of_a_line_end_is_no_empty_line():
+    assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == ["a\nb"]
+
+
+def test_what_is_no_utf8_is_replaced_and_spoils_nothing_else():
+    assert read(b"data: \xff\xc3\n\ndata: b\n\n", b"data: \xff\n\n") == ["��", "b", "�"]
+
+
+def test_an_end_without_anything_open_gives_nothing_more():
+    reader = SseReader()
+    assert (reader.feed(b"data: a\n\n"), reader.close(), reader.close()) == (["a"], [], [])
+
+
+def test_a_long_line_in_single_bytes_takes_no_longer_than_its_length():
+    """It would not end within anybody's patience, if every byte were added to all bytes before
+    it."""
+    text = b"x" * 500_000
+    assert read(b"data: ", *[b"x"] * len(text), b"\n\n") == [text.decode()]

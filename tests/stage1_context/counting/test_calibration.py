@@ -1,0 +1,136 @@
+import pytest
+
+from stage0_gateway import Message, Usage
+from stage1_context import Calibration, ContextEngine, KeepSystemAndRecent, Transcript
+
+
+class Letters:
+    def count(self, text):
+        return len(text)
+
+
+def test_nothing_is_scaled_before_something_was_learnt():
+    assert Calibration().ratio == 1.0
+
+
+def test_the_first_report_is_believed_and_a_little_is_added():
+    calibration = Calibration()
+    calibration.learn(1000, Usage(input_tokens=1200))
+    assert calibration.ratio == pytest.approx(1.2 * 1.03)
+
+
+def test_later_reports_move_the_ratio_smoothly():
+    calibration = Calibration()
+    calibration.learn(1000, Usage(input_tokens=1000))
+    calibration.learn(1000, Usage(input_tokens=2000))
+    assert calibration.ratio == pytest.approx((0.7 * 1000 + 2000) / (0.7 * 1000 + 1000) * 1.03)
+    for _ in range(50):
+        calibration.learn(1000, Usage(input_tokens=2000))
+    assert calibration.ratio == pytest.approx(2.0 * 1.03, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("estimated", "usage"),
+    [
+        (1000, None),
+        (1000, Usage()),
+        (1000, Usage(input_tokens=0)),
+        (1000, Usage(input_tokens=399)),
+        (1000, Usage(input_tokens=2501)),
+        (1000, Usage(input_tokens=1200, cached_input_tokens=800)),
+        (1000, Usage(input_tokens=1200, cache_write_tokens=800)),
+        (0, Usage(input_tokens=1200)),
+        (-5, Usage(input_tokens=1200)),
+    ],
+)
+def test_a_report_that_cannot_be_compared_teaches_nothing(estimated, usage):
+    calibration = Calibration()
+    calibration.learn(estimated, usage)
+    assert calibration.ratio == 1.0
+
+
+@pytest.mark.parametrize("ratio", [0.4, 2.5])
+def test_the_widest_credible_ratios_are_learnt(ratio):
+    calibration = Calibration()
+    calibration.learn(3000, Usage(input_tokens=int(3000 * ratio), cached_input_tokens=0))
+    assert calibration.ratio == pytest.approx(ratio * 1.03)
+
+
+def test_a_short_request_hardly_makes_the_next_ones_longer():
+    calibration = Calibration()
+    calibration.learn(20, Usage(input_tokens=10))
+    assert 1.0 < calibration.ratio < 1.03
+
+
+def test_a_long_request_outweighs_the_short_one_before():
+    calibration = Calibration()
+    calibration.learn(
+        12, Usage(input_tokens=28)
+    )  # a greeting, and what the server writes around it
+    calibration.learn(2000, Usage(input_tokens=2000))
+    assert calibration.ratio == pytest.approx(1.03, abs=0.01)
+
+
+async def test_what_was_learnt_makes_no_request_impossible():
+    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=100), token_counter=Letters())
+    await engine.create_session("s", system_prompt="x" * 40)
+    for text in ("hi", "y" * 40):
+        await engine.add_message("s", Message.user(text))
+        sent = await engine.messages_for_request("s")
+        engine.report_usage("s", Usage(input_tokens=2 * servers_count(sent, "", 1.0)))
+    assert (await engine.messages_for_request("s"))[-1].text == "y" * 40
+
+
+def servers_count(messages, alongside, ratio):
+    return round(ratio * (sum(4 + len(each.text) for each in messages) + len(alongside)))
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.9, 1.0, 1.3, 2.4])
+@pytest.mark.parametrize("reserve", [0, 200])
+async def test_with_a_steady_ratio_no_request_exceeds_the_servers_window_after_the_first_report(
+    ratio, reserve
+):
+    window = 1000
+    transcript = Transcript.of([], KeepSystemAndRecent(max_tokens=window), Letters())
+    largest = 0
+    for number in range(200):
+        await transcript.append(Message.user(f"{number} " + "x" * (number * 7 % 60)))
+        sent = await transcript.for_request(alongside="the tools", reserve_tokens=reserve)
+        reported = servers_count(sent, "the tools", ratio)
+        if number:
+            largest = max(largest, reported)
+        transcript.report_usage(Usage(input_tokens=reported))
+    assert window * 0.85 < largest + reserve <= window
+
+
+async def test_what_one_session_taught_holds_for_the_others_of_its_engine():
+    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=40), token_counter=Letters())
+    for session_id in ("one", "other"):
+        await engine.create_session(session_id)
+        for text in ("first", "second"):
+            await engine.add_message(session_id, Message.user(text + " " * 4))
+    assert len(await engine.messages_for_request("one")) == 2
+    engine.report_usage("one", Usage(input_tokens=54))  # of 4 + 9 + 4 + 10 that we counted
+    assert len(await engine.messages_for_request("other")) == 1
+
+
+async def test_a_report_is_of_the_request_that_was_asked_for_last():
+    calibration = Calibration()
+    window = KeepSystemAndRecent(max_tokens=10_000)
+    transcript = Transcript(
+        (await kept([Message.user("x" * 96)])).store, "s", window, Letters(), calibration
+    )
+    transcript.report_usage(Usage(input_tokens=100))
+    assert calibration.ratio == 1.0
+    await transcript.for_request(alongside="x" * 100)
+    await transcript.select(alongside="x" * 1000)
+    transcript.report_usage(Usage(input_tokens=300))
+    assert calibration.ratio == pytest.approx(1.5 * 1.03)
+
+
+async def kept(messages):
+    engine = ContextEngine()
+    await engine.create_session("s")
+    for each in messages:
+        await engine.add_message("s", each)
+    return engine

@@ -1,0 +1,159 @@
+import hashlib
+import os
+import random
+import runpy
+from pathlib import Path
+
+import pytest
+
+from stage1_context.counting.tiktoken import TiktokenCounter
+from stage1_context.errors import ContextError
+
+_SAMPLES = runpy.run_path(str(Path(__file__).with_name("samples.py")))
+CHINESE, JAPANESE = _SAMPLES["CHINESE"], _SAMPLES["JAPANESE"]
+
+O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "openai:gpt-4o", "o200k_base"])
+@pytest.mark.parametrize("folder", ["", "empty", "missing/folder"])
+def test_without_its_file_tiktoken_is_refused_and_nothing_is_fetched(
+    monkeypatch, tmp_path, model, folder
+):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / folder) if folder else "")
+    with pytest.raises(
+        ContextError,
+        match=r"'o200k_base' is not at hand\. Set TIKTOKEN_CACHE_DIR .*ApproximateCounter",
+    ):
+        TiktokenCounter(model)
+
+
+def test_an_encoding_whose_file_name_is_not_known_is_refused_too(monkeypatch, tmp_path):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(ContextError, match="'p50k_base' is not at hand"):
+        TiktokenCounter("text-davinci-003")
+
+
+def test_a_model_that_tiktoken_does_not_know_is_named():
+    with pytest.raises(
+        ContextError, match=r"does not know the model 'llama3\.2'\. Use ApproximateCounter"
+    ):
+        TiktokenCounter("ollama:llama3.2")
+
+
+def test_a_damaged_file_is_refused_kept_and_not_fetched(monkeypatch, tmp_path):
+    file = tmp_path / O200K
+    file.write_text("cut off")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(ContextError, match="o200k_base"):
+        TiktokenCounter("gpt-4o")
+    assert file.read_text() == "cut off"
+
+
+def test_a_download_that_is_asked_for_and_fails_is_an_error_of_ours(monkeypatch, tmp_path):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")  # nobody listens there
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ContextError, match=r"'p50k_base' could not be fetched \(ProxyError\)"):
+        TiktokenCounter("text-davinci-003", download=True)
+
+
+def test_the_file_we_look_for_is_the_one_tiktoken_looks_for():
+    address = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+    assert hashlib.sha1(address.encode()).hexdigest() == O200K
+
+
+@pytest.fixture
+def bytewise():
+    """An encoding of our own, in which every byte is a token but `ab` is one, and one token is
+    special."""
+    import tiktoken
+
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
+    return tiktoken.Encoding(
+        "bytewise",
+        pat_str=r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+(?!\S)|\s+",
+        mergeable_ranks=ranks,
+        special_tokens={"<|end|>": 257},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("abc", 2), ("<|end|>", 7), ("\0", 1), ("中", 3), ("\ud800", 3), ("a\udc00b", 5)],
+    ids=["empty", "merged", "special", "nul", "chinese", "lone surrogate", "within"],
+)
+def test_a_ready_encoding_is_taken_as_it_is(bytewise, text, tokens):
+    counter = TiktokenCounter(bytewise)
+    assert repr(counter) == "TiktokenCounter('bytewise')"
+    assert counter.encoding_name == "bytewise"
+    assert counter.count(text) == tokens
+
+
+@pytest.mark.parametrize("unit", ["ab", "ab, ", "ab\n"], ids=["no break", "signs", "lines"])
+def test_long_texts_are_counted_in_blocks_that_add_up(bytewise, unit):
+    text = unit * 100_000
+    assert TiktokenCounter(bytewise).count(text) == 100_000 * (len(unit) - 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [" " * 1_000_000, "\t" * 1_000_000 + "x", "中" * 333_333],
+    ids=["spaces", "tabs", "letters"],
+)
+def test_a_run_without_end_neither_panics_nor_hangs(bytewise, text):
+    assert TiktokenCounter(bytewise).count(text) == len(text.encode())
+
+
+@pytest.fixture(params=["cl100k_base", "o200k_base"])
+def real(request):
+    try:
+        return TiktokenCounter(request.param)
+    except ContextError:
+        pytest.skip(f"no file of {request.param} in {os.environ.get('TIKTOKEN_CACHE_DIR')!r}")
+
+
+def test_tiktoken_counts_exactly(real):
+    assert [real.count(text) for text in ("", "hello world", "1234567", "<|endoftext|>")] == [
+        0,
+        2,
+        3,
+        7,
+    ]
+
+
+def test_blocks_change_nothing_in_ordinary_texts(real):
+    text = CHINESE + JAPANESE + Path(__file__).read_text("utf-8") * 5
+    assert real.count(text) == len(real._encoding.encode_ordinary(text))
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "中", "="])
+def test_in_an_endless_run_blocks_change_at_most_a_token_or_two_each(real, unit):
+    whole = len(real._encoding.encode_ordinary(unit * 50_000))
+    assert abs(real.count(unit * 50_000) - whole) <= 2 * 50
+
+
+def test_words_in_any_order_are_counted_as_tiktoken_counts_them(real):
+    dice = random.Random(5)
+    words = [
+        "word",
+        "it's",
+        " ",
+        "\n",
+        "  ",
+        "é",
+        "中文",
+        "，",
+        "'",
+        "12345",
+        "!?",
+        "\t",
+        "e\u0301",
+        "हिन्दी",
+        "/",
+    ]
+    text = "".join(dice.choice(words) for _ in range(20_000))
+    assert real.count(text) == len(real._encoding.encode_ordinary(text))

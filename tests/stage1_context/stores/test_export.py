@@ -1,0 +1,199 @@
+import json
+
+import pytest
+
+from stage0_gateway import ImagePart, JsonPart, Message, TextPart, ThinkingPart, ToolCall
+from stage1_context import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    ContextEngine,
+    MemoryStore,
+    MessageRecord,
+    RepairRecord,
+    SessionExists,
+    SessionNotFound,
+    SqliteStore,
+    SummaryRecord,
+    VariableRecord,
+)
+from stage1_context.stores.export import export_session, import_session
+
+SEPARATORS = "one\u2028two\u2029three\x85four\x0bfive\x0csix\r\nseven\rAcht\n"
+RECORDS = [
+    MessageRecord(Message.system(SEPARATORS)),
+    MessageRecord(Message.user((TextPart("看"), ImagePart(url="https://example.com/cat.png")))),
+    MessageRecord(
+        Message.assistant(
+            (
+                ThinkingPart("hm", provider_data={"anthropic": {"signature": "s"}}),
+                JsonPart([None, {"a": 1.5}]),
+            ),
+            [ToolCall("a", "f", '{"x": "\u2028"}', {"gemini": {"thoughtSignature": "t"}})],
+            raw_text='{"tool": "f"}',
+        )
+    ),
+    CallStartedRecord("a", "f"),
+    ApprovalPendingRecord("a", "f", '{"x": "\u2028"}'),
+    CallFinishedRecord("a", "completed"),
+    MessageRecord(Message.tool("no such city", "a", is_error=True, name="f")),
+    MessageRecord(Message.assistant("half \ud83d")),
+    SummaryRecord(SEPARATORS, 2),
+    RepairRecord(((6, Message.tool(SEPARATORS, "b")),), (6, 7)),
+    VariableRecord({SEPARATORS: [SEPARATORS, None, True, 1.5]}),
+]
+
+
+def kinds(records):
+    return {record.kind for record in records}
+
+
+def test_records_of_every_kind_are_tried():
+    from stage1_context.journal import LANDMARKS, SHOWN
+
+    assert kinds(RECORDS) == {
+        *LANDMARKS,
+        *SHOWN,
+        *("call_started", "call_finished", "approval_pending", "variable"),
+    }
+
+
+async def test_every_record_comes_back_as_it_was(tmp_path):
+    one, other = MemoryStore({"s": RECORDS}), SqliteStore(tmp_path / "s.db")
+    text = await export_session(one, "s")
+    assert await import_session(other, text) == "s"
+    assert await other.read("s") == list(enumerate(RECORDS))
+    assert await export_session(other, "s") == text
+    assert await import_session(one, text, "copy") == "copy"
+    assert await one.read("copy") == await one.read("s")
+    await other.aclose()
+
+
+async def test_it_is_one_line_of_json_for_each_record_and_one_about_the_session():
+    text = await export_session(MemoryStore({"s": RECORDS}), "s")
+    about, *lines = text.removesuffix("\n").split("\n")
+    assert json.loads(about) == {
+        "format": "llm-stages session",
+        "version": 1,
+        "session_id": "s",
+        "records": len(RECORDS),
+    }
+    assert [json.loads(line)["kind"] for line in lines] == [record.kind for record in RECORDS]
+    assert "看" in text
+
+
+async def test_it_goes_through_a_file_also_one_with_the_line_ends_of_windows(tmp_path):
+    store = MemoryStore({"s": RECORDS})
+    for newline in ("\n", "\r\n"):
+        (tmp_path / "s.jsonl").write_text(
+            await export_session(store, "s"), "utf-8", newline=newline
+        )
+        with (tmp_path / "s.jsonl").open(encoding="utf-8", newline="") as file:
+            await import_session(store, file.read(), f"copy {newline!r}")
+        assert await store.read(f"copy {newline!r}") == await store.read("s")
+
+
+async def test_an_empty_session_with_a_strange_name_is_exported_too():
+    store, other = MemoryStore({SEPARATORS: []}), MemoryStore()
+    assert await import_session(other, await export_session(store, SEPARATORS)) == SEPARATORS
+    assert await other.read(SEPARATORS) == []
+
+
+async def test_the_copy_looks_the_same_to_a_model():
+    engine = ContextEngine()
+    await engine.create_session("s", system_prompt="be brief")
+    for each in ("hi", "hello", "more"):
+        await engine.add_message("s", Message.user(each))
+    id = await engine.variables.put("s", [1])
+    await engine.transcript("s").set_summary("they met", until=3)
+    await engine.import_session(await engine.export_session("s"), "copy")
+    assert await engine.messages_for_request("copy") == await engine.messages_for_request("s")
+    assert (await engine.history("copy")).messages == (await engine.history("s")).messages
+    assert await engine.variables.get("copy", id) == [1]
+
+
+async def test_an_unknown_session_is_not_exported():
+    with pytest.raises(SessionNotFound):
+        await export_session(MemoryStore(), "s")
+
+
+async def test_an_id_that_is_taken_is_refused_and_its_session_left_alone():
+    store = MemoryStore({"s": RECORDS, "t": RECORDS[:1]})
+    text = await export_session(store, "s")
+    for given, taken in ((None, "s"), ("t", "t")):
+        before = await store.read(taken)
+        with pytest.raises(SessionExists, match=f"'{taken}' already"):
+            await import_session(store, text, given)
+        assert await store.read(taken) == before
+
+
+GOOD = '{"format": "llm-stages session", "version": 1, "session_id": "s", "records": 3}'
+HI = '{"kind": "message", "role": "user", "content": "hi"}'
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "hello",
+        "[]",
+        "{}",
+        HI,
+        '{"format": "something else", "version": 1, "session_id": "s"}',
+        '{"format": "llm-stages session", "version": 2, "session_id": "s"}',
+        '{"format": "llm-stages session", "version": 1}',
+        '{"format": "llm-stages session", "version": 1, "session_id": 5, "records": 1}',
+        '{"format": "llm-stages session", "version": 1, "session_id": "s"}',
+        "[" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("session_id", [None, "mine"])
+async def test_what_is_no_exported_session_is_refused_with_its_first_line(first, session_id):
+    store = MemoryStore()
+    with pytest.raises(
+        ValueError, match="This is no exported session of version 1: its first line is"
+    ) as caught:
+        await import_session(store, f"{first}\n{HI}\n", session_id)
+    assert len(str(caught.value)) < 200
+    assert await store.sessions() == []
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        HI[:-5],
+        "hello",
+        "[]",
+        "5",
+        "{}",
+        '{"kind": "poem"}',
+        '{"kind": ["message"]}',
+        '{"kind": "message"}',
+        '{"kind": "message", "role": "boss"}',
+        '{"kind": "message", "role": "user", "content": 5}',
+        '{"kind": "summary"}',
+        '{"kind": "summary", "text": "x", "until": "5"}',
+        '{"kind": "summary", "text": "x", "until": 5, "more": 1}',
+        '{"kind": "repair", "inserted": 5}',
+        '{"kind": "repair", "inserted": [[1]]}',
+        '{"kind": "repair", "hidden": ["x"]}',
+        '{"kind": "clearing", "until": 1, "longer_than": 1}',
+        "[" * 100_000,
+    ],
+)
+async def test_damage_is_named_by_its_line_and_nothing_is_imported(damaged):
+    store = MemoryStore()
+    with pytest.raises(ValueError, match=r"^Line 4 of the exported session is damaged: "):
+        await import_session(store, f"{GOOD}\n{HI}\n\n{damaged}\n{HI}\n")
+    assert await store.sessions() == []
+
+
+async def test_a_text_that_ends_too_early_is_refused_also_at_the_end_of_a_line():
+    store = MemoryStore({"s": RECORDS})
+    text = await export_session(store, "s")
+    cut = text.removesuffix("\n").rpartition("\n")[0]
+    with pytest.raises(
+        ValueError, match=rf"has {len(RECORDS) - 1} records, not {len(RECORDS)}: a part is"
+    ):
+        await import_session(store, cut, "copy")
+    assert [each.id for each in await store.sessions()] == ["s"]

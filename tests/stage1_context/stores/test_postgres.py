@@ -1,0 +1,291 @@
+"""PostgreSQL only: writers, connections, event loops, dsns and passwords. See test_store.py for all
+stores."""
+
+import asyncio
+import importlib.util
+import re
+import socket
+import sys
+import traceback
+from urllib.parse import quote
+
+import pytest
+
+from stage0_gateway import Message
+from stage1_context import ContextError, MessageRecord, PostgresStore, StoreFailed, VariableRecord
+
+ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
+PASSWORD = "pa:ss/wo?rd#@%"
+TABLES = ["llm_stages_record", "llm_stages_session", "llm_stages_version"]
+
+real = pytest.mark.real
+needs_asyncpg = pytest.mark.skipif(
+    importlib.util.find_spec("asyncpg") is None, reason="asyncpg is not installed"
+)
+
+
+@pytest.fixture
+async def store(dsn):
+    opened = PostgresStore(dsn)
+    yield opened
+    await opened.aclose()
+
+
+@real
+async def test_the_words_of_a_record_are_text_that_the_server_never_reads(store, server, tables):
+    record = VariableRecord(
+        {"b": 1.0, "a": [1e2, "\0", "'; DROP TABLE llm_stages_record; --", "$1"]}
+    )
+    await store.create("'; DROP TABLE llm_stages_session; --", record)
+    assert await server.fetchval("SELECT body FROM llm_stages_record") == (
+        r'{"kind": "variable", "value": {"b": 1.0, "a": [100.0, "\u0000", '
+        r""""'; DROP TABLE llm_stages_record; --", "$1"]}}"""
+    )
+    assert await tables() == TABLES
+
+
+async def appending(store, times):
+    await asyncio.gather(*(store.append("s", ONE, TWO) for _ in range(times)))
+
+
+@real
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
+async def test_writers_get_in_whatever_isolation_the_database_asks_for(dsn, isolation):
+    stores = [
+        PostgresStore(f"{dsn}&default_transaction_isolation={quote(isolation)}") for _ in range(8)
+    ]
+    await asyncio.gather(*(each.sessions() for each in stores))
+    await stores[0].create("s")
+    await asyncio.gather(*(appending(each, 10) for each in stores))
+    assert await stores[0].read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(160)]
+    await asyncio.gather(*(each.aclose() for each in stores))
+
+
+@real
+async def test_no_more_connections_are_opened_than_were_asked_for(dsn, server):
+    store = PostgresStore(f"{dsn}&application_name=counted", connections=3)
+    await store.create("s")
+    await appending(store, 50)
+    count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'counted'"
+    assert 1 <= await server.fetchval(count) <= 3
+    await store.aclose()
+    assert (await store.info("s")).records == 100
+    await store.aclose()
+
+
+@real
+@pytest.mark.parametrize("prepared", [True, False])
+async def test_statements_have_names_unless_a_pooler_could_not_follow(postgres, dsn, prepared):
+    logged = f"{dsn}&log_min_duration_statement=0&log_min_messages=log"
+    log = postgres.folder / "log"
+    before = len(log.read_text())
+    store = PostgresStore(logged, prepared=prepared)
+    await store.create("s", ONE)
+    await store.append("s", TWO)
+    assert await store.read("s") == [(0, ONE), (1, TWO)]
+    await store.aclose()
+    named = re.findall(r"execute (\S+):", log.read_text()[before:])
+    assert len(named) >= 3
+    assert {name == "<unnamed>" for name in named} == {not prepared}
+
+
+@real
+async def test_a_connection_that_was_ended_is_replaced(store, server):
+    await store.create("s", ONE)
+    others = (
+        "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    assert await server.fetch(f"SELECT pg_terminate_backend(pid, 5000) {others}")
+    # Whether the news has come in before the next statement goes out is up to the network.
+    (length,) = await asyncio.gather(store.append("s", TWO), return_exceptions=True)
+    if isinstance(length, StoreFailed):
+        length = await store.append("s", TWO)
+    assert length == 2
+    assert await store.read("s") == [(0, ONE), (1, TWO)]
+
+
+@real
+async def test_two_event_loops_use_a_store_at_the_same_time(store):
+    await store.create("s")
+    await asyncio.gather(asyncio.to_thread(asyncio.run, appending(store, 20)), appending(store, 20))
+    assert await store.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(80)]
+
+
+@real
+async def test_a_writer_that_waits_too_long_for_others_gives_up_and_has_added_nothing(dsn, server):
+    store = PostgresStore(dsn, patience=0.5)
+    await store.create("s", ONE)
+    async with server.transaction():
+        await server.execute("SELECT FROM llm_stages_session FOR UPDATE")
+        with pytest.raises(StoreFailed, match=r"no answer within 0\.5 seconds"):
+            await store.append("s", TWO)
+        assert await store.read("s") == [(0, ONE)]
+    assert await store.append("s", THREE) == 2
+    assert await store.read("s") == [(0, ONE), (1, THREE)]
+    await store.aclose()
+
+
+@real
+async def test_a_writer_that_is_cancelled_while_it_waits_for_others_adds_nothing(store, server):
+    await store.create("s", ONE)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    async with server.transaction():
+        await server.execute("SELECT FROM llm_stages_session FOR UPDATE")
+        writing = asyncio.create_task(store.append("s", TWO))
+        while not await server.fetchval(waits):
+            await server.execute("SELECT pg_stat_clear_snapshot()")
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+    assert await store.append("s", THREE) == 2
+    assert await store.read("s") == [(0, ONE), (1, THREE)]
+
+
+@real
+async def test_a_server_that_goes_away_is_said_and_one_that_comes_back_is_used(postgres, dsn):
+    store = PostgresStore(dsn)
+    await store.create("s", ONE)
+    postgres.stop("immediate")
+    try:
+        for _ in range(3):
+            with pytest.raises(StoreFailed, match="Is the server running") as caught:
+                await store.append("s", TWO)
+            assert postgres.dsn().split("@")[0] not in "".join(
+                traceback.format_exception(caught.value)
+            )
+    finally:
+        postgres.start()
+    assert await store.append("s", THREE) == 2
+    assert await store.read("s") == [(0, ONE), (1, THREE)]
+    await store.aclose()
+
+
+def test_a_missing_library_is_named_with_what_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    text = "PostgresStore needs the asyncpg library: pip install 'llm-stages[postgres]'."
+    with pytest.raises(ContextError, match=f"^{re.escape(text)}$"):
+        PostgresStore("postgresql://localhost/app")
+
+
+SHOWN = {
+    f"postgresql://me:{quote(PASSWORD, safe='')}@db.example.com:5433/app": "db.example.com:5433/app",
+    f"postgres://me:{quote(PASSWORD, safe='')}@db/app?sslmode=require": "db/app",
+    "postgresql://me:secret@[::1]:5432/app": "[::1]:5432/app",
+    "postgresql://me:secret@one:5432,two:5432/app": "one:5432,two:5432/app",
+    "postgresql://me@/app?host=/run/postgresql&password=secret": "/run/postgresql/app",
+    "postgresql:///app?user=me&password=secret": "localhost/app",
+    "postgresql://": "localhost",
+}
+
+
+@needs_asyncpg
+@pytest.mark.parametrize(("dsn", "shown"), SHOWN.items(), ids=SHOWN.values())
+def test_a_store_shows_where_it_leads_and_no_password(dsn, shown):
+    assert repr(PostgresStore(dsn)) == f"PostgresStore({shown!r})"
+
+
+@needs_asyncpg
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "",
+        "app",
+        "host=localhost dbname=app password=secret",
+        "mysql://me:secret@host/app",
+        "postgresql://me:secret",
+        "postgresql://me:sec/ret@host/app",
+        "postgresql://me:sec?ret@host/app",
+        "postgresql://me:sec#ret@host/app",
+        "postgresql://me:sec@ret@host/app",
+        "postgresql://me:secret[@host/app",
+        "postgresql://me:secret\u2100@host/app",
+        "postgresql://me:secret@host:port/app",
+    ],
+)
+def test_a_dsn_that_cannot_be_read_is_refused_without_being_shown(dsn):
+    with pytest.raises(
+        ValueError, match=r"^A dsn is postgresql://user:password@host:5432/database; signs"
+    ) as caught:
+        PostgresStore(dsn)
+    assert not re.search(
+        "sec|ret", "".join(traceback.format_exception(caught.value)).partition("Error: ")[2]
+    )
+
+
+@needs_asyncpg
+def test_a_store_without_connections_is_refused():
+    with pytest.raises(ValueError, match=r"^A store needs a connection, not 0\.$"):
+        PostgresStore("postgresql://localhost/app", connections=0)
+
+
+@needs_asyncpg
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?sslmode=secret", "ClientConfigurationError"),
+        ("?secret", "ValueError"),
+    ],
+)
+async def test_what_the_library_says_of_a_dsn_is_not_repeated(query, said, failure):
+    error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1/app{query}"))
+    assert str(error) == (
+        f"The PostgreSQL database 127.0.0.1/app could not be used: asyncpg cannot read the dsn ({said})."
+    )
+    assert "secret" not in "".join(traceback.format_exception(error))
+
+
+@needs_asyncpg
+async def test_a_server_that_is_not_there_is_named(failure):
+    with socket.create_server(("127.0.0.1", 0)) as closing:
+        port = closing.getsockname()[1]
+    error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1:{port}/app"))
+    assert re.fullmatch(
+        rf"The PostgreSQL database 127\.0\.0\.1:{port}/app could not be used: .*Connect call failed "
+        rf".*{port}.*\. Is the server running\? If something was being written, .*",
+        str(error),
+    )
+    assert "secret" not in "".join(traceback.format_exception(error))
+
+
+@needs_asyncpg
+async def test_a_server_that_never_answers_is_not_waited_for_without_end(failure):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = PostgresStore(
+            f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/app", patience=0.05
+        )
+        error = await failure(store)
+    assert "could not be used: no answer within 0.05 seconds. Is the server running?" in str(error)
+
+
+@real
+async def test_a_wrong_password_is_said_and_not_shown(postgres, dsn, failure):
+    error = await failure(PostgresStore(postgres.dsn(password=PASSWORD)))
+    assert str(error) == (
+        f"The PostgreSQL database {postgres.folder}/postgres could not be used: password authentication failed "
+        'for user "stages". Check the user and the password in the dsn.'
+    )
+    shown = "".join(traceback.format_exception(error))
+    assert PASSWORD not in shown
+    assert quote(PASSWORD, safe="") not in shown
+
+
+@real
+async def test_an_unknown_database_is_named(postgres, dsn, failure):
+    error = await failure(PostgresStore(postgres.dsn("nowhere")))
+    assert str(error) == (
+        f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
+        "exist. Create the database, or name another one in the dsn."
+    )
+
+
+@real
+async def test_a_user_who_may_not_make_tables_is_told_so(postgres, dsn, server, tables, failure):
+    schema = await server.fetchval("SELECT current_schema")
+    await server.execute(f"CREATE ROLE {schema} LOGIN PASSWORD '{PASSWORD}'")
+    await server.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
+    poor = PostgresStore(f"{postgres.dsn(user=schema, password=PASSWORD)}&search_path={schema}")
+    assert str(await failure(poor)).endswith(
+        f"could not be used: permission denied for schema {schema}. "
+        "At first use the user makes tables: grant CREATE on the schema."
+    )
+    assert await tables() == []

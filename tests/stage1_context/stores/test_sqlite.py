@@ -1,0 +1,365 @@
+"""What is SQLite's own: the file, other processes, a disk that is full. See test_store.py for the
+rest."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import weakref
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stage0_gateway import Message
+from stage1_context import (
+    CallStartedRecord,
+    ContextEngine,
+    MessageRecord,
+    SessionConflict,
+    SessionExists,
+    SessionNotFound,
+    SqliteStore,
+    StoreFailed,
+)
+
+ONE, TWO, THREE = (MessageRecord(Message.user(text)) for text in ("one", "two", "three"))
+
+BEGINNING = """
+import asyncio, resource, sys
+from stage0_gateway import Message
+from stage1_context.errors import StoreFailed
+from stage1_context.journal import MessageRecord
+from stage1_context.stores.sqlite import SqliteStore
+
+store = SqliteStore(sys.argv[1])
+said = lambda text: MessageRecord(Message.user(text))
+"""
+
+
+def program(code, *arguments, **options):
+    """Another process, with a store on the file it is given."""
+    command = [sys.executable, "-W", "error", "-c", BEGINNING + code, *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def finished(process):
+    said, complaints = process.communicate(timeout=60)
+    assert (process.returncode, complaints) == (0, "")
+    return said.split()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "sessions.sqlite"
+
+
+@pytest.fixture
+async def store(path):
+    opened = SqliteStore(path, patience=0.01)
+    yield opened
+    await opened.aclose()
+
+
+async def failure(store):
+    """What the store says when it cannot be used."""
+    with pytest.raises(StoreFailed) as caught:
+        await store.create("s", ONE)
+    return str(caught.value)
+
+
+def test_a_store_shows_its_file():
+    assert repr(SqliteStore(Path("some") / "file.sqlite")) == "SqliteStore('some/file.sqlite')"
+
+
+async def test_the_file_is_made_at_first_use_and_not_before(path, store):
+    assert not path.exists()
+    assert await store.sessions() == []
+    assert path.exists()
+
+
+async def test_what_was_written_is_there_for_the_next_store(path, store):
+    await store.create("s", ONE)
+    await store.aclose()
+    assert [each.name for each in path.parent.iterdir()] == [path.name], (
+        "everything is in the one file"
+    )
+    other = SqliteStore(str(path))
+    assert await other.read("s") == [(0, ONE)]
+    await other.aclose()
+
+
+async def test_a_store_in_memory_is_gone_when_it_is_closed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store, other = SqliteStore(":memory:"), SqliteStore(":memory:")
+    await store.create("s", ONE)
+    assert await store.append("s", TWO) == 2
+    assert await other.sessions() == []
+    await store.aclose()
+    with pytest.raises(SessionNotFound):
+        await store.read("s")
+    await asyncio.gather(store.aclose(), other.aclose())
+    assert [*tmp_path.iterdir()] == []
+
+
+# ---- damaged files
+# ---------------------------------------------------------------------------------------
+
+ADVICE = "It may be damaged: restore a backup, or recover what is left with the command .recover of the sqlite3 shell."
+CHANGES = {
+    "a record that is cut": (
+        "UPDATE record SET body = substr(body, 1, 9)",
+        "A journal record is JSON text",
+    ),
+    "a record that is a number": (
+        "UPDATE record SET body = CAST(5 AS BLOB)",
+        "A journal record is a JSON object",
+    ),
+    "a record that is no text": (
+        r"UPDATE record SET body = CAST(x'ff' AS TEXT)",
+        "Could not decode to UTF-8",
+    ),
+    "a record of an unknown kind": (
+        """UPDATE record SET body = '{"kind": "dream"}'""",
+        "Unknown journal record",
+    ),
+    "a time that no calendar has": ("UPDATE session SET updated = 1e300", "out of range"),
+    "a time that is text": ("UPDATE session SET updated = 'noon'", "str"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES.values(), ids=CHANGES)
+async def test_damaged_content_is_a_failure_of_the_store(change, reason, path, store):
+    await store.create("s", ONE, TWO)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(change)
+    with pytest.raises(StoreFailed) as caught:
+        await asyncio.gather(store.read("s"), store.info("s"))
+    assert str(caught.value).startswith(f"The SQLite file {str(path)!r} could not be used: ")
+    assert reason in str(caught.value)
+    assert str(caught.value).endswith(ADVICE)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """The bytes of a file with two sessions."""
+    path = tmp_path_factory.mktemp("sound") / "sessions.sqlite"
+
+    async def fill():
+        store = SqliteStore(path)
+        for session_id in ("s", "t"):
+            await store.create(session_id, ONE, CallStartedRecord("c", "f"), TWO)
+        await store.aclose()
+
+    asyncio.run(fill())
+    return path.read_bytes()
+
+
+OPERATIONS = [
+    lambda store: store.sessions(),
+    lambda store: store.info("s"),
+    lambda store: store.read("s"),
+    lambda store: store.read("s", kinds=["call_started"]),
+    lambda store: ContextEngine(store=store).messages_for_request("s"),
+    lambda store: store.append("s", THREE),
+    lambda store: store.append("s", THREE, expected=3),
+    lambda store: store.create("new", ONE),
+    lambda store: store.delete("t"),
+]
+
+
+async def try_all(path):
+    store = SqliteStore(path, patience=0.01)
+    try:
+        for operation in OPERATIONS:
+            with suppress(StoreFailed, SessionNotFound, SessionConflict, SessionExists):
+                await operation(store)
+    finally:
+        await store.aclose()
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    flips=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=5)
+)
+def test_any_damaged_byte_is_harmless_or_a_failure_of_the_store(flips, sound, path):
+    damaged, written = bytearray(sound), [place for place, byte in enumerate(sound) if byte]
+    for number, byte in flips:
+        damaged[written[number % len(written)]] = byte
+    for end in ("", "-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)
+    path.write_bytes(damaged)
+    asyncio.run(try_all(path))
+
+
+@pytest.mark.parametrize("table", [b"INDEX record_by_kind", b"TABLE session"])
+async def test_a_schema_that_is_no_text_is_a_failure_of_the_store(table, sound, path, store):
+    path.write_bytes(sound.replace(table, table[:6] + b"\xe9\xff\xfe" + table[9:]))
+    text = await failure(store)
+    assert text.startswith(f"The SQLite file {str(path)!r} could not be used: ")
+    assert text.endswith(ADVICE)
+
+
+# ---- files that cannot be used
+# ---------------------------------------------------------------------------
+
+
+async def test_a_missing_folder_is_said_and_may_be_made_later(path):
+    store = SqliteStore(path.parent / "later" / "s.sqlite")
+    assert await failure(store) == (
+        f"The SQLite file {store.path!r} cannot be made: there is no folder {str(path.parent / 'later')!r}."
+    )
+    (path.parent / "later").mkdir()
+    await store.create("s", ONE)
+    await store.aclose()
+
+
+async def test_a_folder_is_no_file(tmp_path):
+    store = SqliteStore(tmp_path)
+    text = f"The SQLite file {str(tmp_path)!r} could not be used: unable to open database file."
+    assert await failure(store) == text
+    await store.aclose()
+
+
+async def test_a_file_that_is_no_database_is_said_to_be_none(path, store):
+    path.write_text("Dear diary, " * 1000)
+    text = f"The SQLite file {str(path)!r} could not be used: file is not a database. {ADVICE}"
+    assert await failure(store) == text
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere"
+)
+async def test_a_file_that_may_not_be_written_can_be_read(path, store):
+    await store.create("s", ONE)
+    await store.aclose()
+    path.chmod(0o400)
+    assert await store.read("s") == [(0, ONE)]
+    with pytest.raises(StoreFailed, match="attempt to write a readonly database"):
+        await store.append("s", TWO)
+    assert await store.read("s") == [(0, ONE)]
+
+
+# ---- other processes
+# -------------------------------------------------------------------------------------
+
+
+async def test_a_writer_does_not_wait_for_another_one_without_end(path, store):
+    await store.create("s", ONE)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreFailed) as caught:
+        await store.append("s", TWO)
+    assert (
+        str(caught.value) == f"The SQLite file {str(path)!r} could not be used: database is locked."
+    )
+    assert await store.read("s") == [(0, ONE)], "who reads does not wait"
+    other.execute("ROLLBACK")
+    assert await store.append("s", THREE) == 2
+    assert await store.read("s") == [(0, ONE), (1, THREE)]
+    other.close()
+
+
+async def test_processes_that_write_at_once_lose_nothing_and_never_mix(path, store):
+    await store.create("s")
+    writing = """
+async def main():
+    for n in range(100):
+        await store.append("s", said(sys.argv[2]), said(str(n)))
+asyncio.run(main())
+"""
+    names = ["a", "b", "c"]
+    for each in [program(writing, path, name) for name in names]:
+        assert finished(each) == []
+    texts = [record.message.content for _, record in await store.read("s")]
+    pairs = [*zip(texts[::2], texts[1::2], strict=True)]
+    assert len(texts) == (await store.info("s")).records == 600
+    for name in names:
+        assert [number for writer, number in pairs if writer == name] == [
+            str(n) for n in range(100)
+        ]
+
+
+async def test_what_was_acknowledged_survives_a_process_that_is_killed(path, store):
+    writing = """
+async def main():
+    await store.create("s")
+    while True:
+        print(await store.append("s", said("one"), said("two")), flush=True)
+asyncio.run(main())
+"""
+    with program(writing, path) as writer:
+        seen = [writer.stdout.readline() for _ in range(50)]
+        writer.kill()
+        seen += writer.stdout.readlines()
+        assert writer.stderr.read() == ""
+    acknowledged = int([line for line in seen if line.endswith("\n")][-1])
+    found = await store.read("s")
+    assert found == [(index, (ONE, TWO)[index % 2]) for index in range(len(found))]
+    assert len(found) - acknowledged in (0, 2)
+    assert await store.append("s", THREE) == len(found) + 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
+async def test_a_full_disk_is_said_and_costs_nothing_that_was_acknowledged(path, store):
+    writing = """
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+async def main():
+    await store.create("s")
+    try:
+        while True:
+            print(await store.append("s", said("one"), said("two" * 1000)))
+    except StoreFailed as error:
+        print(error.__cause__.sqlite_errorname)
+    print(len(await store.read("s")))
+    await store.aclose()
+asyncio.run(main())
+"""
+    *acknowledged, why, readable = finished(program(writing, path))
+    assert why in ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+    assert len(acknowledged) > 10
+    assert (
+        int(acknowledged[-1])
+        == int(readable)
+        == (await store.info("s")).records
+        == len(await store.read("s"))
+    )
+    assert await store.append("s", THREE) == int(readable) + 1
+
+
+# ---- letting go
+# ------------------------------------------------------------------------------------------
+
+
+async def test_a_store_that_nobody_closes_is_not_kept_alive(path, collect):
+    store = SqliteStore(path)
+    await store.create("s", ONE)
+    gone = weakref.ref(store)
+    del store
+    for _ in range(
+        1000
+    ):  # the thread lets go of its last work a moment after it has handed over the answer
+        collect()
+        if gone() is None:
+            break
+    assert gone() is None
+
+
+def test_a_program_that_closes_nothing_ends_quietly(path):
+    assert finished(program('asyncio.run(store.create("s", said("one")))', path)) == []
+    assert [each.name for each in path.parent.iterdir()] == [path.name], (
+        "everything is in the one file"
+    )
+
+
+async def test_closing_while_others_write_loses_nothing(store):
+    await store.create("s")
+    for _ in range(20):
+        writing = [store.append("s", ONE, TWO) for _ in range(4)]
+        await asyncio.gather(*writing[:2], store.aclose(), *writing[2:], store.aclose())
+    assert await store.read("s") == [(index, (ONE, TWO)[index % 2]) for index in range(160)]

@@ -1,0 +1,155 @@
+"""A SQLite file: made, recognized, or left alone."""
+
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+
+from stage1_context.errors import StoreFailed
+from stage1_context.stores.sqlite_file import VERSION, open_file, transaction
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "sessions.sqlite")
+
+
+@contextmanager
+def opened(path):
+    with closing(open_file(path, 5.0)) as database:
+        yield database
+
+
+def version(path):
+    with opened(path) as database:
+        return database.execute("PRAGMA user_version").fetchone()[0]
+
+
+def plain(path, *statements):
+    """Run statements as a program that is not ours does."""
+    database = sqlite3.connect(path, isolation_level=None)
+    found = [database.execute(statement).fetchall() for statement in statements]
+    database.close()
+    return found
+
+
+def refused(path):
+    with pytest.raises(StoreFailed) as caught:
+        open_file(path, 0.0)
+    return str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_made_with_everything_it_needs(path):
+    with opened(path) as database:
+        found = database.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1"
+        ).fetchall()
+        assert found == [("record",), ("session",)]
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert database.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    assert version(path) == VERSION
+
+
+def test_an_empty_file_is_filled(path):
+    open(path, "w").close()
+    assert version(path) == VERSION
+
+
+def test_a_file_in_memory_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert version(":memory:") == VERSION
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    folder = tmp_path / "nowhere"
+    assert refused(str(folder / "s.sqlite")) == (
+        f"The SQLite file {str(folder / 's.sqlite')!r} cannot be made: there is no folder {str(folder)!r}."
+    )
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("other", [VERSION + 1, VERSION - 1])
+def test_a_file_of_another_version_is_refused_and_left_as_it_is(path, other):
+    with opened(path) as database:
+        database.execute("INSERT INTO session (id, created, updated) VALUES ('s', 2.5, 3.5)")
+        database.execute(f"PRAGMA user_version = {other}")
+    assert refused(path) == (
+        f"The SQLite file {path!r} has version {other}; this program knows version {VERSION}. "
+        "Use the program that wrote it, or another file."
+    )
+    assert plain(path, "PRAGMA user_version", "SELECT * FROM session") == [
+        [(other,)],
+        [(1, "s", 2.5, 3.5)],
+    ]
+
+
+FOREIGN = {
+    "tables": ("CREATE TABLE mine (x)", "INSERT INTO mine VALUES ('precious')"),
+    "tables named like ours": ("CREATE TABLE session (x)",),
+    "a version": (f"PRAGMA user_version = {VERSION}",),
+    "tables and a version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {VERSION}"),
+    "tables and a newer version": ("CREATE TABLE mine (x)", f"PRAGMA user_version = {VERSION + 1}"),
+}
+
+
+@pytest.mark.parametrize("statements", FOREIGN.values(), ids=FOREIGN)
+def test_another_programs_file_is_refused_and_not_touched(tmp_path, path, statements):
+    plain(path, *statements)
+    before = (tmp_path / "sessions.sqlite").read_bytes()
+    assert (
+        refused(path)
+        == f"The SQLite file {path!r} holds another program's tables. Choose another file."
+    )
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {
+        "sessions.sqlite": before
+    }
+    assert plain(path, "PRAGMA journal_mode") == [[("delete",)]]
+
+
+def test_a_file_that_is_no_database_is_not_touched(tmp_path, path):
+    text = "Dear diary, " * 1000
+    (tmp_path / "sessions.sqlite").write_text(text)
+    with pytest.raises(sqlite3.DatabaseError, match="file is not a database"):
+        open_file(path, 0.0)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"sessions.sqlite": text}
+
+
+def test_many_that_open_a_new_file_at_once_find_it_made_once(path):
+    many, failed = 16, []
+    together = threading.Barrier(many)
+
+    def use():
+        together.wait()
+        try:
+            with opened(path) as database, transaction(database, writes=True):
+                database.execute(
+                    "INSERT INTO session (id, created, updated) VALUES (random(), 0, 0)"
+                )
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(many)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failed == []
+    assert plain(path, "SELECT count(*) FROM session") == [[(many,)]]
+
+
+def test_a_transaction_that_fails_leaves_nothing_behind(path):
+    class Stopped(BaseException):
+        pass
+
+    def fail(database):
+        with transaction(database, writes=True):
+            database.execute("INSERT INTO session (id, created, updated) VALUES ('s', 0, 0)")
+            raise Stopped
+
+    with opened(path) as database:
+        with pytest.raises(Stopped):
+            fail(database)
+        assert not database.in_transaction
+        assert database.execute("SELECT * FROM session").fetchall() == []

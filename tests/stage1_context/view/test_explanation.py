@@ -1,0 +1,328 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage0_gateway import ImagePart, Message, TextPart, ToolCall
+from stage1_context import (
+    ContextEngine,
+    Counted,
+    DropOldest,
+    Explained,
+    Explanation,
+    KeepEverything,
+    KeepSystemAndRecent,
+    Room,
+    Transcript,
+    WindowTooSmall,
+)
+from stage1_context.view.explanation import explain
+from stage1_context.view.selection import Selection
+
+
+class Letters:
+    """Each letter is a token."""
+
+    def count(self, text):
+        return len(text)
+
+
+SYSTEM = Message.system("Be brief.")
+TALK = [
+    Message.user("Tell me all you know about the weather in Shanghai, from the beginning."),
+    Message.assistant("It began a long time ago."),
+    Message.user("And today?"),
+    Message.assistant("", [ToolCall("a", "get_weather")]),
+    Message.tool("Sunny,\n25 degrees", "a"),
+]
+
+
+def selection(window, rest, room=None, system=(SYSTEM,)):
+    """What a window makes of these messages, each of which takes ten tokens."""
+    fixed = [Counted(each, 10, place) for place, each in enumerate(system)]
+    others = [Counted(each, 10, place) for place, each in enumerate(rest, len(fixed))]
+    room = room or Room()
+    return Selection(window, fixed, others, room, window.select(fixed, others, room))
+
+
+def whys(explanation):
+    return [(each.sent, each.why) for each in explanation.messages]
+
+
+async def test_an_explanation_is_a_table_when_it_is_printed():
+    engine = ContextEngine(window=DropOldest(max_tokens=100), token_counter=Letters())
+    session = await engine.create_session("s", system_prompt=SYSTEM.text)
+    for each in TALK:
+        await engine.add_message(session, each)
+    assert str(await engine.explain(session, reserve_tokens=8)) == (
+        """\
+DropOldest(max_tokens=100, max_messages=None, oversize='error')
+tokens: 13 system messages + 56 messages + 0 tools + 8 reply, 23 left
+
+sent  role       tokens  why                               message
+yes   system         13  always sent                       Be brief.
+no    user           75  older than what did not fit       Tell me all you know about the weather …
+no    assistant      29  does not fit: 29 needed, 23 left  It began a long time ago.
+yes   user           14                                    And today?
+yes   assistant      21                                    calls get_weather
+yes   tool           21                                    Sunny, 25 degrees"""
+    )
+
+
+def test_an_explanation_is_a_value_with_every_message():
+    seen = explain(selection(KeepSystemAndRecent(max_messages=1), TALK[:2], Room(3, 2)))
+    assert seen == Explanation(
+        "KeepSystemAndRecent(max_tokens=None, max_messages=1, oversize='error')",
+        {"system messages": 10, "messages": 10, "tools": 2, "reply": 3},
+        1.0,
+        (
+            Explained(0, "system", "Be brief.", 10, True, "always sent"),
+            Explained(
+                *(1, "user", "Tell me all you know about the weather …", 10),
+                *(False, "too many messages: 1 more, 0 left"),
+            ),
+            Explained(2, "assistant", "It began a long time ago.", 10, True, ""),
+        ),
+    )
+    assert seen.dropped == seen.messages[1:2]
+
+
+def test_a_conversation_of_which_all_is_sent_leaves_the_reasons_empty():
+    assert str(explain(selection(KeepEverything(), TALK[2:3]))) == (
+        """\
+KeepEverything()
+tokens: 10 system messages + 10 messages + 0 tools + 0 reply
+
+sent  role       tokens  why          message
+yes   system         10  always sent  Be brief.
+yes   user           10               And today?"""
+    )
+
+
+def test_an_empty_conversation_has_an_empty_table():
+    assert str(explain(selection(DropOldest(50), [], system=()))) == (
+        """\
+DropOldest(max_tokens=50, max_messages=None, oversize='error')
+tokens: 0 system messages + 0 messages + 0 tools + 0 reply, 50 left
+
+sent  role       tokens  why  message"""
+    )
+
+
+def test_the_servers_own_counting_is_told_where_it_differs():
+    explanation = explain(selection(DropOldest(100), TALK, Room(9, 5, 1.3)))
+    assert str(explanation).splitlines()[1:3] == [
+        "tokens: 10 system messages + 50 messages + 5 tools + 9 reply, 5 left",
+        "The server counts 1.30 for each of these, the reply's apart.",
+    ]
+
+
+# ---- why
+# ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "room", "dropped"),
+    [
+        (DropOldest(60), Room(), []),
+        (DropOldest(59), Room(), ["does not fit: 10 needed, 9 left"]),
+        (DropOldest(70), Room(5, 6), ["does not fit: 10 needed, 9 left"]),
+        (
+            DropOldest(39),
+            Room(),
+            [
+                "older than what did not fit",
+                "older than what did not fit",
+                "does not fit: 10 needed, 9 left",
+            ],
+        ),
+        (DropOldest(max_messages=5), Room(), ["too many messages: 1 more, 0 left"]),
+        (KeepSystemAndRecent(max_messages=4), Room(), ["too many messages: 1 more, 0 left"]),
+        (DropOldest(59, 5), Room(), ["does not fit: 10 needed, 9 left"]),
+        (DropOldest(60, 5), Room(), ["too many messages: 1 more, 0 left"]),
+    ],
+)
+def test_the_exchange_that_was_dropped_last_says_why_and_others_are_older(window, room, dropped):
+    explanation = explain(selection(window, TALK, room))
+    expected = [(False, why) for why in dropped] + [(True, "")] * (5 - len(dropped))
+    assert whys(explanation)[1:] == expected
+
+
+def test_a_whole_exchange_is_dropped_for_one_reason():
+    explanation = explain(selection(DropOldest(35), [*TALK[2:], TALK[0]]))
+    why = "does not fit: 20 needed, 15 left"
+    assert whys(explanation)[1:] == [
+        (False, "older than what did not fit"),
+        (False, why),
+        (False, why),
+        (True, ""),
+    ]
+
+
+async def test_a_message_that_was_cut_says_so_and_what_is_older_does_not_seem_to_fit():
+    """What is left beside a cut message may be more than an older one would take."""
+    window = DropOldest(3000, oversize="cut")
+    transcript = Transcript.of([Message.user("a"), Message.user("x" * 9000)], window, Letters())
+    seen = explain(await transcript.select(read_all=True))
+    short, long = seen.messages
+    assert (short.sent, short.why) == (False, "even the newest had to be cut")
+    assert (long.sent, long.why, long.preview) == (True, "cut from 9004 tokens", "x" * 39 + "…")
+    assert seen.budget == {
+        **{"system messages": 0, "messages": long.tokens, "tools": 0, "reply": 0},
+        "left": 3000 - long.tokens,
+    }
+    assert seen.budget["left"] > short.tokens
+
+
+async def test_a_summary_and_a_pinned_question_say_what_they_are():
+    engine = ContextEngine(window=KeepSystemAndRecent(max_messages=1))
+    session = await engine.create_session("s", system_prompt=SYSTEM.text)
+    for each in TALK[:3]:
+        await engine.add_message(session, each)
+    transcript = engine.transcript(session)
+    await transcript.set_summary("They met.", until=2)
+    seen = explain(await transcript.select(pinned=TALK[0], read_all=True))
+    assert [(each.index, each.role, each.sent, each.why) for each in seen.messages] == [
+        (0, "system", True, "always sent"),
+        (-1, "system", True, "the summary"),
+        (-1, "user", True, "pinned"),
+        (2, "assistant", False, "too many messages: 1 more, 0 left"),
+        (3, "user", True, ""),
+    ]
+
+
+async def test_what_a_repair_shows_behind_a_message_has_a_line_of_its_own():
+    transcript = Transcript.of([Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")])])
+    await transcript.repair_history()
+    seen = explain(await transcript.select())
+    assert [(each.index, each.role, each.preview[:13]) for each in seen.messages] == [
+        (0, "assistant", "calls f, call"),
+        (0, "tool", "[interrupted]"),
+        (0, "tool", "[interrupted]"),
+    ]
+
+
+class EveryOther:
+    """A window of somebody's own."""
+
+    def select(self, system, rest, room, /):
+        return [*system, *rest[::2]]
+
+
+class FirstAndNote(DropOldest):
+    """Another one, which follows no rule of ours although it is called one of ours."""
+
+    def select(self, system, rest, room, /):
+        return [*system, rest[0], Counted(Message.user("(and so on)"), 3)]
+
+
+def test_a_window_of_ones_own_is_explained_by_what_it_chose():
+    assert whys(explain(selection(EveryOther(), TALK[:3]))) == [
+        (True, "always sent"),
+        (True, ""),
+        (False, "not chosen by the window"),
+        (True, ""),
+    ]
+
+
+def test_what_a_window_of_ones_own_writes_is_shown_last():
+    seen = explain(selection(FirstAndNote(100), TALK[:3]))
+    assert whys(seen)[1:] == [
+        (True, ""),
+        (False, "not chosen by the window"),
+        (False, "not chosen by the window"),
+        (True, "written by the window"),
+    ]
+    assert (seen.messages[-1].preview, seen.budget["messages"], seen.budget["left"]) == (
+        "(and so on)",
+        13,
+        77,
+    )
+
+
+# ---- what is shown of a message
+# -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "preview"),
+    [
+        (Message.user("x" * 40), "x" * 40),
+        (Message.user("x" * 41), "x" * 39 + "…"),
+        (Message.user("  two\n\tlines  "), "two lines"),
+        (Message.user(" " * 1000 + "late"), ""),
+        (Message.user("上海今天天气怎么样？"), "上海今天天气怎么样？"),
+        (Message.user("a\x1b[31mb\0c\ud83d"), "a�[31mb�c�"),
+        (Message.user(""), ""),
+        (
+            Message.user((TextPart("What is "), ImagePart("aGk="), TextPart("this?"))),
+            "What is this?",
+        ),
+        (Message.user((ImagePart("aGk="), ImagePart("aGk="))), "ImagePart, ImagePart"),
+        (Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")]), "calls f, calls g"),
+        (Message.assistant("Let me see.", [ToolCall("a", "f")]), "Let me see."),
+    ],
+)
+def test_a_message_is_shown_by_how_it_begins(message, preview):
+    explanation = explain(selection(KeepEverything(), [message], system=()))
+    assert explanation.messages[0].preview == preview
+    assert str(explanation).encode()
+
+
+# ---- the budget
+# ---------------------------------------------------------------------------------------------
+
+sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
+
+
+@given(
+    st.sampled_from([DropOldest, KeepSystemAndRecent]),
+    st.integers(0, 400),
+    st.none() | st.integers(0, 6),
+    sizes,
+    st.builds(
+        Room,
+        st.integers(0, 60),
+        st.integers(0, 60),
+        st.sampled_from([0.5, 1.0, 1.3, 2.5]),
+        st.just(Letters()),
+    ),
+    st.sampled_from(["error", "cut"]),
+)
+def test_the_budget_adds_up_and_never_contradicts_the_window(
+    kind, tokens, messages, drawn, room, oversize
+):
+    window = kind(tokens, messages, oversize)
+    counted = [
+        Counted(Message("system" if fixed else "user", "x" * size), size + 4, place)
+        for place, (fixed, size) in enumerate(drawn)
+    ]
+    system = [each for each in counted if each.message.role == "system"]
+    rest = [each for each in counted if each.message.role == "user"]
+    try:
+        chosen = window.select(system, rest, room)
+    except WindowTooSmall:
+        return
+    seen = explain(Selection(window, system, rest, room, chosen))
+    sent = [each for each in seen.messages if each.sent]
+    assert (
+        sum(each.tokens for each in sent)
+        == seen.budget["system messages"] + seen.budget["messages"]
+    )
+    taken = sum(seen.budget[name] for name in ("system messages", "messages", "tools"))
+    assert seen.budget["left"] >= 0
+    assert (taken + seen.budget["left"]) * room.ratio + seen.budget["reply"] <= tokens
+    assert (taken + seen.budget["left"] + 1) * room.ratio + seen.budget["reply"] > tokens
+    assert sorted(each.index for each in seen.messages) == list(range(len(drawn)))
+    for each in seen.dropped:
+        if each.why.startswith("does not fit"):
+            assert each.why == f"does not fit: {each.tokens} needed, {seen.budget['left']} left"
+            assert each.tokens > seen.budget["left"]
+        elif each.why.startswith("too many"):
+            assert (
+                replace(window, max_messages=(messages or 0) + 1).select(system, rest, room)
+                != chosen
+            )
+        elif each.why.startswith("even the newest"):
+            assert any(other.why.startswith("cut from") for other in sent)

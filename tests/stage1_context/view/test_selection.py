@@ -1,0 +1,257 @@
+import functools
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage0_gateway import Message, ToolCall
+from stage1_context import (
+    Calibration,
+    CallStartedRecord,
+    DropOldest,
+    KeepEverything,
+    KeepSystemAndRecent,
+    MemoryStore,
+    MessageRecord,
+    SummaryRecord,
+    Transcript,
+    WindowTooSmall,
+)
+from stage1_context.view.journal_reader import Tail
+from stage1_context.view.selection import Selector
+
+
+class Letters:
+    def __init__(self):
+        self.asked = Counter()
+
+    def count(self, text):
+        self.asked[text] += 1
+        return len(text)
+
+
+class EveryThird:
+    """A window of somebody's own, which wants to see everything."""
+
+    def select(self, system, rest, room, /):
+        return [*system, *rest[::3]]
+
+
+class TheLast:
+    """One that keeps the newest, and says so."""
+
+    newest_only = True
+
+    def __init__(self, many):
+        self.many = many
+
+    def select(self, system, rest, room, /):
+        return [*system, *rest[max(0, len(rest) - self.many) :]]
+
+
+def conversation(seed, length):
+    """About so many records of a journal, by chance."""
+    chance, records = random.Random(seed), []
+    while len(records) < length:
+        number = len(records)
+        kind = chance.choice(
+            ["user", "user", "assistant", "calls", "calls", "system", "noise", "summary"]
+        )
+        text = f"{number} " + "x" * chance.randrange(30)
+        if kind == "calls":
+            ids = [f"{number}.{each}" for each in range(chance.randrange(1, 4))]
+            records.append(
+                MessageRecord(Message.assistant(text, [ToolCall(id, "f") for id in ids]))
+            )
+            records += [
+                MessageRecord(Message.tool(text, id)) for id in chance.sample(ids, len(ids))
+            ]
+        elif kind == "noise":
+            records += [CallStartedRecord("a", "f")] * chance.randrange(40)
+        elif kind in ("user", "assistant"):
+            records.append(MessageRecord(Message(kind, text)))
+        elif chance.random() < 0.05:
+            records.append(
+                MessageRecord(Message.system(text))
+                if kind == "system"
+                else SummaryRecord(text, number)
+            )
+    return records
+
+
+windows = st.one_of(
+    st.builds(
+        DropOldest, max_tokens=st.integers(0, 6000), oversize=st.sampled_from(["error", "cut"])
+    ),
+    st.builds(KeepSystemAndRecent, max_messages=st.integers(0, 300)),
+    st.builds(
+        KeepSystemAndRecent,
+        max_tokens=st.integers(0, 6000),
+        max_messages=st.none() | st.integers(0, 300),
+        oversize=st.sampled_from(["error", "cut"]),
+    ),
+    st.just(KeepEverything()),
+    st.just(DropOldest()),
+    st.just(EveryThird()),
+    st.builds(TheLast, st.integers(0, 100)),
+)
+
+
+async def sent(transcript, **how):
+    try:
+        return (await transcript.select(**how)).messages
+    except WindowTooSmall as error:
+        return str(error)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 400),
+    windows,
+    st.sampled_from(["", "t" * 50]),
+    st.sampled_from([0, 100]),
+    st.booleans(),
+    st.none() | st.floats(0, 0.99),
+)
+async def test_what_is_sent_is_the_same_whether_everything_was_read_or_not(
+    seed, length, window, alongside, reserve_tokens, include_summary, pinned
+):
+    records = conversation(seed, length)
+    said = [each.message for each in records if isinstance(each, MessageRecord)]
+    how = {
+        "alongside": alongside,
+        "reserve_tokens": reserve_tokens,
+        "include_summary": include_summary,
+        "pinned": said[int(len(said) * pinned)] if said and pinned is not None else None,
+    }
+    lazily, fully = (
+        Transcript(MemoryStore({"s": records}), "s", window, Letters()) for _ in range(2)
+    )
+    assert await sent(lazily, **how) == await sent(fully, read_all=True, **how)
+
+
+# ---- the cost of a request does not grow
+# -----------------------------------------------------------------
+
+
+class Touched(list):
+    """Counts how many of its items are looked at."""
+
+    touched = 0
+
+    def __getitem__(self, index):
+        self.touched += len(range(*index.indices(len(self)))) if isinstance(index, slice) else 1
+        return super().__getitem__(index)
+
+    def __iter__(self):
+        for place in range(len(self)):
+            yield self[place]
+
+    def __reversed__(self):
+        for place in range(len(self) - 1, -1, -1):
+            yield self[place]
+
+
+def exchange(number):
+    yield Message.user(f"question {number:05}")
+    yield Message.assistant("", [ToolCall(f"id {number:05}", "f")])
+    yield Message.tool(f"result {number:05}", f"id {number:05}")
+    yield Message.assistant(f"answer {number:05}")
+
+
+@functools.cache
+def exchanges(length):
+    """A journal of so many messages."""
+    return tuple(MessageRecord(each) for number in range(length // 4) for each in exchange(number))
+
+
+async def cost(window, length, pinned):
+    """What a request of a conversation that was read to its beginning looks at and counts."""
+    counter = Letters()
+    store = MemoryStore({"s": exchanges(length)})
+    tail, selector = Tail(store, "s", counter), Selector(window, counter, Calibration())
+    await tail.read_on()
+    while not tail.whole:
+        await tail.read_back()
+    counter.asked.clear()
+    tail.rest = Touched(tail.rest)
+    how = {"summary": None, "alongside": "tools", "reserve_tokens": 5}
+    selection = await selector.select(tail, pinned=pinned, **how)
+    return tail.rest.touched, counter.asked.total(), len(selection.chosen)
+
+
+@pytest.mark.parametrize(
+    "pinned", [None, Message.user("question 00000")], ids=["nothing", "the first"]
+)
+@pytest.mark.parametrize(
+    "window",
+    [
+        KeepSystemAndRecent(max_tokens=300),
+        KeepSystemAndRecent(max_messages=8),
+        DropOldest(max_tokens=300, max_messages=10),
+        KeepSystemAndRecent(max_tokens=110, oversize="cut"),
+    ],
+    ids=str,
+)
+async def test_a_request_looks_at_as_many_messages_of_ten_thousand_as_of_a_hundred(window, pinned):
+    hundred = await cost(window, 100, pinned)
+    assert await cost(window, 10_000, pinned) == hundred
+    assert hundred[0] < 200
+
+
+class Watched(MemoryStore):
+    """Counts the records that it hands out."""
+
+    handed_out = 0
+
+    async def read(self, *given, **named):
+        found = await super().read(*given, **named)
+        self.handed_out += len(found)
+        return found
+
+
+async def first_and_next(length):
+    """What the first request of a long conversation reads and counts, and what the next ones do."""
+    store, counter, costs = Watched({"s": exchanges(length)}), Letters(), []
+    transcript = Transcript(store, "s", KeepSystemAndRecent(max_messages=20), counter)
+    for number in range(3):
+        store.handed_out = 0
+        counter.asked.clear()
+        await transcript.for_request(
+            alongside="tools", pinned=Message.user(f"question {number:05}")
+        )
+        costs.append((store.handed_out, counter.asked.total()))
+        await transcript.append(Message.user("next"))
+    return costs
+
+
+async def test_a_request_reads_and_counts_as_much_of_ten_thousand_messages_as_of_a_hundred():
+    hundred = await first_and_next(100)
+    assert await first_and_next(10_000) == hundred
+    # Of one page what is sent, with its calls, and the tools; then one new message, which was
+    # written from here.
+    assert hundred == [(32, 27), (0, 1), (0, 1)]
+
+
+# ---- what a selection says
+# -------------------------------------------------------------------------------
+
+
+async def test_a_selection_remembers_what_the_window_was_given():
+    window = KeepSystemAndRecent(max_tokens=40)
+    messages = [Message.system("brief"), Message.user("one" * 9), Message.user("two")]
+    selection = await Transcript.of(messages, window, Letters()).select(
+        alongside="tool", reserve_tokens=3
+    )
+    assert selection.window is window
+    assert [each.message for each in selection.system] == messages[:1]
+    assert [each.message for each in selection.rest] == messages[1:]
+    assert (
+        selection.room.reserve_tokens,
+        selection.room.alongside_tokens,
+        selection.room.ratio,
+    ) == (3, 4, 1)
+    assert selection.messages == [messages[0], messages[2]]
+    assert selection.tokens == (4 + 5) + (4 + 3) + 4

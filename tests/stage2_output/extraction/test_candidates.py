@@ -1,0 +1,328 @@
+import json
+
+import pytest
+
+from stage2_output.extraction.candidates import MOST_PIECES, Broken, Extraction, candidates
+
+
+def seen(text):
+    """What is found in a text: what the model wrote, its value, where, repairs, "part" if not
+    complete."""
+    return [told(each, text) for each in candidates(text)]
+
+
+def told(piece, text):
+    if isinstance(piece, Broken):
+        return (piece.start, piece.why, piece.position, piece.source)
+    names = " ".join(f"{name}@{position}" for name, position in piece.repairs)
+    written = text[piece.start : piece.end]
+    return (
+        written,
+        piece.value,
+        piece.source,
+        *filter(None, [names, not piece.complete and "part"]),
+    )
+
+
+A = '{"a": 1}'
+ONE = {"a": 1}
+
+
+def test_a_value_is_told_with_its_place():
+    assert candidates(f"So {A}!") == [Extraction(ONE, 3, 11, "prose", (), complete=True, open=())]
+    assert candidates("[1,]") == [Extraction([1], 0, 4, "bare", (("trailing_comma", 2),))]
+
+
+def test_what_is_broken_is_told_with_its_place_as_a_sentence():
+    (broken,) = candidates('So {"a": }')
+    assert broken == Broken(3, "lacks a value", 9, "prose")
+    assert str(broken) == "The JSON that begins at character 3 lacks a value (at character 9)."
+
+
+# ---- alone in the text ----
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (A, ONE),
+        ("[1, 2]", [1, 2]),
+        ('"a {b}"', "a {b}"),
+        ("-1.5e3", -1500.0),
+        ("true", True),
+        ("null", None),
+        ("{}", {}),
+        ("[ ]", []),
+        ('{"a": {"a": 1}, "b": {"a": 2}}', {"a": {"a": 1}, "b": {"a": 2}}),
+    ],
+)
+def test_a_text_that_is_nothing_but_json_is_bare_and_never_touched(text, value):
+    assert candidates(text) == [Extraction(value, 0, len(text), "bare")]
+    for before, behind in [(" \n", "\t "), ("\ufeff", "\n"), ("\ufeff \n", "")]:
+        assert candidates(before + text + behind) == [
+            Extraction(value, len(before), len(before + text), "bare")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "source"),
+    [
+        ("```json\n5\n```", 5, "fenced"),
+        ('<think>a</think>"b"', "b", "prose"),
+        ("<think>[1]</think>\n```\nnull\n```", None, "fenced"),
+    ],
+)
+def test_a_scalar_may_stand_in_a_fence_or_behind_thoughts(text, value, source):
+    (found,) = candidates(text)
+    assert (found.value, found.source, found.repairs) == (value, source, ())
+
+
+@pytest.mark.parametrize("given", [None, b"{}", {}])
+def test_only_text_is_looked_at(given):
+    with pytest.raises(TypeError, match=f"not {type(given).__name__}"):
+        candidates(given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " \n", "So be it.", "NaN", "1e999", "01", "1 2", "'a'", "True", '"a', "-", "5 apples"],
+)
+def test_words_and_broken_scalars_are_nothing(text):
+    assert candidates(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"{\"a\": 1}"', ONE),
+        (r' "[1, \"b\"]" ', [1, "b"]),
+        (r'"{\n  \"a\": 1\n}"', ONE),
+        ('"{}"', {}),
+    ],
+)
+def test_a_string_that_holds_json_is_told_as_both(text, value):
+    scalar, inside = candidates(text)
+    start = text.index('"')
+    assert isinstance(scalar.value, str)
+    assert (scalar.repairs, scalar.source) == ((), "bare")
+    assert inside == Extraction(
+        value, start, len(text.strip()) + start, "bare", (("double_encoded", start),)
+    )
+
+
+@pytest.mark.parametrize("text", [r'"{\"a\": 1,}"', r'"so {\"a\": 1}"', r'"\"{}\""', '"5"'])
+def test_a_string_that_holds_less_is_a_string(text):
+    assert [type(each.value) for each in candidates(text)] == [str]
+
+
+# ---- among other things ----
+
+FOUND = {
+    "words": (f"So {A} it is.", [(A, ONE, "prose")]),
+    "words at the end": (f"So: {A}", [(A, ONE, "prose")]),
+    "words behind": (f"{A} it is.", [(A, ONE, "prose", "trailing_text@8")]),
+    "words on the next line": (f"{A}\nSo be it.", [(A, ONE, "prose")]),
+    "several": (f"a {A} b [2] c", [(A, ONE, "prose"), ("[2]", [2], "prose")]),
+    "one each line": (f"{A}\n{A}", [(A, ONE, "prose"), (A, ONE, "prose")]),
+    "events": (f"data: {A}\n\ndata: [2]", [(A, ONE, "prose"), ("[2]", [2], "prose")]),
+    "in quotes": (
+        f"\"{A}\" and '[2]' or `[3]`",
+        [(A, ONE, "prose"), ("[2]", [2], "prose"), ("[3]", [3], "prose")],
+    ),
+    "in round brackets": (f"f({A})", [(A, ONE, "prose")]),
+    "assigned": (f"const a = {A};", [(A, ONE, "prose")]),
+    "quoted lines": (f"> {A}", [(A, ONE, "prose")]),
+    "below a comment": (f"// one\n{A}", [(A, ONE, "prose")]),
+    "a fence": (f"```json\n{A}\n```", [(A, ONE, "fenced")]),
+    "a fence without language": (f"```\n{A}\n```", [(A, ONE, "fenced")]),
+    "a fence on one line": (f"```{A}```", [(A, ONE, "fenced")]),
+    "a fence never closed": (f"So:\n```json\n{A}", [(A, ONE, "fenced")]),
+    "a long fence": (
+        f'````json\n["```"]\n````\n{A}',
+        [('["```"]', ["```"], "fenced"), (A, ONE, "prose")],
+    ),
+    "two fences": (f"```\n{A}\n```\n```\n[2]\n```", [(A, ONE, "fenced"), ("[2]", [2], "fenced")]),
+    "two in a fence": (f"```\n{A}\n[2]\n```", [(A, ONE, "fenced"), ("[2]", [2], "fenced")]),
+    "code": (f"```js\nlet x = {A};\n```\n{A}", [(A, ONE, "code"), (A, ONE, "prose")]),
+    "a mention of what is broken": (f'The `{{"a": }}` is {A}.', [(A, ONE, "prose")]),
+    "a tag": (f"<tool_call>\n{A}\n</tool_call>", [(A, ONE, "tagged")]),
+    "a tag of a template": (f"<|tool|>{A}<|end|>", [(A, ONE, "tagged")]),
+    "two tags": (f"<a>{A}</a><a>[2]</a>", [(A, ONE, "tagged"), ("[2]", [2], "tagged")]),
+    "thoughts": (f"<think>[0]</think>{A}", [("[0]", [0], "thinking"), (A, ONE, "prose")]),
+    "thoughts begun in the prompt": (
+        f"[0]\n</think>\n{A}",
+        [("[0]", [0], "thinking"), (A, ONE, "prose")],
+    ),
+    "thoughts never ended": (f"<think>So {A}", [(A, ONE, "thinking")]),
+    "full width": (
+        "So ｛“a”：1｝",
+        [
+            (
+                "｛“a”：1｝",
+                ONE,
+                "prose",
+                "fullwidth_punctuation@3 smart_quotes@4 fullwidth_punctuation@7 fullwidth_punctuation@9",
+            )
+        ],
+    ),
+    "escaped": (r"So: {\"a\": 1} it is", [(r"{\"a\": 1}", ONE, "prose", "escaped_json@4")]),
+    "escaped, in quotes": (r'So: "{\"a\": 1}"', [(r"{\"a\": 1}", ONE, "prose", "escaped_json@5")]),
+    "escaped lines in a fence": (
+        '```\n{\\n \\"a\\": 1\\n}\n```',
+        [('{\\n \\"a\\": 1\\n}', ONE, "fenced", "escaped_json@4")],
+    ),
+    "mended": (
+        f"So {{a: 1}}\n{A}",
+        [("{a: 1}", ONE, "prose", "unquoted_key@4"), (A, ONE, "prose")],
+    ),
+    "unquoted text, alone": (
+        "[b, c]",
+        [("[b, c]", ["b", "c"], "bare", "unquoted_text@1 unquoted_text@4")],
+    ),
+    "unquoted text in a fence": (
+        "```\n[b, c]\n```",
+        [("[b, c]", ["b", "c"], "fenced", "unquoted_text@5 unquoted_text@8")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), FOUND.values(), ids=FOUND)
+def test_every_value_is_found_wherever_it_stands(text, expected):
+    assert seen(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello {name}, {first name} and {{name}}!",
+        "{name}",
+        "a [see below] and [x]",
+        "[Note: this]",
+        "- [ ] to do\n- [x] done",
+        "items[0] and f(x)[1, 2] and a[0][1]",
+        'f{} and ${a} and \\{"a"}',
+        "a [link](http://b.c)",
+        "The set {1, 2, 3} or {a, b}",
+        "x < {y} and [a-z]+",
+        "```python\nx = {1, 2}\n```",
+        "```js\n{a: f()}\n```",
+    ],
+)
+def test_brackets_that_are_no_json_are_nothing(text):
+    assert seen(text) == []
+
+
+MARKS = [
+    "```json\n{}\n```",
+    "``` and </think> and <think>",
+    "<tool_call>",
+    "}}]] {{[[",
+    'a "quoted" } and \\',
+    '{"b": 0}',
+]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("begin", ["", "So: ", "```\n", "<a>", "<think>a</think>"])
+def test_marks_within_strings_are_text(mark, begin):
+    value = {"a": mark, "b": [mark]}
+    text = begin + json.dumps(value)
+    (found,) = candidates(text + "\n")
+    assert (found.value, found.start, found.end, found.repairs) == (
+        value,
+        len(begin),
+        len(text),
+        (),
+    )
+
+
+# ---- parts and what is broken ----
+
+PARTS = {
+    "unclosed": ('So {"a": 1', [('{"a": 1', ONE, "prose", "missing_closer@10", "part")]),
+    "unclosed in a fence": (
+        '```\n{"a": 1\n```\n[2]',
+        [('{"a": 1\n', ONE, "fenced", "missing_closer@12", "part"), ("[2]", [2], "prose")],
+    ),
+    "unclosed in a tag": (
+        '<a>{"a": 1</a> [2]',
+        [('{"a": 1', ONE, "tagged", "missing_closer@10", "part"), ("[2]", [2], "prose")],
+    ),
+    "unclosed in thoughts": (
+        f'<think>{{"a": 1</think>{A}',
+        [('{"a": 1', ONE, "thinking", "missing_closer@14", "part"), (A, ONE, "prose")],
+    ),
+    "nothing behind it": (
+        'So {"a": 1] {"b": 2}',
+        [(3, "has a ] that closes nothing", 10, "prose")],
+    ),
+    "a string cut by a fence": (
+        '```\n{"a": "b\n```',
+        [('{"a": "b\n', {"a": "b"}, "fenced", "missing_quote@12 missing_closer@13", "part")],
+    ),
+    "an ellipsis": ("So [1, ...] or [2]", [("[1, ...]", [1], "prose", "ellipsis@7", "part")]),
+    "extra closers": ("[1]]}", [("[1]", [1], "bare", "extra_closer@3")]),
+    "extra closers in a fence": ("```\n[1] ]\n```", [("[1]", [1], "fenced", "extra_closer@7")]),
+    "closers in prose": ("(see [1, 2])] so", [("[1, 2]", [1, 2], "prose")]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PARTS.values(), ids=PARTS)
+def test_what_is_not_whole_is_told_as_a_part(text, expected):
+    assert seen(text) == expected
+
+
+GOES_ON = "goes on behind its last bracket"
+BROKEN = {
+    "no value": ('So {"a": }', [(3, "lacks a value", 9, "prose")]),
+    "a key twice": ('{"a": 1, "a": 2}', [(0, 'has the key "a" twice in one object', 9, "prose")]),
+    "too deep": ("[" * 201 + "]" * 201, [(0, "is nested too deeply", 0, "prose")]),
+    "too deep and cut off": ("So " + "[" * 100_000, [(3, "is nested too deeply", 3, "prose")]),
+    "nothing behind it": (f'{{"a": }} {A} [2]', [(0, "lacks a value", 6, "prose")]),
+    "a fence behind it": (
+        f'```\n{{"a": }}\n```\n```\n{A}\n```',
+        [(4, "lacks a value", 10, "fenced")],
+    ),
+    "thoughts": (
+        f'<think>{{"a": }} [2]</think>{A}',
+        [(7, "lacks a value", 13, "thinking"), (A, ONE, "prose")],
+    ),
+    "code": (f'```js\n{{"a": }} [2]\n```\n{A}', [(A, ONE, "prose")]),
+    "escaped": (r"{\"a\": 1", [(0, "has escaped quotes and is not valid", 0, "prose")]),
+    "guessed quotes and more": (
+        '{"a": "b "c" d"} is "it"',
+        [(0, "has quotes that can be read in more ways than one", 16, "prose")],
+    ),
+    "a member behind it": ('{"a": 1}, "b": 2}', [(0, GOES_ON, 8, "prose")]),
+    "a member behind it, unquoted": ("So [1], b}", [(3, GOES_ON, 6, "prose")]),
+    "an item behind it": ("So [1], 2]", [(3, GOES_ON, 6, "prose")]),
+    "an object and a closer": ('{"a": 1}, {"b": 2}]', [(0, GOES_ON, 8, "prose")]),
+    "text that touches it": ('{"a": 1}b"}', [(0, GOES_ON, 8, "prose")]),
+    "a closer and a member": ('{"a": 1}}, "b": 2}', [(0, GOES_ON, 8, "prose")]),
+    "two that touch": ('{"a": 1}{"b": 2}', [(0, GOES_ON, 8, "prose")]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), BROKEN.values(), ids=BROKEN)
+def test_what_is_broken_is_told_and_nothing_of_it_or_behind_it_is_trusted(text, expected):
+    assert seen(text) == expected
+
+
+# ---- bounds ----
+
+
+def test_no_more_than_a_number_of_values_is_looked_at():
+    pieces = candidates("[2]\n" * (MOST_PIECES + 5))
+    assert len(pieces) == MOST_PIECES + 1
+    assert pieces[-1] == Broken(4 * MOST_PIECES, "is one value too many", 4 * MOST_PIECES, "prose")
+    assert len(candidates("[2]\n" * MOST_PIECES)) == MOST_PIECES
+
+
+def test_brackets_around_words_are_tried_a_few_times_only():
+    text = "```\n" + "[b c d]\n" * 20 + "```"
+    assert [each.value for each in candidates(text)] == [["b c d"]] * 8
+
+
+def test_lists_behind_commas_are_found_however_many_there_are():
+    text = "So " + ", ".join(["[1, 2]"] * 20) + " it is"
+    assert [each.value for each in candidates(text)] == [[1, 2]] * 20

@@ -1,0 +1,74 @@
+"""Thinking blocks: which tags begin and end them, and which tags are text inside a JSON string."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stage2_output import find_json, without_thinking
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("answer", "answer"),
+        ("<think>notes</think>answer", "answer"),
+        ("<THINKING>\nnotes\n</THINKING>\nanswer", "answer"),
+        ("notes</think>answer", "answer"),
+        ("<think>a</think>one<reasoning>b</reasoning>two", "one two"),
+        ("one</think>two</think>three", "two</think>three"),
+        ("<think>a</think>one</think>two", "one</think>two"),
+        ("<think>a<think>b</think>c</think>one", "one"),
+        ("The mail says:\n> </think>one", "The mail says: > </think>one"),
+        ("The mail says:\n```\nHi. </think>one\n```", "The mail says: ``` Hi. </think>one ```"),
+        ("<!-- </think>one", "<!-- </think>one"),
+        ("[THINK]notes[/THINK]one", "one"),
+        ("<|START_THINKING|>notes<|END_THINKING|>one", "one"),
+        ("<seed:think>notes</seed:think>one", "one"),
+        ("Use `<think>` tags.", "Use `<think>` tags."),
+        ("Use `<think>` tags.</think>one", "one"),
+        ("<think>a <think> b</think>answer", "answer"),
+        ("<think>notes without an end", ""),
+        ("one\n<thought>\nnotes", "one"),
+        ("The tag <think> is one of many.", "The tag <think> is one of many."),
+        ('<think>It is "5 inches</think>answer', "answer"),
+        ('<think>{"a": "</think>"}</think>answer', "answer"),
+        ('<think>{"a": 5</think>answer', "answer"),
+        ('<think>{"a": "b\n</think>answer', "answer"),
+        ("<think>{'a': \"it's\", b: [</think>answer", "answer"),
+        ('{"a": "</think>"}', '{"a": "</think>"}'),
+        ("{'a': 'It\\'s </think>'}", "{'a': 'It\\'s </think>'}"),
+        ('{"a": "5 " </think>b"}', '{"a": "5 " </think>b"}'),
+        ('{"a": "<think>"}', '{"a": "<think>"}'),
+        ('{"a": "b </think>', '{"a": "b </think>'),
+        ('notes {"a": "b </think>', 'notes {"a": "b </think>'),
+        ('<think>a</think>{"a": "b </think>', '{"a": "b </think>'),
+    ],
+)
+def test_thinking_blocks_are_replaced_and_quoted_tags_stay(text, answer):
+    assert " ".join(without_thinking(text).split()) == answer
+
+
+def test_what_follows_a_block_begins_a_line():
+    assert without_thinking("Well <think>a</think>b") == f"Well {' ' * 15}\nb"
+
+
+@given(
+    st.lists(st.sampled_from(["<think>", "</think>", *"{}[]\"'\\\n,: ", "a"]), max_size=30).map(
+        "".join
+    )
+)
+def test_positions_stay_valid_and_everything_else_stays_as_written(text):
+    answer = without_thinking(text)
+    assert len(answer) == len(text)
+    assert all(
+        after == before or after in " \n" for before, after in zip(text, answer, strict=True)
+    )
+
+
+@pytest.mark.parametrize("before", ["", "<think>notes</think>", "notes</think>\n", "```json\n"])
+@pytest.mark.parametrize(
+    "quoted", ['</think>{"a": 1}', '</think>{\\"a\\": 1}', '\n</think>\n{"a": 1}\n']
+)
+def test_json_that_an_unfinished_string_quotes_is_never_a_complete_value(before, quoted):
+    found, _ = find_json(f'{before}{{"reply": "It says: {quoted}')
+    assert [each.value for each in found if each.complete] == []

@@ -1,0 +1,220 @@
+import pytest
+
+from stage2_output.parsing.bare_values import Word, read_word
+from stage2_output.parsing.errors import Damaged
+
+PLAIN = {
+    "number": ("1", 1, None),
+    "negative": ("-2", -2, None),
+    "fraction": ("1.50", 1.5, None),
+    "exponent": ("1E+2", 100.0, None),
+    "minus nothing": ("-0.0", -0.0, None),
+    "long": ("1" * 300, int("1" * 300), None),
+    "plus": ("+1", 1, "number"),
+    "nothing before the point": ("-.5", -0.5, "number"),
+    "nothing behind the point": ("1.", 1.0, "number"),
+    "true": ("true", True, None),
+    "false": ("false", False, None),
+    "null": ("null", None, None),
+    "True": ("True", True, "literal"),
+    "False": ("False", False, "literal"),
+    "None": ("None", None, "literal"),
+    "upper case": ("TRUE", True, "literal"),
+    "undefined": ("undefined", None, "literal"),
+    "nil": ("nil", None, "literal"),
+}
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [",", " ,", "\n}", "]", "}", ' "b"', " // one", " # one", "/* one */", " </b>", " ..."],
+)
+@pytest.mark.parametrize(("text", "value", "name"), PLAIN.values(), ids=PLAIN)
+def test_numbers_and_literals_are_read_as_json_writes_them(text, value, name, behind):
+    repairs = ((name, 1),) if name else ()
+    whole = "[" + text + behind
+    word = read_word(whole, 1, len(whole))
+    assert word == Word(value, 1 + len(text), "plain", repairs)
+    assert repr(word.value) == repr(value)  # 1 is not 1.0, and not True
+
+
+@pytest.mark.parametrize("behind", ["// metres", "#3", "...", "…", "...9"])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1.5", 1.5), ("-2", -2), ("true", True), ("null", None)]
+)
+def test_what_touches_a_number_or_a_literal_may_be_a_comment_or_an_ellipsis(text, value, behind):
+    whole = text + behind + ","
+    assert read_word(whole, 0, len(whole)) == Word(value, len(text), "plain")
+
+
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b "])
+def test_white_space_and_what_cannot_be_seen_is_no_part_of_a_word(blank):
+    for text, value, kind in [("1", 1, "plain"), ("true", True, "plain"), ("b c", "b c", "text")]:
+        assert read_word(text + blank + ",", 0, len(text + blank) + 1)[:3] == (
+            value,
+            len(text),
+            kind,
+        )
+
+
+TEXTS = [
+    "hello",
+    "hello big world",
+    "it's",
+    "the 1st",
+    "http://a.b/c#d",
+    "v1.2.3",
+    "1.2.3",
+    "2024-01-31",
+    "01/02/2024",
+    "12:30",
+    "10%",
+    "$5",
+    "5 kg",
+    "~/x",
+    "/usr/bin",
+    ".gitignore",
+    "@me",
+    "me@b.cd",
+    "C:\\x",
+    "more (or less)",
+    "no",
+    "n",
+    "nonsense",
+    "NaNa",
+    "a...",
+    "a-b + c",
+    "é",
+    "中文",
+    "x" * 1000,
+]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        ",",
+        " ,",
+        "，",
+        "\n",
+        "]",
+        "}",
+        "｝",
+        ' "b"',
+        "“",
+        " // one",
+        " # one",
+        "/* one */",
+        "```",
+        " …",
+    ],
+)
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:20])
+def test_text_without_quotes_goes_on_to_a_mark_or_the_end_of_the_line(text, behind):
+    whole = "[" + text + behind
+    assert read_word(whole, 1, len(whole)) == Word(
+        text, 1 + len(text), "text", (("unquoted_text", 1),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[
+            (text, None)
+            for text in ("t", "tru", "fals", "n", "nul", "T", "Non", "-", "+", ".", "-.")
+        ],
+    ],
+)
+def test_what_the_end_of_the_text_cut_off_has_no_value(text, value):
+    assert read_word("[" + text, 1, 1 + len(text)) == Word(value, 1 + len(text), "cut")
+
+
+@pytest.mark.parametrize("text", ["hello", "12ab", "10%", "nona"])
+def test_text_that_the_end_may_have_cut_off_is_read_as_far_as_it_goes(text):
+    assert read_word("[" + text, 1, 1 + len(text)) == Word(
+        text, 1 + len(text), "text", (("unquoted_text", 1),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("null", None), ("False", False), ("nil", None)]
+)
+def test_a_literal_at_the_end_is_whole(text, value):
+    word = read_word("[" + text, 1, 1 + len(text))
+    assert (word.value, word.kind) == (value, "plain")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12.", 12), ("-1.5e", -1.5), ("1e+", 1), ("0.", 0), ("12", 12), ("1.5", 1.5)],
+)
+def test_of_a_number_that_may_be_cut_off_the_whole_part_is_read(text, value):
+    word = read_word("[" + text + "!", 1, 1 + len(text))
+    assert word == Word(value, 1 + len(text), "plain")
+    assert repr(word.value) == repr(value)
+
+
+TWO_READINGS = "has text without quotes that can be read in more ways than one"
+NEARLY = "has something that is nearly a number or a literal"
+UNKNOWN = "has a number that JSON does not know"
+TOO_LARGE = "has a number that is too large"
+NO_VALUE = "has something that is no value"
+GIVEN_UP = {
+    "nothing": ("", "lacks a value"),
+    "only a comment": ("/* one */", "lacks a value"),
+    "NaN": ("NaN", "has NaN, which is not a JSON value"),
+    "nan": ("nan", "has nan, which is not a JSON value"),
+    "infinity": ("-Infinity", "has -Infinity, which is not a JSON value"),
+    "inf": ("inf", "has inf, which is not a JSON value"),
+    "leading zero": ("007", UNKNOWN),
+    "leading zero, negative": ("-01.5", UNKNOWN),
+    "hexadecimal": ("0x1F", UNKNOWN),
+    "octal": ("0o17", UNKNOWN),
+    "two underscores": ("1__000", UNKNOWN),
+    "spaces": ("1 000", UNKNOWN),
+    "apostrophes": ("1'000", UNKNOWN),
+    "a telephone number": ("+49 30 123", UNKNOWN),
+    "too large": ("1e999", TOO_LARGE),
+    "too large, negative": ("-1e999", TOO_LARGE),
+    "thousands of digits": ("1" * 5000, TOO_LARGE),
+    "two words": ("true false", NEARLY),
+    "a number and a word": ("1 true", NEARLY),
+    "part of a word": ("tru", NEARLY),
+    "two signs": ("--1", NEARLY),
+    "a sum": ("1 + 2", NEARLY),
+    "a product": ("60*60", NEARLY),
+    "a difference": ("3 - 1", NEARLY),
+    "an ellipsis": ("...", NO_VALUE),
+    "dots": ("..", NO_VALUE),
+    "a question mark": ("?", NO_VALUE),
+    "a dash": ("-", NO_VALUE),
+    "a star": ("*", NO_VALUE),
+    "an angle": ("<object>", NO_VALUE),
+    "a tuple": ("(1", NO_VALUE),
+    "a page of text": ("x" * 1001, NO_VALUE),
+    "a member": ("b: c", TWO_READINGS),
+    "a key": ("b:", TWO_READINGS),
+    "an assignment": ("b=", TWO_READINGS),
+    "a statement": ("b;", TWO_READINGS),
+    "a quote": ("b 'c'", TWO_READINGS),
+    "a lost quote": ("b': 1", TWO_READINGS),
+    "a call": ("f(x)", TWO_READINGS),
+    "half of a call": ("date (2020", TWO_READINGS),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), GIVEN_UP.values(), ids=GIVEN_UP)
+def test_what_is_no_value_or_more_than_one_is_given_up(text, why):
+    whole = "[" + text + ","
+    with pytest.raises(Damaged) as caught:
+        read_word(whole, 1, len(whole))
+    assert (caught.value.why, caught.value.position) == (why, 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 5000 + ".", "1e999e", "-1e999."], ids=["digits", "exponent", "negative"]
+)
+def test_a_number_that_is_too_large_is_given_up_even_where_it_is_cut_off(text):
+    with pytest.raises(Damaged, match=TOO_LARGE):
+        read_word(text, 0, len(text))

@@ -1,0 +1,304 @@
+import pytest
+
+from stage2_output.parsing.errors import Damaged
+from stage2_output.parsing.quotes import CLOSING_QUOTES, Quotes
+
+CLOSERS = {"key": "}", "member": "}", "item": "]"}
+
+
+def quotes(text, role="member", closers=None):
+    return Quotes(text, 0, len(text), role, CLOSERS[role] if closers is None else closers)
+
+
+def second_quote(text):
+    return next(at for at, mark in enumerate(text) if at and mark in CLOSING_QUOTES[text[0]])
+
+
+def test_every_quote_that_closes_something_is_known():
+    assert {closing for all_of_it in CLOSING_QUOTES.values() for closing in all_of_it} <= set(
+        CLOSING_QUOTES
+    )
+
+
+# ---- which quote ends a string: the second quote of each text does, or does not ----
+
+ENDS = {
+    "member": [
+        '"a"}',
+        '"a"｝',
+        '"a", "b": 1}',
+        '"a",\n "b"\n: 1}',
+        '"a", /* two */ "b": 1}',
+        '"a" /* one */, "b": 1}',
+        '"a" // one\n, "b": 1}',
+        "\"a\", 'b': 1}",
+        '"a", “b”: 1}',
+        '"a", b: 1}',
+        '"a", $b: 1}',
+        '"a"，"b"：1}',
+        '"a", "b" => 1}',
+        '"a", "b',
+        '"a", b',
+        '"a",}',
+        '"a", ...}',
+        '"a",',
+        '"a" "b": 1}',
+        '"a"\n"b": 1}',
+        '"a"\nb: 1}',
+        '"a" + "b"}',
+        '"a" +\n "b"}',
+        '"a" +"b"}',
+        '"a"',
+        '"a"\n```\n',
+        '"a"</tool_call>',
+        '"a"]',
+        '"a"]}',
+    ],
+    "item": [
+        '"a"]',
+        '"a", "b"]',
+        '"a", 1]',
+        '"a", true]',
+        '"a", ...]',
+        '"a",]',
+        '"a", "',
+        '"a" "b"]',
+        '"a"\n"b"]',
+        '"a"\n""]',
+        '"a" + "b"]',
+        '"a"}',
+        "'a', 'b']",
+    ],
+    "key": [
+        '"a" : 1}',
+        '"a" // one\n: 1}',
+        '"a" 1}',
+        '"a" => 1}',
+        '"a"}',
+        "'a': 1}",
+    ],
+}
+GOES_ON = {
+    "member": [
+        '"a" b"}',
+        '"a"b"}',
+        '"a", b c": 1}',
+        '"a", "b" c"}',
+        '"a", "b", "c"}',
+        '"a", http://b"}',
+        '"a", {"b": 1}}',
+        '"a" b: 1}',
+        '"a": 1}',
+        '"a" + b"}',
+        '"a"// b"}',
+        '"a"# b"}',
+        '"a" ``` b"}',
+        '"a" </b>"}',
+        '"a" "b"}',
+        '"a""}',
+        '"a"\nb c"}',
+        '"a"", "b": 1}',
+    ],
+    "item": [
+        '"a" b"]',
+        '"a"\nb: 1]',
+        '"a""',
+        '"a", b c"]',
+        '"a", 1 b"]',
+        '"a", truely"]',
+        '"a": 1]',
+        '"a""]',
+        '"a"", "b"]',
+    ],
+    "key": ['"a"// b": 1}', '"a"#b": 1}'],
+}
+TEXTS = [(role, text) for role, texts in ENDS.items() for text in texts]
+OTHERS = [(role, text) for role, texts in GOES_ON.items() for text in texts]
+
+
+@pytest.mark.parametrize(("role", "text"), TEXTS)
+def test_a_quote_ends_a_string_if_what_follows_can_follow_one(role, text):
+    assert quotes(text, role).ends(second_quote(text))
+
+
+@pytest.mark.parametrize(("role", "text"), OTHERS)
+def test_a_quote_followed_by_anything_else_does_not_end_it(role, text):
+    assert not quotes(text, role).ends(second_quote(text))
+
+
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ("item", '"a""b"]'),
+        ("item", '"" "b"]'),
+        ("item", '"a" ""]'),
+        ("item", '"a " "b"]'),
+        ("item", '"a" " b"]'),
+    ],
+)
+def test_quotes_in_a_row_can_be_read_in_two_ways(role, text):
+    with pytest.raises(Damaged):
+        quotes(text, role).ends(second_quote(text))
+
+
+def test_a_bracket_ends_a_string_if_it_closes_something():
+    assert quotes('"a"] b"}', "member", "}]").ends(2)
+    assert quotes('"a", {"b": 1}]', "member", "}]").ends(2)
+    assert not quotes('"a", {"b": 1}]', "member", "}").ends(2)
+
+
+def test_a_key_without_quotes_is_no_sign_once_quotes_belonged_to_the_text():
+    text = '"say "a", b: c"}'
+    found = quotes(text)
+    found.belong_to_text(5)
+    assert not found.ends(7)
+    assert quotes(text).ends(7)
+
+
+def test_nothing_behind_the_end_is_looked_at():
+    text = '"a", "b": 1}'
+    assert Quotes(text, 0, 3, "member", "}").ends(2)
+    assert Quotes(text, 0, 4, "member", "}").ends(2)
+
+
+# ---- quotes that belong to the text ----
+BELONG = {
+    "a pair": ('"say "b" c"', [5, 7]),
+    "a pair of several words": ('"say "b c", d"', [5, 9]),
+    "a pair at the beginning": ('""b" c"', [1, 3]),
+    "two pairs": ('"a "b" or "c" d"', [3, 5, 10, 12]),
+    "a pair behind a comma": ('"a, "b" c"', [4, 6]),
+    "a pair before a comma": ('"a "b", c"', [3, 5]),
+    "inches": ('"a 5" nail"', [4]),
+    "within a word": ('"it"s"', [3]),
+    "an apostrophe": ("'don't'", [4]),
+    "in brackets": ('"a ("b") c"', [4, 6]),
+}
+
+
+@pytest.mark.parametrize(("text", "places"), BELONG.values(), ids=BELONG)
+def test_quotes_belong_to_the_text_in_pairs_or_within_words(text, places):
+    found = quotes(text)
+    for at in places:
+        found.belong_to_text(at)
+    found.settle(len(text) - 1, lines=False)
+    assert found.unescaped == len(places)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ('"a" b"', [2]),
+        ('"the dogs" bone"', [9]),
+        ('"a " b"', [3]),
+        ('"a "b "c" d"', [3, 6]),
+        ('"a "b ("c" d"', [3, 7]),
+        ('"a": "b"', [2]),
+        ('"a "b", "c" d"', [3, 5, 8]),
+    ],
+    ids=[
+        "ends only",
+        "ends a word",
+        "alone",
+        "opens twice",
+        "opens twice, in brackets",
+        "a member",
+        "an item",
+    ],
+)
+def test_a_quote_that_may_be_something_else_is_given_up(text, places):
+    found = quotes(text)
+    for at in places[:-1]:
+        found.belong_to_text(at)
+    with pytest.raises(Damaged, match="more ways than one") as caught:
+        found.belong_to_text(places[-1])
+    assert caught.value.position == places[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "lines"),
+    [('"say "b"', [5], False), ('"say "b" c"', [5, 7], True)],
+    ids=["half of a pair", "over lines"],
+)
+def test_in_the_end_every_pair_must_be_whole_and_on_one_line(text, places, lines):
+    found = quotes(text)
+    for at in places:
+        found.belong_to_text(at)
+    with pytest.raises(Damaged):
+        found.settle(len(text) - 1, lines=lines)
+
+
+def test_a_string_without_quotes_may_go_over_lines():
+    quotes('"a\nb"').settle(4, lines=True)
+
+
+# ---- three quotes ----
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ('"""a\nb"""}', 6),
+        ("'''a\nb''', 'c': 1}", 6),
+        ('"""\na\n""" // one\n}', 6),
+        ('"""a\n"""', 5),
+        ('"""\n"""}', 4),
+        ('"a"}', None),
+        ('""}', None),
+        ("“““a”””", None),
+    ],
+)
+def test_text_in_three_quotes_ends_at_the_next_three(text, end):
+    assert quotes(text).triple() == end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""\n"a" b\n"""}',
+        '"""a"""}',
+        '"""}',
+        '"""a\nb',
+        '"""a\nb""" c"}',
+        '""""a\nb"""}',
+        '""",\n"""]',
+        '""",\n"b": """}',
+    ],
+)
+def test_three_quotes_that_may_be_quotes_in_quotes_are_given_up(text):
+    with pytest.raises(Damaged, match="more ways than one"):
+        quotes(text).triple()
+
+
+# ---- a closing quote that was left out ----
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "at", "lost"),
+    [
+        ("member", '"a, "b": 1}', 4, 2),
+        ("member", '"a,\n  "b": 1}', 6, 2),
+        ("member", '"a\n"b": 1}', 3, 2),
+        ("member", "'a, 'b': 1}", 4, 2),
+        ("item", '"a, "b"]', 4, 2),
+        ("item", '"a\n"b", 1]', 3, 2),
+        ("member", '"a "b": 1}', 3, None),
+        ("member", '"a, "b" c"}', 4, None),
+        ("item", '"a, "b" c"]', 4, None),
+        ("member", '"\n"b": 1}', 2, 1),
+        ("key", '"a, "b", c": 1}', 4, None),
+        ("member", '","b": 1}', 2, 1),
+    ],
+)
+def test_a_quote_that_begins_the_next_member_or_item_shows_where_one_is_missing(
+    role, text, at, lost
+):
+    assert quotes(text, role).lost_before(at) == lost
+
+
+def test_a_missing_quote_among_quotes_of_the_text_is_given_up():
+    text = '"it"s a, "b": 1}'
+    found = quotes(text)
+    found.belong_to_text(3)
+    with pytest.raises(Damaged):
+        found.lost_before(9)

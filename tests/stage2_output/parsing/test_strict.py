@@ -1,0 +1,155 @@
+import pytest
+
+from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep, read_strictly
+
+VALID = {
+    "object": ('{"a": 1}', {"a": 1}),
+    "list": ("[1, 2]", [1, 2]),
+    "string": (r'"a\n\u00e9\/"', "a\né/"),
+    "half of a pair": (r'"\ud83d"', "\ud83d"),
+    "number": ("-1.5e3", -1500.0),
+    "long number": ("1" * 300, int("1" * 300)),
+    "very small number": ("1e-999", 0.0),
+    "literals": ("[true, false, null]", [True, False, None]),
+    "white space": ('{ "a"\t:\r\n1 }', {"a": 1}),
+    "empty": ("[{}, []]", [{}, []]),
+    "an empty key": ('{"": 1}', {"": 1}),
+    "the same key in two objects": ('[{"a": {"a": 1}}, {"a": 2}]', [{"a": {"a": 1}}, {"a": 2}]),
+}
+
+
+@pytest.mark.parametrize(("text", "value"), VALID.values(), ids=VALID)
+def test_valid_json_is_read_at_any_place_and_ends_where_it_ends(text, value):
+    assert read_strictly(text, 0) == (value, len(text))
+    assert read_strictly(f"Hm: {text} and }}", 4) == (value, 4 + len(text))
+
+
+REFUSED = {
+    "nothing": "",
+    "words": "abc",
+    "white space before it": " 1",
+    "nan": "NaN",
+    "infinity": "Infinity",
+    "minus infinity": "-Infinity",
+    "nan inside": '{"a": [NaN]}',
+    "too large": "[1e999]",
+    "too large, negative": "[-1e999]",
+    "thousands of digits": "[" + "1" * 5000 + "]",
+    "a key twice": '{"a": 1, "b": 2, "a": 3}',
+    "a key twice, the same value": '{"a": 1, "a": 1}',
+    "a key twice, inside": '[{"b": {"a": 1, "a": 1}}]',
+    "a key twice, written in two ways": r'{"a": 1, "\u0061": 1}',
+    "a leading zero": "[01]",
+    "a plus": "[+1]",
+    "a trailing comma": "[1,]",
+    "single quotes": "['a']",
+    "a bare key": "{a: 1}",
+    "a comment": "[1 /* one */]",
+    "a line break in a string": '["a\nb"]',
+    "an escape JSON does not know": r'["\d"]',
+    "unclosed": '{"a": [1',
+    "a special space": "[\u00a01]",
+    "other digits": "[\u0661]",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_what_is_not_json_is_refused(text):
+    assert read_strictly(text, 0) is None
+
+
+# ---- depth ----
+
+
+def nested(depth, begin="[", end="]"):
+    return begin * depth + "1" + end * depth
+
+
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"a":', "}"), ('{"a":[', "]}")])
+def test_depth_is_allowed_up_to_a_bound(begin, end):
+    most = MOST_DEPTH // (1 + begin.count("[")) if "{" in begin else MOST_DEPTH
+    text = nested(most, begin, end)
+    assert read_strictly(text, 0)[1] == len(text)
+    for depth in (most + 1, 100_000):
+        with pytest.raises(TooDeep):
+            read_strictly(nested(depth, begin, end), 0)
+
+
+def test_what_is_wide_or_holds_brackets_in_its_texts_is_not_deep():
+    wide = [[], {}] * MOST_DEPTH
+    assert read_strictly("[" + ",".join(["[]", "{}"] * MOST_DEPTH) + "]", 0)[0] == wide
+    assert read_strictly('["' + "[" * 1000 + '"]', 0)[0] == ["[" * 1000]
+
+
+def test_the_deepest_part_counts_wherever_it_stands():
+    with pytest.raises(TooDeep):
+        read_strictly(f'{{"a": 1, "b": [2, {nested(MOST_DEPTH - 1)}, 3]}}', 0)
+
+
+# ---- the undamaged parts of a damaged text ----
+
+
+def read_part(text, start, end=None):
+    return IntactParts(text).read(start, len(text) if end is None else end)
+
+
+def test_a_part_is_read_where_it_stands():
+    assert read_part('{x: {"a": [1]}, y', 4) == ({"a": [1]}, 14)
+    assert read_part("{x: []}", 4) == ([], 6)
+
+
+@pytest.mark.parametrize(
+    "text", ["{a: 1}", "[1,]", '{"a": 1', "[tru]", '["a', '["\\', "[", "{", '[{"a" 1}]']
+)
+def test_a_part_that_is_damaged_is_left_to_others(text):
+    assert read_part(text, 0) is None
+
+
+def test_a_part_may_not_reach_beyond_the_end():
+    assert read_part("[1, [2]] [3]", 0, 7) is None
+    assert read_part("[1, [2]] [3]", 4, 7) == ([2], 7)
+
+
+@pytest.mark.parametrize("pad", range(1990, 2060))
+def test_a_part_is_whole_wherever_it_is_sliced(pad):
+    text = '["' + "x" * pad + '", {"key": "a \\u00e9 b"}, true, null, -12.5e3, [false]]'
+    value = ["x" * pad, {"key": "a é b"}, True, None, -12500.0, [False]]
+    assert read_part("!" + text + ",", 1) == (value, 1 + len(text))
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+def test_a_part_may_be_long(size):
+    text = '{"a": "' + "x" * size + '"}'
+    assert read_part(text, 0) == ({"a": "x" * size}, len(text))
+
+
+def test_a_part_that_is_too_deep_is_told():
+    with pytest.raises(TooDeep):
+        read_part("{a: " + nested(MOST_DEPTH + 1), 4)
+
+
+def test_where_parts_are_damaged_only_some_are_tried_until_one_is_whole():
+    text = "[1; [1; [1; [1; " + "[2] " * 8
+    parts = IntactParts(text)
+    for start in (0, 4, 8, 12):
+        assert parts.read(start, len(text)) is None
+    starts = range(16, len(text), 4)
+    found = [parts.read(start, len(text)) for start in starts]
+    assert found[:3] == [None] * 3  # the fourth is tried
+    assert [each for each in found if each] == [([2], start + 3) for start in list(starts)[3:]]
+
+
+def test_a_whole_part_gives_the_next_ones_their_turn():
+    text = "[1; " * 3 + "[2] " + "[1; " * 3 + "[2] "
+    parts = IntactParts(text)
+    found = [parts.read(start, len(text)) for start in range(0, len(text), 4)]
+    assert found == [None, None, None, ([2], 15), None, None, None, ([2], 31)]
+
+
+def test_attempts_in_vain_are_not_made_for_ever():
+    text = "[1, 2;" + " " * 100 + "[3]"
+    parts = IntactParts(text)
+    assert parts.read(106, len(text)) == ([3], len(text))
+    for _ in range(100):
+        assert parts.read(0, len(text)) is None
+    assert [parts.read(106, len(text)) for _ in range(4)] == [None] * 4

@@ -1,0 +1,239 @@
+import pytest
+
+from stage2_output.parsing.errors import Damaged
+from stage2_output.parsing.strings import String, read_string
+
+CLOSERS = {"key": "}", "member": "}", "item": "]"}
+
+
+def read(text, role="member", end=None):
+    """The string at the beginning of a text that stands behind two other characters."""
+    found = read_string(
+        "??" + text, 2, 2 + len(text) if end is None else 2 + end, role, CLOSERS[role], {}
+    )
+    repairs = tuple((name, position - 2) for name, position in found.repairs)
+    return found._replace(end=found.end - 2, repairs=repairs)
+
+
+def given_up(text, role="member"):
+    with pytest.raises(Damaged) as caught:
+        read(text, role)
+    return caught.value.why, caught.value.position - 2
+
+
+# ---- strings that need no mending ----
+
+VALID = {
+    "text": ('"a b"', "a b"),
+    "nothing": ('""', ""),
+    "escapes": (r'"\"\\\/\b\f\n\r\t"', '"\\/\b\f\n\r\t'),
+    "by number": (r'"\u00e9\uD83D\uDE00"', "é😀"),
+    "half of a pair": (r'"\ud83d"', "\ud83d"),
+    "other quotes": ('"it\'s “so” ‘and’ `so`"', "it's “so” ‘and’ `so`"),
+    "brackets": ('"}]{[,:"', "}]{[,:"),
+    "an escaped backslash": ('"a\\\\"', "a\\"),
+    "marks of comments": ('"http://a #b /* c */"', "http://a #b /* c */"),
+    "a fence": ('"``` and </b>"', "``` and </b>"),
+    "delete": ('"\x7f\u2028"', "\x7f\u2028"),
+}
+BEHIND = {
+    "member": ["}", ' , "b": 1}', "\n}", ", b: 1}", ""],
+    "item": ["]", ', "b"]', ",\n[]]", ""],
+    "key": [": 1}", " : 1}"],
+}
+
+
+@pytest.mark.parametrize("role", BEHIND)
+@pytest.mark.parametrize(("text", "value"), VALID.values(), ids=VALID)
+def test_a_valid_string_is_read_as_it_is_wherever_it_stands(text, value, role):
+    for behind in BEHIND[role]:
+        assert read(text + behind, role) == String(value, len(text))
+
+
+QUOTES = {
+    "single": ("'a'", "single_quotes"),
+    "backticks": ("`a`", "single_quotes"),
+    "accents": ("´a´", "single_quotes"),
+    "a backtick and an accent": ("`a´", "single_quotes"),
+    "English": ("“a”", "smart_quotes"),
+    "German": ("„a“", "smart_quotes"),
+    "Polish": ("„a”", "smart_quotes"),
+    "Swedish": ("”a”", "smart_quotes"),
+    "high reversed": ("‟a”", "smart_quotes"),
+    "two that open": ("“a“", "smart_quotes"),
+    "half smart": ('“a"', "smart_quotes"),
+    "English, single": ("‘a’", "smart_quotes"),
+    "German, single": ("‚a‘", "smart_quotes"),
+    "Swedish, single": ("’a’", "smart_quotes"),
+    "reversed, single": ("‛a’", "smart_quotes"),
+    "half smart, single": ("‘a'", "smart_quotes"),
+    "full width": ("＂a＂", "fullwidth_punctuation"),
+    "half full width": ('＂a"', "fullwidth_punctuation"),
+}
+
+
+@pytest.mark.parametrize("role", BEHIND)
+@pytest.mark.parametrize(("text", "name"), QUOTES.values(), ids=QUOTES)
+def test_other_quotes_are_read_and_named(text, name, role):
+    for behind in BEHIND[role]:
+        assert read(text + behind, role) == String("a", 3, ((name, 0),))
+
+
+# ---- what JSON wants escaped ----
+
+MENDED = {
+    "a line break": ('"a\nb"', "a\nb", [("unescaped_newline", 2)]),
+    "a line break of Windows": (
+        '"a\r\nb"',
+        "a\r\nb",
+        [("unescaped_newline", 2), ("unescaped_newline", 3)],
+    ),
+    "a tab": ('"a\tb"', "a\tb", [("control_character", 2)]),
+    "nul": ('"\x00"', "\x00", [("control_character", 1)]),
+    "a pair of quotes": (
+        '"say "a" b"',
+        'say "a" b',
+        [("unescaped_quote", 5), ("unescaped_quote", 7)],
+    ),
+    "a pair at the end": ('"say "a""', 'say "a"', [("unescaped_quote", 5), ("unescaped_quote", 7)]),
+    "a pair at the beginning": (
+        '""a" b"',
+        '"a" b',
+        [("unescaped_quote", 1), ("unescaped_quote", 3)],
+    ),
+    "a pair and a comma": (
+        '"a "b", c"',
+        'a "b", c',
+        [("unescaped_quote", 3), ("unescaped_quote", 5)],
+    ),
+    "inches": ('"5" nail"', '5" nail', [("unescaped_quote", 2)]),
+    "an apostrophe": ("'it's'", "it's", [("single_quotes", 0), ("unescaped_quote", 3)]),
+    "a smart apostrophe": ("‘it’s’", "it’s", [("smart_quotes", 0), ("unescaped_quote", 3)]),
+    "an escaped apostrophe": (r"'it\'s'", "it's", [("single_quotes", 0), ("invalid_escape", 3)]),
+    "an escaped apostrophe for nothing": (r'"it\'s"', "it's", [("invalid_escape", 3)]),
+    "quotes that are others": ("'a \"b\"'", 'a "b"', [("single_quotes", 0)]),
+    "quotes that are others, and an escape": (r"""'a "b"\n'""", 'a "b"\n', [("single_quotes", 0)]),
+    "escaped quotes that are others": (r"'a \"b\"'", 'a "b"', [("single_quotes", 0)]),
+    "an escape of JavaScript": (
+        r'"\x41\x22"',
+        'A"',
+        [("invalid_escape", 1), ("invalid_escape", 5)],
+    ),
+    "an escape of Python": (r'"\U0001F600"', "😀", [("invalid_escape", 1)]),
+    "the last of all letters": (r'"\U0010FFFF"', "\U0010ffff", [("invalid_escape", 1)]),
+    "a pattern": (r'"^\d+\w$"', r"^\d+\w$", [("invalid_escape", 2), ("invalid_escape", 5)]),
+    "a pattern and an escaped backslash": (r'"\d\\n"', r"\d\n", [("invalid_escape", 1)]),
+    "three quotes": ('"""a\n b"""', "a\n b", [("triple_quotes", 0)]),
+    "three single quotes": ("'''a\nb'''", "a\nb", [("single_quotes", 0), ("triple_quotes", 0)]),
+}
+
+
+@pytest.mark.parametrize(("text", "value", "repairs"), MENDED.values(), ids=MENDED)
+def test_what_json_wants_escaped_is_read_and_named(text, value, repairs):
+    unescaped = [name for name, _ in repairs].count("unescaped_quote")
+    for behind in BEHIND["member"]:
+        if behind != ", b: 1}" or not unescaped:  # which is text, where quotes are
+            assert read(text + behind) == String(
+                value, len(text), tuple(repairs), unescaped=unescaped
+            )
+
+
+# ---- strings that do not end ----
+
+CUT = {
+    "at once": ('"', "", 1),
+    "in the text": ('"a b', "a b", 4),
+    "in an escape": ('"a\\', "a", 3),
+    "in a number": ('"a\\u12', "a", 6),
+    "in an escape of JavaScript": ('"a\\x4', "a", 5),
+    "in an escape of Python": ('"a\\U0001F6', "a", 10),
+    "in half of a pair": ('"a\\ud83d', "a", 8),
+    "behind half of a pair": ('"a\\ud83d\\', "a", 9),
+    "in the other half": ('"a\\ud83d\\ude0', "a", 13),
+    "behind a pair": ('"a\\ud83d\\ude00', "a😀", 14),
+    "behind an escaped quote": ('"a\\"', 'a"', 4),
+    "behind an escaped backslash": ('"a\\\\', "a\\", 4),
+}
+
+
+@pytest.mark.parametrize("role", BEHIND)
+@pytest.mark.parametrize(("text", "value", "end"), CUT.values(), ids=CUT)
+def test_a_string_that_the_end_cuts_off_keeps_what_is_whole(text, value, end, role):
+    assert read(text, role) == String(value, end, cut=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "end"),
+    [
+        ('"a b\n```\nThat is all.', "a b", 4),
+        ('"a b\n\n  ```', "a b", 4),
+        ('"a b</tool_call> So.', "a b", 4),
+        ('"a b\n</tool_call>', "a b", 4),
+        ('"a ``` b', "a ``` b", 8),
+        ('"a < b', "a < b", 6),
+        ('"a\n```\nb\n```', "a", 2),
+    ],
+)
+def test_a_string_that_is_never_closed_ends_where_its_wrapping_does(text, value, end):
+    assert read(text) == String(value, end, cut=True)
+
+
+def test_nothing_behind_the_end_is_read():
+    assert read('"a b"}', end=3) == String("a ", 3, cut=True)
+    assert read('"a\\"b"}', end=3) == String("a", 3, cut=True)
+
+
+@pytest.mark.parametrize("fill", [" ", "\n", "\t", " \n", "\n\n```x", "\\n", "a</"])
+def test_a_long_string_that_never_ends_is_read_in_one_pass(fill):
+    text = '"' + fill * 50_000  # with a pass for each blank, this would take minutes
+    assert read(text).cut
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "value", "end"),
+    [
+        ('"a, "b": 1}', "member", "a", 2),
+        ('"a,\n "b": 1}', "member", "a", 2),
+        ('"a b\n"c": 1}', "member", "a b", 4),
+        ('"a, "b"]', "item", "a", 2),
+        ('"a\n"b"]', "item", "a", 2),
+        (r'"\", "b": 1}', "member", '"', 3),
+        (r'"a\\, "b": 1}', "member", "a\\", 4),
+    ],
+)
+def test_a_string_without_its_closing_quote_ends_before_the_next_member_or_item(
+    text, role, value, end
+):
+    assert read(text, role) == String(value, end, (("missing_quote", end),), lost=True)
+
+
+# ---- strings that are given up ----
+
+TWO_QUOTES = "has quotes that can be read in more ways than one"
+TWO_ESCAPES = "has escapes that can be read in more ways than one"
+UNKNOWN = "has an escape that JSON does not know"
+GIVEN_UP = {
+    "one quote in it": ('"a" b"}', TWO_QUOTES, 2),
+    "an apostrophe behind a word": ("'the dogs' bone'}", TWO_QUOTES, 9),
+    "quotes on several lines": ('"a\nsay "b" c"}', TWO_QUOTES, 12),
+    "quotes around a comma": ('"a", "b", "c"}', TWO_QUOTES, 2),
+    "a bracket that closes nothing": ('"a"] b"}', TWO_QUOTES, 2),
+    "half of a pair": ('"say "b, "c": 1}', TWO_QUOTES, 9),
+    "three quotes on a line": ('"""a"""}', TWO_QUOTES, 0),
+    "an escape in three quotes": ('"""a\\n\nb"""}', TWO_ESCAPES, 4),
+    "quotes, and no end": ('"say "a" b', "has a string that is never closed", 0),
+    "a path": (r'"C:\Users"}', UNKNOWN, 3),
+    "a path that might be escapes": (r'"C:\dir\new"}', TWO_ESCAPES, 0),
+    "a pattern that might be escapes": (r'"\d+\t"}', TWO_ESCAPES, 0),
+    "a number that is none": (r'"a\u12"}', UNKNOWN, 2),
+    "an escape of JavaScript that is none": (r'"\xg1"}', UNKNOWN, 1),
+    "an escape of Python beyond all letters": (r'"\U00110000"}', UNKNOWN, 1),
+    "an escaped letter of another script": (r'"\é"}', UNKNOWN, 1),
+    "an escaped blank": (r'"a\ b"}', UNKNOWN, 2),
+    "an escaped mark": (r'"100\%"}', UNKNOWN, 4),
+}
+
+
+@pytest.mark.parametrize(("text", "why", "position"), GIVEN_UP.values(), ids=GIVEN_UP)
+def test_what_can_be_read_in_two_ways_or_none_is_given_up(text, why, position):
+    assert given_up(text) == (why, position)

@@ -1,0 +1,86 @@
+import pytest
+
+from stage2_output.parsing.whitespace import gap_end, skip_gap, wrapping_ends
+
+GAPS = {
+    "nothing": ("1", 0, []),
+    "the end": ("", 0, []),
+    "white space": (" \t\r\n1", 4, []),
+    "a space that is none for JSON": (
+        "\u00a0 \u30001",
+        3,
+        [("special_space", 0), ("special_space", 2)],
+    ),
+    "marks that cannot be seen": ("\ufeff\u200b\u20601", 3, [("special_space", 0)]),
+    "a form feed": (" \f1", 2, [("special_space", 1)]),
+    "a line comment": (" // one\n1", 8, [("comment", 1)]),
+    "a line comment of Python": ("# one\r\n1", 7, [("comment", 0)]),
+    "a line comment to the end": ("// one", 6, [("comment", 0)]),
+    "a comment": ("/* one */1", 9, [("comment", 0)]),
+    "a comment over lines": ("/* one\n * two **/ 1", 18, [("comment", 0)]),
+    "an empty comment": ("/**/1", 4, [("comment", 0)]),
+    "a comment that is never closed": ("/* one * 1", 10, [("comment", 0)]),
+    "several": (
+        "// one\n /* two */ # three\n1",
+        26,
+        [("comment", 0), ("comment", 8), ("comment", 18)],
+    ),
+    "a slash alone": (" /1", 1, []),
+    "a comma": (", 1", 0, []),
+}
+
+
+@pytest.mark.parametrize(("text", "end", "repairs"), GAPS.values(), ids=GAPS)
+def test_a_gap_ends_where_something_stands_and_says_what_json_does_not_know(text, end, repairs):
+    found = []
+    assert (skip_gap(text, 0, len(text), found), found) == (end, repairs)
+    assert gap_end(text, 0, len(text)) == end
+
+
+def test_a_gap_does_not_reach_beyond_the_end():
+    found = []
+    assert skip_gap("1  // two", 1, 5, found) == 5
+    assert found == [("comment", 3)] or found == []
+    assert gap_end("1   2", 1, 3) == 3
+
+
+def test_a_look_ahead_ends_somewhere_within_a_very_long_comment():
+    text = "/*" + "x" * 5000 + "*/ 1"
+    assert skip_gap(text, 0, len(text), []) == len(text) - 1
+    assert gap_end(text, 0, len(text)) == 1000
+
+
+WRAPPING_ENDS = {
+    "a fence": "```",
+    "a fence and a line": "```\nText",
+    "a fence and spaces": "``` \t\r\n",
+    "a long fence": "`````\n",
+    "a fence that opens": "```json\n{}",
+    "a tag": "</tool_call>",
+    "a tag and text": "</answer> So be it.",
+    "a tag and another": "</a></b>",
+    "a tag that is cut off": "</tool_ca",
+}
+NO_END = {
+    "nothing": "",
+    "a fence in a text": '``` is a fence", "b": 1}',
+    "a fence and a quote": '```"}',
+    "two backticks": "``\n",
+    "a tag that opens": "<b>",
+    "a tag before a quote": '</b>"}',
+    "a tag before a comma": "</b>, 1]",
+    "a tag before a bracket": "</b> }",
+    "a tag without a name": "</ >",
+    "anything else": "{",
+}
+
+
+@pytest.mark.parametrize("text", WRAPPING_ENDS.values(), ids=WRAPPING_ENDS)
+def test_json_ends_where_its_wrapping_does(text):
+    assert wrapping_ends(text, 0, len(text))
+    assert wrapping_ends("[1 " + text, 3, 3 + len(text))
+
+
+@pytest.mark.parametrize("text", NO_END.values(), ids=NO_END)
+def test_a_fence_or_tag_that_goes_on_with_json_is_text(text):
+    assert not wrapping_ends(text, 0, len(text))

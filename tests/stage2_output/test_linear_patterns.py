@@ -1,0 +1,332 @@
+"""No regular expression that reads what a model wrote can be made to go back and forth over it.
+
+Two proofs for each. By its structure: a repeat without a low limit must be possessive, or one class
+of characters that ends the pattern, so that nothing can ask for its characters back; and what
+remains of choices has a low limit, too. By counting: `Steps` matches as `re` does and counts; four
+times the text must not take more than about four times the steps, with the text that each repeat
+likes best.
+"""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import stage2_output
+
+HIGH = 300  # a repeat that can go on for longer than this must not give back
+MOST_WAYS = 2000  # in which a pattern may go on from one place
+MOST_STEPS = 200_000  # for a text of some hundred characters
+SEARCHES = {"search", "finditer", "findall", "sub", "subn", "split"}
+ALPHABET = [*map(chr, range(1, 127)), *"é中😀½“”„‟‘’‚‛＂´，：；｛｝［］◁▷…\u00a0\u2028\ufeff\u200b"]
+OP = re._constants
+CLASSES = (OP.LITERAL, OP.NOT_LITERAL, OP.IN, OP.ANY)
+CHOICES = (OP.BRANCH, OP.GROUPREF_EXISTS)
+GREEDY, POSSESSIVE = (OP.MAX_REPEAT, OP.MIN_REPEAT), OP.POSSESSIVE_REPEAT
+
+
+def sources(*names):
+    """The modules of the stage that these modules are made of: their names, and what stands in
+    them."""
+    found, open_ = {}, [*names]
+    while open_:
+        name = open_.pop()
+        if name in found:
+            continue
+        found[name] = ast.parse(
+            (Path(stage2_output.__file__).parent / f"{name.replace(chr(46), chr(47))}.py").read_text("utf-8")
+        )
+        for node in ast.walk(found[name]):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "stage2_output."
+            ):
+                open_.append(node.module.removeprefix("stage2_output."))
+    return found
+
+
+READERS = sources("extract", "partial")
+
+
+def patterns_in(value):
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        yield from patterns_in([*value, *value.values()])
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from patterns_in(each)
+
+
+def searched_in(tree):
+    """The names of the patterns that a module looks for, and so tries at every place of a text."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in SEARCHES
+            and isinstance(node.value, ast.Name)
+        ):
+            yield node.value.id
+
+
+TRIED_AT_EACH_BACKTICK = {"gaps._WRAPPING"}
+PATTERNS = {
+    f"{module}.{name}" + (f"[{number}]" if number else ""): (
+        pattern,
+        name in searched_in(READERS[module]) or f"{module}.{name}" in TRIED_AT_EACH_BACKTICK,
+    )
+    for module in sorted(READERS)
+    for name, value in vars(importlib.import_module(f"stage2_output.{module}")).items()
+    for number, pattern in enumerate(patterns_in(value))
+}
+
+
+def test_all_patterns_of_the_readers_are_here():
+    written = {name for name, tree in READERS.items() if "re.compile" in ast.unparse(tree)}
+    assert (
+        {name.partition(".")[0] for name in PATTERNS}
+        >= written
+        >= {"words", "quotes", "strings", "repair"}
+    )
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_pattern_is_made_where_nobody_would_look_for_it(name):
+    elsewhere = "\n".join(
+        ast.unparse(each) for each in READERS[name].body if not isinstance(each, ast.Assign)
+    )
+    assert not re.search(
+        r"\bre\.(compile|match|search|sub|subn|split|findall|finditer|fullmatch)\(", elsewhere
+    )
+
+
+# ---- by structure ----
+
+
+def tree_of(pattern):
+    return re._parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
+
+
+def bodies(op, argument):
+    """The parts that a part of a pattern is made of."""
+    if op in (*GREEDY, POSSESSIVE, OP.SUBPATTERN, OP.ASSERT, OP.ASSERT_NOT):
+        return [argument[-1]]
+    if op in CHOICES:
+        return (
+            argument[1] if op is OP.BRANCH else [each for each in argument[1:] if each is not None]
+        )
+    assert op in (*CLASSES, OP.AT), op
+    return []
+
+
+def ways(items, *, last=True):
+    """In how many ways a part can go on from one place, at most; what gives nothing back has
+    one."""
+    product = 1
+    for number, (op, argument) in enumerate(items):
+        ends = last and number == len(items) - 1
+        inner = [ways(body, last=ends and op not in GREEDY) for body in bodies(op, argument)]
+        if op in CHOICES:
+            product *= sum(inner)
+        elif op in GREEDY:
+            product *= ways_of_repeat(argument, inner[0], ends)
+        elif op is OP.SUBPATTERN:
+            product *= inner[0]
+        elif inner:  # possessive, or a look ahead: one way outwards, few ways within
+            assert inner[0] <= MOST_WAYS
+    return product
+
+
+def ways_of_repeat(argument, inner, ends):
+    least, most, body = argument
+    if most <= HIGH:
+        return sum(inner**count for count in range(least, most + 1))
+    assert (ends, [op in CLASSES for op, _ in body]) == (True, [True]), (
+        "an unlimited repeat can give back"
+    )
+    return 1
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_no_unlimited_repeat_gives_back_what_it_took(name):
+    assert ways(tree_of(PATTERNS[name][0])) <= MOST_WAYS
+
+
+@pytest.mark.parametrize(
+    "bad", [r"a*b", r"(?:ab|c)*", r"(?:a*)*+x", r"\s+$", r"(?:a{0,99}){9}", r".*?x", r"a{2,}b"]
+)
+def test_a_pattern_that_gives_back_would_be_found(bad):
+    with pytest.raises(AssertionError):
+        assert ways(tree_of(re.compile(bad))) <= MOST_WAYS
+
+
+# ---- by counting ----
+
+
+class Steps:
+    """Matches as `re` does, and counts how many characters it looks at and how many parts it
+    tries."""
+
+    def __init__(self, pattern):
+        self.pattern, self.count = pattern, 0
+        self._items, self._classes, self._groups = tree_of(pattern), {}, set()
+
+    def taken(self, text, *, searched):
+        """The steps it takes to match, and to look for it everywhere as where it is looked for on
+        and on."""
+        self.count = 0
+        end, found = self._match(text, 0), self.pattern.match(text)
+        assert end == (found and found.end()), text  # it does match as `re` does
+        at = 0
+        while searched and at <= len(text):
+            end = self._match(text, at)
+            at = max(end or 0, at + 1)
+        return self.count
+
+    def _match(self, text, start):
+        self._groups.clear()
+        return next(self._ends([*self._items], text, start), None)
+
+    def _ends(self, items, text, at):
+        if not items:
+            yield at
+            return
+        self.count += 1
+        assert self.count < MOST_STEPS, "far too many steps"
+        (op, argument), rest = items[0], items[1:]
+        for end in self._part(op, argument, text, at):
+            yield from self._ends(rest, text, end)
+
+    def _part(self, op, argument, text, at):
+        if op is OP.SUBPATTERN:
+            return self._group(argument[0], argument[3], text, at)
+        if op is OP.GROUPREF_EXISTS:
+            group, then, otherwise = argument
+            return self._ends([*((then if group in self._groups else otherwise) or [])], text, at)
+        if op is OP.BRANCH:
+            return (end for each in argument[1] for end in self._ends([*each], text, at))
+        if op is POSSESSIVE:
+            return self._possessive(*argument, text, at)
+        if op in GREEDY:
+            return self._greedy(*argument, text, at)
+        if op in (OP.ASSERT, OP.ASSERT_NOT):
+            direction, body = argument
+            begin = at if direction > 0 else at - body.getwidth()[0]
+            found = begin >= 0 and next(self._ends([*body], text, begin), None) is not None
+            return iter([at] if found == (op is OP.ASSERT) else [])
+        return self._one(op, argument, text, at)
+
+    def _one(self, op, argument, text, at):
+        """A character, or a place such as the end."""
+        key = (op, argument if isinstance(argument, int) else id(argument))
+        if key not in self._classes:
+            part = re._parser.SubPattern(self._items.state, [(op, argument)])
+            self._classes[key] = re._compiler.compile(part, self.pattern.flags)
+        found = self._classes[key].match(text, at)
+        return iter([found.end()] if found else [])
+
+    def _group(self, number, body, text, at):
+        for end in self._ends([*body], text, at):
+            self._groups.add(number)
+            yield end
+            self._groups.discard(number)
+
+    def _possessive(self, least, most, body, text, at):
+        count = 0
+        while count < most:
+            end = next(self._ends([*body], text, at), None)
+            if end is None or end == at:
+                break
+            at, count = end, count + 1
+        return iter([at] if count >= least else [])
+
+    def _greedy(self, least, most, body, text, at):
+        if most:
+            for end in self._ends([*body], text, at):
+                if end > at:
+                    yield from self._greedy(max(least - 1, 0), most - 1, body, text, end)
+        if not least:
+            yield at
+
+
+def example(items):
+    """A short text that a part takes."""
+    text = ""
+    for op, argument in items:
+        if op in CLASSES:
+            text += characters([(op, argument)])[0]
+        elif op not in (OP.AT, OP.ASSERT, OP.ASSERT_NOT):
+            text += example(bodies(op, argument)[0]) * (
+                argument[0] if op in (*GREEDY, POSSESSIVE) else 1
+            )
+    return text
+
+
+def characters(items):
+    """A few characters that a class takes, of different kinds."""
+    part = re._compiler.compile(re._parser.SubPattern(re._parser.State(), items), re.UNICODE)
+    usual, others = (
+        [mark for mark in marks if part.match(mark)] for marks in ("\"' \n\\a1*/:,x", ALPHABET)
+    )
+    return usual + others[:1]
+
+
+def repeats(items, before=""):
+    """Every repeat of a pattern: what leads to it, and its body."""
+    for number, (op, argument) in enumerate(items):
+        lead = before + example(items[:number])
+        if op in (*GREEDY, POSSESSIVE) and argument[1] > 1:
+            yield lead, argument[2]
+        for body in bodies(op, argument):
+            yield from repeats(body, lead)
+
+
+def units(items):
+    """What a repeat takes again and again: each of its alternatives, and two of them in turn."""
+    single = [*dict.fromkeys(each for op, argument in items for each in unit(op, argument))][:6]
+    return single + [one + other for one in single[:3] for other in single[:3] if one != other]
+
+
+def unit(op, argument):
+    inner = bodies(op, argument)
+    alternatives = [text for body in inner for text in (example(body), *units(body)[:3]) if text]
+    return alternatives if inner else characters([(op, argument)])[:4] if op is not OP.AT else []
+
+
+def worst_cases(pattern):
+    tree = tree_of(pattern)
+    whole = example(tree) or "a"
+    for lead, body in {(lead, str(body)): (lead, body) for lead, body in repeats(tree)}.values():
+        for each in units(body):
+            yield from ((lead, each, ""), (lead, each, "\x00"), (lead, lead + each, ""))
+    yield from ((whole, whole, ""), ("", whole[0], ""), ("", whole[:2], ""))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_four_times_the_text_takes_four_times_the_steps(name):
+    assert_linear(*PATTERNS[name])
+
+
+def assert_linear(pattern, searched):
+    steps = Steps(pattern)
+    for lead, again, end in worst_cases(pattern):
+        short, long = (steps.taken(lead + again * n + end, searched=searched) for n in (10, 40))
+        assert long <= 5 * short + 60, (lead, again, end)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        r"a*ab",
+        r"(?:a|a)*b",
+        r"(?:a*+b|a)*+",
+        r"\s*+x",
+        r"a*+b|a",
+        r'"(?:[^"\\]++|\\.)*+"',
+        r"[ \n]*\n[ ]*`",
+    ],
+)
+def test_steps_that_grow_faster_would_be_found(bad):
+    with pytest.raises(AssertionError):
+        assert_linear(re.compile(bad), searched=True)

@@ -1,0 +1,527 @@
+import enum
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any, ForwardRef, Generic, Literal, NamedTuple, NewType, TypeVar
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
+from typing_extensions import TypedDict
+
+from stage2_output import CompiledSchema, InvalidSchema, Issue
+from stage2_output.types.typed_schema import TypedSchema, is_type
+
+
+def load(kind, value, **options):
+    return TypedSchema(kind).load(value, **options)
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Person(BaseModel):
+    """Somebody."""
+
+    name: str
+    born: date | None = None
+    likes: Color = Color.RED
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Options(TypedDict):
+    depth: int
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "data"),
+    [
+        (Person, {"name": "Ada"}, Person(name="Ada")),
+        (
+            Person,
+            {"name": "Ada", "born": "1815-12-10", "likes": "blue"},
+            Person(name="Ada", born=date(1815, 12, 10), likes=Color.BLUE),
+        ),
+        (Point, {"x": 1}, Point(1)),
+        (Options, {"depth": 1}, {"depth": 1}),
+        (Pair, [1, "a"], Pair(1, "a")),
+        (TypeAdapter(list[int]), [1], [1]),
+        (list[Person], [{"name": "Ada"}], [Person(name="Ada")]),
+        (int | None, None, None),
+        (Literal["a", 1], 1, 1),
+        (Annotated[int, Field(ge=1)], 1, 1),
+        (Color, "red", Color.RED),
+        (tuple[int, str], [1, "a"], (1, "a")),
+        (set[int], [1, 2], {1, 2}),
+        (dict[int, str], {"1": "a"}, {1: "a"}),
+        (datetime, "2024-02-29T12:00:00", datetime(2024, 2, 29, 12)),
+        (timedelta, "P1D", timedelta(days=1)),
+        (
+            UUID,
+            "12345678-1234-5678-1234-567812345678",
+            UUID("12345678-1234-5678-1234-567812345678"),
+        ),
+        (Decimal, "1.10", Decimal("1.10")),
+        (Any, {"a": [1, None]}, {"a": [1, None]}),
+        (type(None), None, None),
+    ],
+    ids=str,
+)
+def test_data_come_back_as_their_type(kind, value, data):
+    loaded, issues = load(kind, value)
+    assert (loaded, issues) == (data, ())
+    assert type(loaded) is type(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (int, "5"),
+        (int, 5.5),
+        (int, True),
+        (float, "5"),
+        (str, 5),
+        (bool, 1),
+        (bool, "true"),
+        (date, 0),
+        (Color, "Red"),
+        (Literal[1], True),
+        (Literal[True], 1),
+        (list[int], {"0": 1}),
+        (list[int], "12"),
+        (Point, [1, 2]),
+        (Pair, {"left": 1, "right": "a"}),
+        (complex, 5),
+    ],
+    ids=str,
+)
+def test_types_are_strict(kind, value):
+    schema = TypedSchema(kind)
+    data, issues = schema.load(value)
+    assert data is None
+    assert issues
+    assert issues == schema.issues(value) == CompiledSchema(schema.schema).issues(value)
+
+
+def test_the_schema_is_what_a_model_is_told():
+    assert TypedSchema(Person).schema == {
+        "$defs": {"Color": {"enum": ["red", "blue"], "title": "Color", "type": "string"}},
+        "description": "Somebody.",
+        "properties": {
+            "name": {"type": "string"},
+            "born": {
+                "anyOf": [{"format": "date", "type": "string"}, {"type": "null"}],
+                "default": None,
+            },
+            "likes": {"$ref": "#/$defs/Color", "default": "red"},
+        },
+        "required": ["name"],
+        "title": "Person",
+        "type": "object",
+    }
+
+
+def test_a_title_of_the_developers_stays_in_the_schema():
+    class Named(BaseModel):
+        a: Annotated[int, Field(title="How many")]
+
+    assert TypedSchema(Named).schema["properties"] == {
+        "a": {"title": "How many", "type": "integer"}
+    }
+
+
+def test_what_the_schema_says_is_told_in_the_words_used_everywhere():
+    assert load(Person, {"nam": "Ada", "born": "never"})[1] == (
+        Issue(
+            "/name",
+            "is missing (string)",
+            "required",
+            {"type": "string"},
+            "you sent `nam`, `born`; did you mean `name` instead of `nam`?",
+        ),
+    )
+
+
+@pytest.mark.parametrize("value", [5.0, 1e3, -0.0])
+def test_a_whole_number_is_an_integer_however_it_is_written(value):
+    for kind, wrapped in [(int, value), (list[int | str], [value]), (Point, {"x": value})]:
+        data, issues = load(kind, wrapped)
+        assert issues == ()
+        number = data.x if kind is Point else data if kind is int else data[0]
+        assert (number, type(number)) == (value, int)
+
+
+def test_a_whole_number_stays_a_float_where_one_is_wanted():
+    data, _ = load(tuple[int, float, Any], [5.0, 5.0, 5.0])
+    assert [type(number) for number in data] == [int, float, float]
+
+
+def test_what_is_wrong_besides_a_whole_number_is_told_all_the_same():
+    assert load(tuple[int, date], [5.0, "x"])[1] == (
+        Issue(
+            "/1",
+            "must be a valid date in the format YYYY-MM-DD, input is too short",
+            "date_parsing",
+        ),
+    )
+
+
+def test_a_huge_integer_is_an_integer_and_never_infinity():
+    huge = 10**400
+    too_large = (Issue("", "holds a number too large to be checked", "number"),)
+    assert load(int, huge) == (huge, ())
+    assert load(list[int | str], [huge, -huge, 1]) == ([huge, -huge, 1], ())
+    for kind, value in [
+        (float, huge),
+        (list[float], [-huge]),
+        (tuple[int, float], [huge, huge]),
+        (Any, huge),
+    ]:
+        assert load(kind, value) == (None, too_large)
+
+
+def test_a_long_row_of_digits_in_a_text_is_no_number():
+    assert load(str, "9" * 1000) == ("9" * 1000, ())
+    assert load(tuple[str, float], ["9" * 1000, 10**308]) == (("9" * 1000, 1e308), ())
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), 10**5000], ids=["nan", "inf", "digits"]
+)
+def test_what_json_cannot_write_is_refused(value):
+    assert load(Any, [value]) == (
+        None,
+        (Issue("", "holds a number too large to be checked", "number"),),
+    )
+
+
+def test_half_a_surrogate_pair_survives():
+    text = "a\ud800"
+    assert load(str, text) == (text, ())
+    assert load(dict[str, Any], {text: [text]}) == ({text: [text]}, ())
+    assert load(tuple[str, date, Color], [text, "2024-01-01", "red"]) == (
+        (text, date(2024, 1, 1), Color.RED),
+        (),
+    )
+    assert [issue.path for issue in load(tuple[str, date], [text, "2024-13-01"])[1]] == ["/1"]
+    assert [issue.path for issue in load(tuple[str, int], [text, "5"])[1]] == ["/1"]
+
+
+class Tree(BaseModel):
+    inner: "Tree | None" = None
+    when: date | None = None
+
+
+def nested(depth, value):
+    for _ in range(depth):
+        value = {"inner": value}
+    return value
+
+
+def test_a_value_nested_too_deeply_is_an_issue():
+    too_deep = (Issue("", "is nested too deeply to be checked", "depth"),)
+    assert load(Any, nested(300, 1)) == (None, too_deep)
+    assert load(Any, nested(100_000, 1)) == (None, too_deep)
+    assert load(Tree, nested(100, {"when": "x"}))[1][0].path == "/inner" * 100 + "/when"
+
+
+class Add(BaseModel):
+    left: "Term"
+    right: "Term"
+    op: Literal["add"]
+
+
+class Multiply(BaseModel):
+    left: "Term"
+    right: "Term"
+    op: Literal["multiply"]
+
+
+Term = Add | Multiply | int
+Add.model_rebuild()
+Multiply.model_rebuild()
+
+
+def term(depth, leaf=1, op="multiply"):
+    for _ in range(depth):
+        leaf = {"left": leaf, "right": 2, "op": op}
+    return leaf
+
+
+def test_what_would_take_pydantic_for_ever_is_an_issue():
+    schema = TypedSchema(Term)
+    assert schema.load(term(5))[0] == Multiply.model_validate(term(5))
+    for value in (term(60), term(60, op="add")):  # each level takes it twice as long
+        assert schema.issues(value) == ()
+        assert schema.load(value) == (
+            None,
+            (
+                Issue(
+                    "", "is too deeply nested, with too many alternatives, to be checked", "depth"
+                ),
+            ),
+        )
+    assert [issue.path for issue in schema.load(term(20, "x"))[1]] == ["/left" * 20]
+
+
+def test_alternatives_that_a_property_tells_apart_may_be_deep():
+    class Chain(BaseModel):
+        kind: Literal["chain"]
+        inner: "Annotated[Chain | End, Field(discriminator='kind')]"
+
+    class End(BaseModel):
+        kind: Literal["end"]
+
+    Chain.model_rebuild(
+        _types_namespace={"Chain": Chain, "End": End, "Annotated": Annotated, "Field": Field}
+    )
+    value = {"kind": "end"}
+    for _ in range(60):
+        value = {"kind": "chain", "inner": value}
+    assert TypedSchema(Chain).load(value)[1] == ()
+
+
+class Account(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    number: int = Field(alias="no")
+    opened: date = date(2020, 1, 1)
+
+    @field_validator("number")
+    @classmethod
+    def is_small(cls, number):
+        if number > 5:
+            raise ValueError("numbers end at 5")
+        return number
+
+    @model_validator(mode="after")
+    def is_not_four(self):
+        if self.number == 4:
+            raise ValueError("there is no 4")
+        return self
+
+
+def test_an_alias_is_the_name_that_counts():
+    assert load(Account, {"no": 1}) == (Account(no=1), ())
+    assert [(each.path, each.hint) for each in load(Account, {"number": 1})[1]] == [
+        ("/no", "you sent `number`; did you mean `no`?")
+    ]
+
+
+def test_a_model_that_is_read_by_name_has_the_names_in_its_schema():
+    class ByName(BaseModel):
+        model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
+        a: int = Field(alias="x")
+
+    schema = TypedSchema(ByName)
+    assert [*schema.schema["properties"]] == ["a"]
+    assert schema.load({"a": 1})[1] == ()
+
+
+def test_validators_are_asked_last():
+    assert load(Account, {"no": 7})[1] == (
+        Issue("/no", "does not fit: numbers end at 5", "value_error"),
+    )
+    assert load(Account, {"no": 4})[1] == (Issue("", "does not fit: there is no 4", "value_error"),)
+    assert load(Account, {"no": "7"})[1] == (
+        Issue("/no", "must be integer, not string", "type", "integer"),
+    )
+
+
+def test_a_validator_that_fails_is_the_developers_error():
+    class Broken(BaseModel):
+        a: int
+
+        @field_validator("a")
+        @classmethod
+        def fail(cls, value):
+            return {}[value]
+
+    with pytest.raises(KeyError):
+        load(Broken, {"a": 1})
+
+
+def test_how_strict_a_type_is_can_be_left_to_it():
+    class Lenient(BaseModel):
+        model_config = ConfigDict(strict=False)
+        a: int
+
+    class Strict(BaseModel):
+        model_config = ConfigDict(strict=True)
+        when: date
+
+    assert load(Lenient, {"a": 5.0}, coerce=True) == (Lenient(a=5), ())
+    assert (
+        load(Lenient, {"a": "5"}, coerce=True)[0] is None
+    )  # the schema says integer; coercion.coerce is for that
+    assert load(Strict, {"when": "2024-01-01"}, coerce=True) == (Strict(when=date(2024, 1, 1)), ())
+
+
+class Opaque:
+    pass
+
+
+class Holder(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    fine: int
+    wrong: Opaque
+
+
+@dataclass
+class Secret:
+    word: str
+
+
+NEITHER = "A schema is a JSON Schema (a mapping), or a type such as a pydantic model; this is "
+FUNCTIONS = [
+    lambda: 0,
+    load,
+    len,
+    Person(name="Ada").model_dump,
+    Person.model_validate,
+    "".join,
+    partial(int),
+]
+
+
+@dataclass
+class Calls:
+    fine: int
+    back: Callable[[int], int]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Holder, "Holder.wrong has no JSON Schema: Cannot generate"),
+        (Calls, "Calls.back has no JSON Schema: Cannot generate"),
+        (list[Holder], "has no JSON Schema: Cannot generate"),
+        (Opaque, "Opaque has no JSON Schema: Unable to generate"),
+        (Callable[[], int], "has no JSON Schema: Cannot generate"),
+        (list["Nowhere"], "is not fully defined"),  # noqa: F821
+        (TypeAdapter(Callable[[], int]), "has no JSON Schema: Cannot generate"),
+        (5, NEITHER + "a value of the type int."),
+        ("int", NEITHER + "a value of the type str."),
+        ({"type": "integer"}, "A mapping is no type. A JSON Schema is for CompiledSchema."),
+        (Color.RED, NEITHER + "a value of the type Color."),
+        (Person(name="hunter2"), NEITHER + "a value of the type Person, which would be one."),
+        (Secret("hunter2"), NEITHER + "a value of the type Secret, which would be one."),
+        *((each, NEITHER + "a function.") for each in FUNCTIONS),
+    ],
+    ids=[
+        "field",
+        "dataclass",
+        "inside",
+        "class",
+        "callable",
+        "unknown name",
+        "adapter",
+        "5",
+        "text",
+        "dict",
+        "enum",
+        "object",
+        "dataclass object",
+        *map(str, range(len(FUNCTIONS))),
+    ],
+)
+def test_a_type_without_a_json_schema_is_refused_at_once_with_the_place(kind, words):
+    with pytest.raises(InvalidSchema) as caught:
+        TypedSchema(kind)
+    assert words in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_pattern_that_only_pydantic_can_read_is_refused_with_the_name_of_the_type():
+    class Word(BaseModel):
+        text: Annotated[str, Field(pattern=r"^\x{41}+$")]
+
+    with pytest.raises(
+        InvalidSchema, match=r"^Word: The JSON Schema has a pattern that cannot be read: "
+    ):
+        TypedSchema(Word)
+
+
+def test_a_default_or_a_type_that_json_cannot_hold_is_left_out_quietly():
+    class Odd(BaseModel):
+        a: int | Callable[[], int] = 3
+        b: Any = Opaque()
+
+    assert TypedSchema(Odd).schema["properties"] == {
+        "a": {"default": 3, "type": "integer"},
+        "b": {},
+    }
+
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Box(Generic[Item]):
+    item: Item
+
+
+class Crate(BaseModel, Generic[Item]):
+    item: Item
+
+
+@pytest.mark.parametrize(
+    ("schema", "typed"),
+    [
+        (int, True),
+        (Person, True),
+        (list[int], True),
+        (int | None, True),
+        (Literal[1], True),
+        (Annotated[int, 1], True),
+        (TypeAdapter(int), True),
+        (type(None), True),
+        (Any, True),
+        (Color, True),
+        (Point, True),
+        (Pair, True),
+        (Options, True),
+        (Callable[[], int], True),
+        (NewType("Name", str), True),
+        (ForwardRef("int"), True),
+        (Box[int], True),
+        (Crate[int], True),
+        (Person(name="Ada"), False),
+        (Point(1), False),
+        (Box(1), False),
+        (Color.RED, False),
+        (Pair(1, "a"), False),
+        *((each, False) for each in FUNCTIONS),
+        (None, False),
+        ({}, False),
+        (True, False),
+        ("int", False),
+        (5, False),
+        ([int], False),
+    ],
+    ids=str,
+)
+def test_a_type_is_told_from_a_json_schema(schema, typed):
+    assert is_type(schema) is typed
+
+
+def test_pydantic_is_imported_when_a_type_is_used():
+    code = "import sys, stage2_output.types.typed_schema; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

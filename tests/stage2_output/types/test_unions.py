@@ -1,0 +1,134 @@
+"""Values of recursive unions that pydantic would take exponential time to read are found before."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, TypeAdapter
+
+from stage2_output.types.typed_schema import TypedSchema
+from stage2_output.types.unions import recursive_alternatives, takes_too_long
+
+
+class Sum(BaseModel):
+    of: "list[Sum | Product | int]"
+    op: Literal["sum"] = "sum"
+
+
+class Product(BaseModel):
+    of: "list[Sum | Product | int]"
+    op: Literal["product"] = "product"
+
+
+class Named(BaseModel):
+    of: "dict[str, Named | Other | int]"
+
+
+class Other(BaseModel):
+    of: "dict[str, Named | Other | int]"
+
+
+class Pair(BaseModel):
+    of: "tuple[int, Pair | Couple | int]"
+
+
+class Couple(BaseModel):
+    of: "tuple[int, Pair | Couple | int]"
+
+
+class Patterned(BaseModel):
+    of: "dict[Annotated[str, Field(pattern='a')], Patterned | Alike | int]"
+
+
+class Alike(BaseModel):
+    of: "dict[Annotated[str, Field(pattern='a')], Patterned | Alike | int]"
+
+
+class Told(BaseModel):
+    op: Literal["told", 1]
+    of: "Annotated[Told | Said, Field(discriminator='op')] | None"
+
+
+class Said(BaseModel):
+    op: Literal["said"]
+    of: "Annotated[Told | Said, Field(discriminator='op')] | None"
+
+
+class Tree(BaseModel):
+    of: "list[Tree]"
+
+
+class Plain(BaseModel):
+    one: Tree | None
+    two: list[Tree]
+
+
+class Flat(BaseModel):
+    one: int | None
+
+
+@pytest.mark.parametrize(
+    ("kind", "alternatives"),
+    [
+        (Sum, 2),
+        (Named, 2),
+        (Pair, 2),
+        (Tree, 1),
+        (Plain, 1),
+        (list[Told], 1),
+        (Flat, 0),
+        (list[Flat], 0),
+        (int, 0),
+    ],
+)
+def test_the_models_in_the_unions_of_a_recursive_type_are_counted(kind, alternatives):
+    assert recursive_alternatives(TypeAdapter(kind).json_schema()) == alternatives
+
+
+def test_a_type_whose_models_do_not_contain_themselves_is_not_recursive():
+    class Inner(BaseModel):
+        flat: list[Flat]
+
+    class Outer(BaseModel):
+        inner: Inner | Flat
+
+    assert recursive_alternatives(TypeAdapter(list[Outer]).json_schema()) == 0
+
+
+def nested(depth: int, wrap: Any) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = wrap(value)
+    return value
+
+
+WRAPS = {
+    Sum: lambda value: {"of": [value], "op": "product"},
+    Named: lambda value: {"of": {"a": value}},
+    Pair: lambda value: {"of": [1, value]},
+    Patterned: lambda value: {"of": {"a": value}},
+}
+
+
+@pytest.mark.parametrize("kind", WRAPS, ids=lambda kind: kind.__name__)
+def test_alternatives_within_alternatives_take_too_long(kind):
+    alternatives = recursive_alternatives(TypedSchema(kind | int).schema)
+    assert not takes_too_long(alternatives, nested(8, WRAPS[kind]))
+    assert takes_too_long(alternatives, nested(40, WRAPS[kind]))
+
+
+@pytest.mark.parametrize("op", ["told", 1])
+def test_an_alternative_that_a_property_tells_is_the_only_one_tried(op):
+    alternatives = recursive_alternatives(TypedSchema(Told).schema)
+    value = None
+    for _ in range(60):
+        value = {"op": op, "of": value}
+    assert not takes_too_long(alternatives, value)
+
+
+def test_without_alternatives_depth_is_no_burden_and_neither_is_breadth():
+    assert not takes_too_long(
+        recursive_alternatives(TypedSchema(Tree).schema),
+        nested(60, lambda value: {"of": [value, 1]}),
+    )
+    wide = {"of": [{"of": [1] * 30} for _ in range(20_000)]}
+    assert not takes_too_long(recursive_alternatives(TypedSchema(Sum).schema), wide)

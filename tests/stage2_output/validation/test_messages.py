@@ -1,0 +1,164 @@
+import json
+
+import pytest
+
+from stage2_output import CompiledSchema, Issue
+from stage2_output.validation.messages import kind
+
+SECRET = "hunter2"
+
+
+def issues(schema, value):
+    return CompiledSchema(schema).issues(value)
+
+
+RULES = {
+    "type": ({"type": "integer"}, SECRET, "must be integer, not string"),
+    "two types": ({"type": ["integer", "null"]}, SECRET, "must be integer or null, not string"),
+    "minimum": ({"minimum": 5}, 4, "must be at least 5"),
+    "maximum": ({"maximum": 5}, 6, "must be at most 5"),
+    "exclusiveMinimum": ({"exclusiveMinimum": 5}, 5, "must be more than 5"),
+    "exclusiveMaximum": ({"exclusiveMaximum": 5}, 5, "must be less than 5"),
+    "multipleOf": ({"multipleOf": 5}, 6, "must be a multiple of 5"),
+    "minLength": ({"minLength": 50}, SECRET, "must have at least 50 characters"),
+    "maxLength": ({"maxLength": 3}, SECRET, "must have at most 3 characters"),
+    "pattern": ({"pattern": "^a+$"}, SECRET, 'must match the pattern "^a+$"'),
+    "minItems": ({"minItems": 2}, [SECRET], "must have at least 2 items"),
+    "maxItems": ({"maxItems": 1}, [SECRET, SECRET], "must have at most 1 item"),
+    "minProperties": ({"minProperties": 2}, {"a": SECRET}, "must have at least 2 properties"),
+    "maxProperties": ({"maxProperties": 0}, {"a": SECRET}, "must have at most 0 properties"),
+    "minProperties, one": ({"minProperties": 1}, {}, "must have at least 1 property"),
+    "const": ({"const": "a"}, SECRET, 'must be "a"'),
+    "enum": ({"enum": ["a", 1, None]}, SECRET, 'must be one of ["a", 1, null]'),
+    "uniqueItems": (
+        {"uniqueItems": True},
+        [0, SECRET, SECRET],
+        "must not hold anything twice; items 1 and 2 are the same",
+    ),
+    "uniqueItems, written differently": (
+        {"uniqueItems": True},
+        [1, 1.0],
+        "must not hold anything twice",
+    ),
+    "contains": (
+        {"contains": {"type": "null"}},
+        [SECRET],
+        'must have at least 1 item that fits {"type": "null"}',
+    ),
+    "not": ({"not": {"type": "string"}}, SECRET, 'must not fit {"type": "string"}'),
+    "oneOf, both": (
+        {"oneOf": [{}, {"type": "string"}]},
+        SECRET,
+        "fits more than one of 2 alternatives; it must fit exactly one",
+    ),
+    "items": ({"items": False}, [SECRET], "must have at most 0 items"),
+    "unevaluatedItems": ({"unevaluatedItems": False}, [SECRET], "has more items than are allowed"),
+    "unevaluatedItems, typed": (
+        {"unevaluatedItems": {"type": "null"}},
+        [SECRET],
+        'has items that do not fit {"type": "null"}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "value", "message"), RULES.values(), ids=RULES)
+def test_a_rule_is_put_into_words_without_the_value(schema, value, message):
+    [(rule, expected)] = schema.items()
+    assert issues(schema, value) == (Issue("", message, rule, expected),)
+    nested = issues({"properties": {"a": {"items": schema}}}, {"a": [value]})
+    assert nested == (Issue("/a/0", message, rule, expected),)
+    assert SECRET not in repr(nested)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "message"),
+    [
+        (
+            {"contains": {"type": "null"}, "minContains": 2},
+            [None, 1],
+            'must have at least 2 items that fit {"type": "null"}',
+        ),
+        (
+            {"contains": {"type": "null"}, "maxContains": 1},
+            [None, None],
+            'must have at most 1 item that fits {"type": "null"}',
+        ),
+        ({"prefixItems": [{}, {}], "items": False}, [1, 2, 3], "must have at most 2 items"),
+        ({"not": {}}, 1, "is not allowed"),
+    ],
+)
+def test_some_rules_need_their_neighbours_to_be_told(schema, value, message):
+    assert [issue.message for issue in issues(schema, value)] == [message]
+
+
+@pytest.mark.parametrize(
+    ("draft", "schema", "value", "path", "message"),
+    [
+        ("07", {"items": [{}], "additionalItems": False}, [1, 2], "", "must have at most 1 item"),
+        ("07", {"dependencies": {"a": ["b"]}}, {"a": 1}, "/b", "is missing, and `a` needs it"),
+        ("04", {"minimum": 5, "exclusiveMinimum": True}, 5, "", "must be more than 5"),
+        ("04", {"maximum": 5, "exclusiveMaximum": True}, 5, "", "must be less than 5"),
+        ("04", {"minimum": 5}, 4, "", "must be at least 5"),
+        ("03", {"divisibleBy": 2}, 3, "", "must be a multiple of 2"),
+        ("03", {"disallow": "string"}, SECRET, "", 'must not be "string"'),
+        ("03", {"dependencies": {"a": "b"}}, {"a": 1}, "/b", "is missing, and `a` needs it"),
+        ("03", {"properties": {"a": {"required": True}}}, {}, "/a", 'must fit {"required": true}'),
+        (
+            "03",
+            {"type": ["null", {"type": "string"}]},
+            5,
+            "",
+            'must be null or {"type": "string"}, not integer',
+        ),
+    ],
+)
+def test_older_drafts_have_words_too(draft, schema, value, path, message):
+    schema = {"$schema": f"http://json-schema.org/draft-{draft}/schema#", **schema}
+    assert [(issue.path, issue.message) for issue in issues(schema, value)] == [(path, message)]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ({}, "object"),
+        ([], "array"),
+        ("", "string"),
+        (True, "boolean"),
+        (1, "integer"),
+        (1.5, "number"),
+        (None, "null"),
+        ((), "Python's tuple"),
+    ],
+)
+def test_types_have_the_names_of_json(value, name):
+    [wanted] = {"object", "null"} - {name} if name in ("object", "null") else {"null"}
+    assert issues({"type": wanted}, value)[0].message == f"must be {wanted}, not {name}"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"type": "string"}, " (string)"),
+        ({"type": ["string", "null"]}, " (string or null)"),
+        ({"type": "string", "const": "add"}, ' ("add")'),
+        ({"enum": ["a", "b"], "type": "string"}, ' (one of ["a", "b"])'),
+        (
+            {"anyOf": [{"type": "integer"}, {"type": ["string", "null"]}]},
+            " (integer or string or null)",
+        ),
+        ({"anyOf": [{"type": "integer"}, {"$ref": "#"}]}, ""),
+        ({"enum": []}, ""),
+        ({"anyOf": []}, ""),
+        ({}, ""),
+        (True, ""),
+    ],
+)
+def test_what_is_missing_is_told_with_its_kind(wanted, words):
+    assert kind(wanted) == words
+
+
+def test_a_long_expectation_is_cut_in_the_words_but_not_in_the_issue():
+    choices = [f"choice {number}" for number in range(100)]
+    [issue] = issues({"enum": choices}, "x")
+    assert issue.expected == choices
+    assert issue.message == f"must be one of {json.dumps(choices)[:200]} …"

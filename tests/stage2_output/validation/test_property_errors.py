@@ -1,0 +1,271 @@
+import pytest
+
+from stage2_output import CompiledSchema, Issue
+
+SECRET = "hunter2"
+
+
+def issues(schema, value):
+    return CompiledSchema(schema).issues(value)
+
+
+def hints(schema, value):
+    return {issue.path: issue.hint for issue in issues(schema, value)}
+
+
+def closed(**properties):
+    return {"properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def test_a_missing_property_is_named_with_its_place_and_type():
+    schema = {"properties": {"city": {"type": "string"}}, "required": ["city", "any"]}
+    assert issues({"items": schema}, [{}]) == (
+        Issue("/0/any", "is missing", "required", {}),
+        Issue("/0/city", "is missing (string)", "required", {"type": "string"}),
+    )
+
+
+def test_a_missing_property_is_found_whatever_it_is_called():
+    names = ["a", "it's", "'a'", "", "a is a required property"]
+    assert [issue.path for issue in issues({"required": names}, {})] == sorted(
+        f"/{name}" for name in names
+    )
+
+
+def test_an_unknown_property_is_named_with_those_there_are():
+    schema = {"properties": {"b": {}, "a": {}}, "additionalProperties": False}
+    assert issues(schema, {"zzz": SECRET}) == (
+        Issue("/zzz", "is not a known property", "additionalProperties", ["a", "b"]),
+    )
+
+
+def test_properties_that_fit_a_pattern_are_known():
+    schema = {"patternProperties": {"^x-": {}}, "additionalProperties": False}
+    assert [issue.path for issue in issues(schema, {"x-a": 1, "y": 1, "z": 1})] == ["/y", "/z"]
+
+
+def test_unevaluated_properties_are_unknown_ones():
+    schema = {"allOf": [{"properties": {"path": {}}}], "unevaluatedProperties": False}
+    assert issues(schema, {"path": 1, "paths": SECRET}) == (
+        Issue(
+            "/paths",
+            "is not a known property",
+            "unevaluatedProperties",
+            ["path"],
+            "you sent `path`, `paths`; did you mean `path`?",
+        ),
+    )
+
+
+def test_an_unevaluated_property_is_found_behind_hundreds_of_known_ones():
+    names = [f"k{number}" for number in range(300)]
+    schema = {
+        "allOf": [{"properties": {name: {} for name in names}}],
+        "unevaluatedProperties": False,
+    }
+    found = issues(schema, {**dict.fromkeys(names, 1), "zz": SECRET})
+    assert [issue.path for issue in found] == ["/zz"]
+
+
+def test_unevaluated_properties_may_have_a_schema():
+    schema = {"properties": {"a": {}}, "unevaluatedProperties": {"type": "string"}}
+    assert issues(schema, {"a": 1, "c": 2, "b": 3}) == (
+        Issue("/b", 'must fit {"type": "string"}', "unevaluatedProperties", {"type": "string"}),
+        Issue("/c", 'must fit {"type": "string"}', "unevaluatedProperties", {"type": "string"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (closed(path={}), {"file": SECRET}, {"/path": "you sent `file`; did you mean `path`?"}),
+        (
+            closed(location={}, unit={}),
+            {"locaton": SECRET, "units": SECRET},
+            {
+                "/location": "you sent `locaton`; did you mean `location`?",
+                "/unit": "you sent `units`; did you mean `unit`?",
+            },
+        ),
+        (closed(City={}), {"city": 1}, {"/City": "you sent `city`; did you mean `City`?"}),
+        (closed(path={}, mode={}), {"file": 1}, {"/file": None, "/mode": None, "/path": None}),
+        (closed(path={}), {"file": 1, "url": 1}, {"/file": None, "/path": None, "/url": None}),
+        (
+            {"properties": {"path": {"type": "string"}}, "required": ["path"]},
+            {"file": SECRET},
+            {"/path": "you sent `file`; did you mean `path`?"},
+        ),
+        (closed(path={}), {}, {"/path": None}),
+    ],
+    ids=["renamed", "misspelt", "case", "two missing", "two unknown", "open", "nothing sent"],
+)
+def test_the_name_that_was_meant_is_told(schema, value, told):
+    assert hints(schema, value) == told
+    assert SECRET not in repr(issues(schema, value))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            {"meight": SECRET, "heisht": SECRET},
+            {
+                "/height": "you sent `heisht`; did you mean `height`?",
+                "/weight": "you sent `meight`; did you mean `weight`?",
+            },
+        ),
+        (
+            {"weigth": SECRET, "tall": SECRET},
+            {
+                "/height": "you sent `tall`; did you mean `height`?",
+                "/weight": "you sent `weigth`; did you mean `weight`?",
+            },
+        ),
+    ],
+    ids=["near both", "what is left"],
+)
+def test_an_unknown_property_is_meant_for_one_missing_one_only(value, told):
+    assert hints(closed(height={}, weight={}), value) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            {"end_dat": SECRET},
+            {"/end_dat": "did you mean `end_date`?", "/start_date": None},
+        ),
+        ({"start": SECRET}, {"/start_date": "you sent `start`; did you mean `start_date`?"}),
+        (
+            {"ends_with": SECRET},
+            {"/start_date": "you sent `ends_with`; did you mean `start_date`?"},
+        ),
+        ({"ends_with": 5}, {"/ends_with": None, "/start_date": None}),
+        ({"ends_with": True}, {"/ends_with": None, "/start_date": None}),
+    ],
+    ids=["optional", "required", "the only one", "of another type", "no number"],
+)
+def test_a_property_that_is_meant_for_another_one_or_has_another_type_is_not_the_missing_one(
+    value, told
+):
+    schema = {
+        "properties": {"start_date": {"type": "string"}, "end_date": {}},
+        "required": ["start_date"],
+    }
+    assert hints({**schema, "additionalProperties": False}, value) == told
+
+
+@pytest.mark.parametrize(
+    ("required", "optional", "sent", "meant"),
+    [
+        ("function", "function_variable", "function_value", "function"),
+        ("departure_date", "departure_time", "departure_tim", "departure_time"),
+    ],
+)
+def test_a_missing_property_was_meant_rather_than_an_optional_one_that_is_not_clearly_nearer(
+    required, optional, sent, meant
+):
+    schema = {"properties": {required: {}, optional: {}}, "required": [required]}
+    told = hints({**schema, "additionalProperties": False}, {sent: SECRET})
+    assert [hint for hint in told.values() if hint and f"did you mean `{meant}`?" in hint] != []
+
+
+def test_a_truth_value_was_not_meant_for_a_number():
+    assert hints(
+        {"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"verbose": True}
+    ) == {"/n": "you sent `verbose`"}
+
+
+def test_what_was_sent_already_is_suggested_last():
+    schema = {"properties": {"line_a": {}, "line_b": {}}, "additionalProperties": False}
+    assert hints(schema, {"line_a": 1, "line_x": 1}) == {
+        "/line_x": "you sent `line_a`, `line_x`; did you mean `line_b`?"
+    }
+
+
+def test_a_name_that_is_suggested_is_not_cut():
+    name = "the_number_of_the_seats_at_the_second_table"
+    assert hints(closed(**{name: {}}), {name[1:]: 1}) == {
+        f"/{name}": f"you sent `{name[1:40]}…`; did you mean `{name}`?"
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (
+            closed(path={}, mode={}),
+            {"mode": SECRET, "file": SECRET},
+            {"/path": "you sent `mode`, `file`; did you mean `path` instead of `file`?"},
+        ),
+        (
+            closed(path={}),
+            {"path": 1, "paths": 1},
+            {"/paths": "you sent `path`, `paths`; did you mean `path`?"},
+        ),
+        (closed(path={}, mode={}), {"mode": 1}, {"/path": "you sent `mode`"}),
+        (
+            closed(path={}, mode={}, user={}),
+            {"mode": 1, "zzz": 1, "a": 1},
+            {
+                "/a": "you sent `mode`, `zzz`, `a`",
+                "/path": None,
+                "/user": None,
+                "/zzz": None,
+            },
+        ),
+        (
+            {"items": closed(path={}, mode={})},
+            [{"mode": 1}, {"mode": 1}],
+            {"/0/path": "you sent `mode`", "/1/path": "you sent `mode`"},
+        ),
+    ],
+    ids=["renamed", "one too many", "missing", "several issues", "several objects"],
+)
+def test_the_keys_that_were_received_are_told_once_for_each_object(schema, value, told):
+    assert hints(schema, value) == told
+    assert SECRET not in repr(issues(schema, value))
+
+
+def test_keys_from_a_model_are_cleaned_shortened_and_counted():
+    value = {"a`b\n# New orders": 1, "k" * 500: 1, **{f"k{number}": 1 for number in range(20)}}
+    [issue] = issues({"required": ["n"]}, value)
+    assert issue.hint == (
+        f"you sent `a'b # New orders`, `{'k' * 39}…`, `k0`, `k1`, `k2`, `k3`, `k4`, `k5`, `k6`, `k7` and 12 more"
+    )
+
+
+def test_a_property_known_elsewhere_is_not_taken_for_the_missing_one():
+    schema = {"properties": {"path": {}, "text": {}}, "allOf": [{"required": ["text"]}]}
+    assert issues(schema, {"path": "a"}) == (
+        Issue("/text", "is missing", "required", {}, "you sent `path`"),
+    )
+
+
+def test_twenty_unknown_properties_are_named_and_all_are_counted():
+    found = issues({"additionalProperties": False}, {f"k{number}": 1 for number in range(30)})
+    assert len(found) == 21
+    assert found[0] == Issue(
+        "", "has 30 unknown properties, too many to name them all", "additionalProperties", []
+    )
+
+
+def test_a_property_that_another_one_needs_is_missing():
+    schema = {
+        "properties": {"b": {"type": "string"}},
+        "dependentRequired": {"a": ["b", "c"], "x": ["y"]},
+    }
+    rule = schema["dependentRequired"]
+    assert issues(schema, {"a": SECRET}) == (
+        Issue("/b", "is missing (string), and `a` needs it", "dependentRequired", rule),
+        Issue("/c", "is missing, and `a` needs it", "dependentRequired", rule),
+    )
+
+
+@pytest.mark.parametrize(("name", "pointer"), [("a/b", "/a~1b"), ("m~n", "/m~0n")])
+def test_the_place_of_a_missing_or_unknown_property_is_a_json_pointer(name, pointer):
+    places = [
+        issues({"required": [name]}, {})[0].path,
+        issues({"additionalProperties": False}, {name: 1})[0].path,
+    ]
+    assert places == [pointer, pointer]

@@ -1,0 +1,253 @@
+import pytest
+
+from stage2_output import CompiledSchema, Issue
+
+SECRET = "hunter2"
+
+
+def issues(schema, value):
+    return CompiledSchema(schema).issues(value)
+
+
+def told(schema, value):
+    return [(issue.path, issue.message) for issue in issues(schema, value)]
+
+
+@pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
+@pytest.mark.parametrize(
+    ("branches", "value", "found"),
+    [
+        (
+            [{"type": "string"}, {"type": "object", "properties": {"n": {"type": "integer"}}}],
+            {"n": SECRET},
+            [("/n", "must be integer, not string")],
+        ),
+        (
+            [{"type": "null"}, {"type": "string", "minLength": 50}],
+            SECRET,
+            [("", "must have at least 50 characters")],
+        ),
+        (
+            [
+                {"maxProperties": 0, "required": ["lat", "lon"]},
+                {"maxProperties": 0, "required": ["city"]},
+            ],
+            {"x": 1},
+            [("", "must have at most 0 properties"), ("/city", "is missing")],
+        ),
+    ],
+    ids=["object", "string", "least to mend"],
+)
+def test_of_several_branches_the_one_that_was_meant_is_explained(rule, branches, value, found):
+    assert told({rule: branches}, value) == found
+
+
+ADD = {
+    "properties": {"op": {"const": "add"}, "file": {"type": "string"}},
+    "required": ["op", "file"],
+}
+DROP = {
+    "properties": {"op": {"enum": ["drop"]}, "id": {"type": "integer"}},
+    "required": ["op", "id"],
+}
+OPERATION = [{"type": "object", **ADD}, {"type": "object", **DROP}, {"type": "null"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "message"),
+    [
+        ({"op": "add"}, "/file", "is missing (string)"),
+        ({"op": "drop"}, "/id", "is missing (integer)"),
+        ({"op": "drop", "id": "x"}, "/id", "must be integer, not string"),
+        ({"op": SECRET, "id": 1}, "/op", 'must be one of ["add", "drop"]'),
+        ({"op": 5}, "/op", 'must be one of ["add", "drop"]'),
+        ({}, "", "must have `op` and `file` or `op` and `id`"),
+        ({"file": 1, "id": "x"}, "/op", "is missing"),
+        (SECRET, "", "must be object or null, not string"),
+    ],
+    ids=[
+        "first",
+        "second",
+        "wrong type",
+        "unknown constant",
+        "of a wrong type",
+        "none",
+        "undecided",
+        "no object",
+    ],
+)
+@pytest.mark.parametrize("rule", ["anyOf", "oneOf"])
+def test_a_constant_tells_the_branches_apart(rule, value, path, message):
+    assert told({"items": {rule: OPERATION}}, [value]) == [(f"/0{path}", message)]
+
+
+def test_the_nearest_constant_of_any_branch_is_told():
+    [issue] = issues({"anyOf": OPERATION}, {"op": "dorp", "id": 1})
+    assert issue == Issue(
+        "/op", 'must be one of ["add", "drop"]', "enum", ["add", "drop"], "did you mean `drop`?"
+    )
+
+
+def test_a_wrong_answer_in_the_branch_that_was_meant_is_no_reason_to_doubt_it():
+    place = {"properties": {"city": {}, "unit": {"enum": ["c", "f"]}}, "required": ["city"]}
+    point = {"properties": {"lat": {}, "lon": {}}, "required": ["lat", "lon"]}
+    assert told({"anyOf": [place, point]}, {"city": "a", "unit": "kelvin"}) == [
+        ("/unit", 'must be one of ["c", "f"]')
+    ]
+
+
+def test_a_property_that_two_branches_share_does_not_hide_the_rest_of_the_one_that_was_meant():
+    unit = {"unit": {"enum": ["c", "f"]}}
+    add = {"properties": {**ADD["properties"], **unit}, "required": ["op", "file"]}
+    drop = {"properties": {**DROP["properties"], **unit}, "required": ["op", "id"]}
+    assert told({"anyOf": [add, drop]}, {"op": "add", "unit": SECRET}) == [
+        ("/file", "is missing (string)"),
+        ("/unit", 'must be one of ["c", "f"]'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("branches", "value", "message", "rule"),
+    [
+        (
+            [{"type": "integer"}, {"type": "string"}],
+            None,
+            "must be integer or string, not null",
+            "type",
+        ),
+        (
+            [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}],
+            "c",
+            'must be one of ["a", "b"] or null',
+            "enum",
+        ),
+        (
+            [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}],
+            5,
+            'must be one of ["a", "b"] or null',
+            "enum",
+        ),
+        (
+            [{"const": "a"}, {"const": "b"}, {"const": "a"}],
+            "c",
+            'must be one of ["a", "b"]',
+            "enum",
+        ),
+        (
+            [{"const": 1}, {"const": "1"}, {"const": True}],
+            "c",
+            'must be one of [1, "1", true]',
+            "enum",
+        ),
+        ([{"const": "a"}, {"type": "null"}], 5, 'must be "a" or null', "enum"),
+        (
+            [
+                {"type": "null"},
+                {"oneOf": [{"const": "a"}, {"anyOf": [{"const": "b"}, {"type": "integer"}]}]},
+            ],
+            "c",
+            'must be one of ["a", "b"] or null or integer',
+            "enum",
+        ),
+    ],
+    ids=[
+        "types",
+        "optional enum",
+        "and a wrong type",
+        "constants",
+        "1 is not true",
+        "optional constant",
+        "nested",
+    ],
+)
+def test_alternatives_of_single_values_are_told_as_one_choice(branches, value, message, rule):
+    [issue] = issues({"anyOf": branches}, value)
+    assert (issue.path, issue.message, issue.rule) == ("", message, rule)
+
+
+def test_alternatives_that_only_want_different_properties_are_told_together():
+    schema = {"anyOf": [{"required": ["a"]}, {"required": ["b", "c"]}]}
+    assert issues(schema, {"x": SECRET}) == (
+        Issue("", "must have `a` or `b` and `c`", "anyOf", schema["anyOf"], "you sent `x`"),
+    )
+
+
+def test_what_alternatives_have_in_common_is_told_where_none_was_clearly_meant():
+    first = {"properties": {"n": {"type": "integer"}}, "required": ["a"]}
+    second = {"properties": {"n": {"type": "integer"}}, "required": ["b"]}
+    assert told({"anyOf": [first, second]}, {"n": SECRET}) == [
+        ("/n", "must be integer, not string")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("branches", "message"),
+    [
+        ([False, False], "holds something where nothing is allowed"),
+        ([False, {"type": "string"}], "must be string, not integer"),
+        ([False, {"minimum": 6}], "must be at least 6"),
+    ],
+)
+def test_a_branch_that_takes_nothing_is_not_the_one_that_was_meant(branches, message):
+    assert told({"anyOf": branches}, 5) == [("", message)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "found"),
+    [
+        (
+            {"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": OPERATION}}},
+            {"op": "add"},
+            [("/file", "is missing (string)")],
+        ),
+        (
+            {"if": {"required": ["a"]}, "then": {"anyOf": OPERATION}, "else": {"required": ["b"]}},
+            {"a": 1, "op": "add"},
+            [("/file", "is missing (string)")],
+        ),
+        (
+            {"if": {"required": ["a"]}, "then": {"anyOf": OPERATION}, "else": {"required": ["b"]}},
+            {},
+            [("/b", "is missing")],
+        ),
+        (
+            {
+                "properties": {
+                    "x": {
+                        "anyOf": [
+                            {"type": "array", "items": {"anyOf": OPERATION}},
+                            {"type": "null"},
+                        ]
+                    }
+                }
+            },
+            {"x": [{"op": "drop"}]},
+            [("/x/0/id", "is missing (integer)")],
+        ),
+    ],
+    ids=["allOf and $ref", "then", "else", "alternatives in alternatives"],
+)
+def test_causes_are_found_behind_other_rules(schema, value, found):
+    assert told(schema, value) == found
+
+
+def test_a_tree_of_alternatives_is_explained_at_its_leaf():
+    schema = {
+        "$defs": {
+            "tree": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {"k": {"$ref": "#/$defs/tree"}},
+                        "required": ["k"],
+                    },
+                    {"type": "integer"},
+                ]
+            }
+        },
+        "$ref": "#/$defs/tree",
+    }
+    value = SECRET
+    for _ in range(20):
+        value = {"k": value}
+    assert told(schema, value) == [("/k" * 20, "must be object or integer, not string")]

@@ -1,0 +1,646 @@
+"""A chain: from a reply that holds calls to one that holds none."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from stage0_gateway import (
+    ChatResponse,
+    Gateway,
+    Message,
+    ScriptedModel,
+    ServerFailed,
+    ToolCall,
+    Usage,
+)
+from stage1_context import ContextEngine, MessageHistory
+from stage3_tools import (
+    Always,
+    Approve,
+    Edit,
+    Later,
+    PromptDialect,
+    Reject,
+    RunLimits,
+    Tool,
+    ToolChainOptions,
+    ToolRegistry,
+    execute_tool_chain,
+)
+
+USED = Usage(10, 5)  # what ScriptedModel reports for each reply
+
+
+def asks(*calls, text=""):
+    """A reply that asks for these tools: pairs of a name and arguments. Their ids are a, b, c …"""
+    return Message.assistant(
+        text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
+    )
+
+
+def decision(tool=None, reply=None, **arguments):
+    return json.dumps(
+        {"tool": tool, "reply": reply} if tool is None else {"tool": tool, "arguments": arguments}
+    )
+
+
+def said(messages):
+    return [(each.role, each.text) for each in messages]
+
+
+def problems(result):
+    return MessageHistory(result.messages.complete).check_history()
+
+
+def statuses(result):
+    return [record.result.status for record in result.tool_call_history]
+
+
+@pytest.fixture
+def chain():
+    """Runs a chain; its script must be played to its end. `chain.requests` are those of the newest
+    one."""
+
+    async def run(first, *tools, replies=("done",), chat=None, streamed=False, **options):
+        model = ScriptedModel(() if chat else replies)
+        run.requests = model.requests
+        async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
+            given = {"stream": gateway.stream, **options} if streamed else options
+            return await execute_tool_chain(
+                ToolRegistry(*tools), first, ToolChainOptions(chat or gateway.chat, **given)
+            )
+
+    return run
+
+
+# ---- the way it should go
+# -------------------------------------------------------------------------------
+
+
+async def test_a_call_its_result_and_a_reply(chain, recorder):
+    noted = recorder(returns={"celsius": 22})
+    first = asks(("f", {"city": "Oslo"}), text="Let me look.")
+    result = await chain(ChatResponse(first, "tool_calls", usage=Usage(3, 4)), noted.tool)
+    assert noted.seen == [{"city": "Oslo"}]
+    (request,) = chain.requests
+    answer = Message.tool('{"celsius":22}', "a", name="f")
+    assert said(request.messages) == said([first, answer])
+    assert [tool.name for tool in request.tools] == ["f"]
+    assert result.messages.tool_chain == (first, answer, Message.assistant("done"))
+    (record,) = result.tool_call_history
+    assert (record.id, record.name, record.arguments) == ("a", "f", '{"city": "Oslo"}')
+    assert (record.result.output, record.message, record.round) == ('{"celsius":22}', answer, 1)
+    assert (record.usage, record.rejection) == (Usage(3, 4), None)
+    assert (record.variable, record.arguments_variable) == (None, None)
+    assert result == replace(
+        result,
+        reply="done",
+        usage=Usage(13, 9),
+        cost=None,
+        status="completed",
+        status_reason=None,
+        error=None,
+    )
+    assert result.response_content.startswith("Let me look.\n\n**[Tool Execution Log]**: f\n")
+    assert result.response_content.endswith("\n\ndone")
+
+
+async def test_it_takes_as_many_rounds_as_the_model_asks_for_and_counts_them(chain, recorder):
+    noted = recorder()
+    replies = [asks(("f", {"x": 2}), ("f", {"x": 3})), "done"]
+    result = await chain(asks(("f", {"x": 1})), noted.tool, replies=replies)
+    assert noted.seen == [{"x": 1}, {"x": 2}, {"x": 3}]
+    history, stats = result.tool_call_history, result.stats
+    assert [(each.round, each.usage) for each in history] == [(1, None), (2, USED), (2, USED)]
+    assert (stats.total_rounds, stats.total_calls) == (2, 3)
+    assert stats.end_time == stats.start_time + stats.total_time
+    times = [stats.start_time, *(time for each in history for time in (each.started, each.ended))]
+    assert all(time >= stats.start_time for time in times)
+
+
+async def test_a_first_reply_without_calls_is_the_result_already(chain, recorder):
+    hello = Message.assistant("Hello!")
+    for first in (hello, ChatResponse(hello, "stop")):
+        result = await chain(first, recorder().tool, replies=())
+        assert (result.reply, result.status, result.response_content) == (
+            "Hello!",
+            "completed",
+            "Hello!",
+        )
+        assert (result.tool_chain_content, result.hint_size, result.as_message()) == ("", 0, hello)
+        assert (result.stats.total_rounds, result.stats.total_calls) == (0, 0)
+
+
+async def test_several_calls_are_answered_in_call_order_whatever_ends_first(chain):
+    second = asyncio.Event()
+
+    async def slow(arguments):
+        await second.wait()
+        return "slow"
+
+    async def quick(arguments):
+        second.set()
+        return "quick"
+
+    tools = (
+        Tool("slow", "", None, slow, effect="read"),
+        Tool("quick", "", None, quick, effect="read"),
+    )
+    result = await chain(asks(("slow", {}), ("quick", {}), ("none", {})), *tools)
+    tail = [
+        (each.tool_call_id, each.text.split("\n")[0]) for each in chain.requests[0].messages[1:]
+    ]
+    assert tail == [
+        ("a", "slow"),
+        ("b", "quick"),
+        ("c", "Error (not_found): There is no tool named 'none'. Available tools: slow, quick."),
+    ]
+    assert (statuses(result), problems(result)) == (["completed", "completed", "error"], [])
+
+
+async def test_a_decision_written_as_text_may_be_the_first_reply(chain, recorder):
+    noted = recorder()
+    first = Message.assistant(decision("f", x=1))
+    context = [Message.system("Be brief."), Message.user("Go.")]
+    result = await chain(
+        first,
+        noted.tool,
+        replies=[decision(reply="done")],
+        dialect=PromptDialect(),
+        context_messages=context,
+    )
+    assert (result.reply, noted.seen) == ("done", [{"x": 1}])
+    (request,) = chain.requests
+    assert request.tools == ()
+    assert "To call a tool" in request.messages[0].text
+    assert said(request.messages[1:]) == [
+        ("user", "Go."),
+        ("assistant", decision("f", x=1)),
+        ("user", "[Tool result for f]\nok"),
+    ]
+    assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool", "assistant"]
+    assert (problems(result), result.response_content[-6:]) == ([], "\n\ndone")
+
+
+async def test_what_all_replies_took_is_added_up(chat_of, chain, recorder):
+    chat = chat_of(ChatResponse(Message.assistant("done"), "stop", usage=Usage(1, 2), cost=0.25))
+    first = ChatResponse(asks(("f", {})), "tool_calls", usage=Usage(10, 20), cost=0.5)
+    result = await chain(first, recorder().tool, chat=chat)
+    assert (result.usage, result.cost) == (Usage(11, 22), 0.75)
+    result = await chain(
+        first, recorder().tool, chat=chat_of(ChatResponse(Message.assistant("done"), "stop"))
+    )
+    assert (result.usage, result.cost) == (Usage(10, 20), 0.5)
+
+
+async def test_a_chain_is_one_message_of_a_hint_and_what_people_read(chain, recorder):
+    result = await chain(asks(("f", {})), recorder().tool)
+    text = result.as_message().text
+    assert (text[: result.hint_size], text[result.hint_size :]) == (
+        result.tool_chain_content,
+        result.response_content,
+    )
+    assert result.tool_chain_content.startswith("<SYSTEM-CONTEXT>\n")
+
+
+# ---- what was said before
+# -------------------------------------------------------------------------------
+
+
+async def test_the_context_is_sent_with_every_request_and_kept_apart(chain, recorder):
+    context = [{"role": "system", "content": "Be brief."}, Message.user("Go.")]
+    result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
+    assert said(chain.requests[0].messages)[:2] == [("system", "Be brief."), ("user", "Go.")]
+    assert result.messages.context == (Message.system("Be brief."), Message.user("Go."))
+    assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool", "assistant"]
+    assert result.messages.complete == result.messages.context + result.messages.tool_chain
+    assert problems(result) == []
+
+
+async def test_a_context_that_ends_with_the_first_reply_has_it_once(chain, recorder):
+    first = asks(("f", {}))
+    result = await chain(first, recorder().tool, context_messages=[Message.user("Go."), first])
+    assert [each.role for each in chain.requests[0].messages] == ["user", "assistant", "tool"]
+    assert (result.messages.context, problems(result)) == ((Message.user("Go."),), [])
+
+
+@pytest.mark.parametrize("text", [decision("f"), decision(reply="done")], ids=["a call", "a reply"])
+async def test_so_has_one_that_ends_with_a_decision_written_as_text(chain, recorder, text):
+    first, calls = Message.assistant(text), '"f"' in text
+    given = {"dialect": PromptDialect(), "context_messages": [Message.user("Go."), first]}
+    result = await chain(first, recorder().tool, replies=[decision(reply="done")] * calls, **given)
+    assert result.messages.context == (Message.user("Go."),)
+    roles = ["assistant", "tool", "assistant"] if calls else ["assistant"]
+    assert [each.role for each in result.messages.tool_chain] == roles
+    assert (result.reply, problems(result)) == ("done", [])
+
+
+async def test_a_context_that_ends_with_another_reply_keeps_it(chain, recorder):
+    for other in (asks(("f", {"x": 0})), Message.assistant("Let me see.")):
+        context = [Message.user("Go."), other]
+        result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
+        assert (result.messages.context, len(result.messages.tool_chain)) == (tuple(context), 3)
+
+
+async def test_the_same_call_in_an_earlier_reply_is_another_one(chain, recorder):
+    noted = recorder()
+    done = [asks(("f", {}), text="before"), Message.tool("before", "a")]
+    result = await chain(asks(("f", {})), noted.tool, context_messages=[Message.user("Go."), *done])
+    ids = [each.tool_calls[0].id for each in result.messages.complete if each.tool_calls]
+    assert (ids[0], len(set(ids)), noted.seen) == ("a", 2, [{}])
+    assert (result.tool_call_history[0].id, problems(result)) == (ids[1], [])
+
+
+async def test_an_unsound_context_is_mended_for_the_model_and_returned_as_it_was(chain, recorder):
+    context = [Message.user("Go."), asks(("f", {}), text="before"), Message.user("Well?")]
+    result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
+    assert [each.role for each in chain.requests[0].messages] == [
+        *["user", "assistant", "tool", "user"],
+        *["assistant", "tool"],
+    ]
+    assert chain.requests[0].messages[2].text.startswith("[interrupted] ")
+    assert (result.messages.context, len(result.messages.tool_chain)) == (tuple(context), 3)
+
+
+async def test_the_system_prompt_is_the_chains_own(chain, recorder):
+    result = await chain(asks(("f", {})), recorder().tool, system_prompt="Be brief.")
+    assert said(chain.requests[0].messages)[0] == ("system", "Be brief.")
+    assert "system" not in [each.role for each in result.messages.complete]
+
+
+async def test_the_first_reply_may_read_what_the_context_refers_to(chain, recorder):
+    engine = ContextEngine()
+    await engine.create_session("s")
+    id = await engine.variables.put("s", {"text": "kept"})
+    context = [Message.user(f"Look at {engine.variables.reference(id)}.")]
+    given = {"variables": engine.variables, "session_id": "s"}
+    first = asks(("read_variable", {"id": id, "pointer": "/text"}))
+    result = await chain(first, recorder().tool, context_messages=context, **given)
+    assert result.tool_call_history[0].result.output == "kept"
+    assert [tool.name for tool in chain.requests[0].tools] == ["f", "read_variable"]
+    result = await chain(first, recorder().tool, **given)
+    assert result.tool_call_history[0].result.error.kind == "not_found"
+
+
+async def test_long_results_are_shown_as_previews_unless_that_is_switched_off(chain, recorder):
+    long = "x" * 5000
+    for options, is_shown in (({}, False), ({"variables_over": None}, True)):
+        result = await chain(asks(("f", {})), recorder(returns=long).tool, **options)
+        assert (chain.requests[0].messages[-1].text == long) == is_shown
+        assert result.messages.tool_chain[1].text == chain.requests[0].messages[-1].text
+        assert result.tool_call_history[0].result.output == long
+        assert long not in result.as_message().text
+
+
+# ---- when it ends
+# ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "10 by itself"])
+async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_called(
+    chain, recorder, rounds
+):
+    noted, most = recorder(), rounds or 10
+    replies = [*(asks(("f", {"x": x})) for x in range(1, most)), "so far"]
+    given = {} if rounds is None else {"max_rounds": rounds}
+    result = await chain(asks(("f", {"x": 0})), noted.tool, replies=replies, **given)
+    assert noted.seen == [{"x": x} for x in range(most)]
+    assert [request.tool_choice for request in chain.requests] == [None] * (most - 1) + ["none"]
+    assert [len(request.tools) for request in chain.requests] == [1] * most
+    assert (result.status, result.reply, result.stats.total_rounds) == ("completed", "so far", most)
+    assert result.status_reason == f"The limit of {most} tool rounds was reached."
+    assert result.max_rounds_reached
+    results = [each.text for each in chain.requests[-1].messages if each.role == "tool"]
+    assert (results, problems(result)) == (["ok"] * most, [])
+
+
+async def test_a_stray_call_in_the_last_reply_is_dropped(chain, recorder):
+    noted = recorder()
+    result = await chain(
+        asks(("f", {})), noted.tool, replies=[asks(("f", {"x": 2})), "well"], max_rounds=1
+    )
+    assert (result.reply, noted.seen, result.stats.total_calls) == ("well", [{}], 1)
+    result = await chain(
+        asks(("f", {})), noted.tool, replies=[asks(("f", {"x": 2}))] * 2, max_rounds=1
+    )
+    assert (result.status, result.reply, problems(result)) == ("error", "", [])
+    assert result.status_reason == (
+        "The limit of 1 tool rounds was reached. The model gave no reply without tools either."
+    )
+
+
+async def test_no_rounds_means_that_not_even_the_first_calls_are_run(chain, recorder):
+    noted = recorder()
+    result = await chain(asks(("f", {})), noted.tool, max_rounds=0)
+    assert (result.reply, noted.seen, statuses(result)) == ("done", [], ["interrupted"])
+    assert result.stats.total_rounds == 0
+    assert [request.tool_choice for request in chain.requests] == ["none"]
+    assert problems(result) == []
+
+
+@pytest.mark.parametrize(
+    ("replies", "status", "reply", "reason"),
+    [
+        (["", "done"], "completed", "done", None),
+        (["", ""], "error", "", "The model's reply was empty, twice."),
+        (["", asks(("f", {})), "done"], "error", "", "The model's reply was empty, twice."),
+    ],
+    ids=["once", "twice", "then a call"],
+)
+async def test_an_empty_reply_is_requested_once_more_without_calls(
+    chain, recorder, replies, status, reply, reason
+):
+    noted = recorder()
+    result = await chain(asks(("f", {})), noted.tool, replies=replies[:2])
+    assert (result.status, result.reply, result.status_reason) == (status, reply, reason)
+    assert not result.max_rounds_reached
+    assert [request.tool_choice for request in chain.requests] == [None, "none"]
+    assert (noted.seen, problems(result)) == ([{}], [])
+
+
+async def test_a_first_reply_that_was_cut_is_not_run(chain, recorder):
+    noted = recorder()
+    result = await chain(ChatResponse(asks(("f", {})), "length"), noted.tool)
+    assert (result.reply, noted.seen, result.tool_call_history) == ("done", [], ())
+    assert "cut off" in chain.requests[0].messages[-1].text
+
+
+@pytest.mark.parametrize("kind", ["server", "refusal", "tokens"])
+async def test_a_chain_without_a_reply_says_why(chain, recorder, kind):
+    refusal = ChatResponse(Message.assistant("I will not."), "refusal")
+    chat = None
+    if kind == "refusal":
+
+        async def chat(messages, **settings):
+            return refusal
+
+    limits = RunLimits(tokens=15) if kind == "tokens" else None
+    replies = [500] if kind == "server" else [asks(("f", {"x": 2}))]
+    result = await chain(
+        asks(("f", {})), recorder().tool, replies=replies, chat=chat, limits=limits
+    )
+    assert (result.status, result.reply, problems(result)) == ("error", "", [])
+    assert (
+        result.status_reason
+        == {
+            "server": "scripted failure 500 (HTTP 500) Try again later, or another model.",
+            "refusal": "I will not.",
+            "tokens": "The limit of 15 tokens for this run was reached: 15 were used.",
+        }[kind]
+    )
+    assert isinstance(result.error, ServerFailed) == (kind == "server")
+    assert statuses(result) == ["completed"] + ["interrupted"] * (kind == "tokens")
+
+
+def stopping(abort):
+    """A tool that sets the event, and then would wait for ever."""
+
+    async def hang(arguments):
+        if abort is not None:
+            abort.set()
+        await asyncio.Event().wait()
+
+    return Tool("hang", "", None, hang)
+
+
+async def test_a_chain_that_is_stopped_before_it_begins_runs_nothing(chain, recorder):
+    noted, abort = recorder(), asyncio.Event()
+    abort.set()
+    result = await chain(asks(("f", {}), ("f", {})), noted.tool, replies=(), abort=abort)
+    assert (result.status, result.reply, noted.seen) == ("aborted", "", [])
+    assert (statuses(result), problems(result)) == (["interrupted"] * 2, [])
+
+
+@pytest.mark.parametrize("how", ["aborted", "timeout"])
+async def test_a_chain_that_is_stopped_during_a_tool_has_every_result(chain, recorder, how):
+    abort = asyncio.Event() if how == "aborted" else None
+    limits = RunLimits(seconds=0.02) if how == "timeout" else None
+    calls = asks(("f", {}), ("hang", {}), ("f", {}))
+    tools = (recorder().tool, stopping(abort))
+    result = await chain(calls, *tools, replies=(), abort=abort, limits=limits)
+    assert (result.status, result.reply, result.error) == (how, "", None)
+    if how == "aborted":  # what had not begun is not begun any more
+        assert statuses(result) == ["completed", "unknown_effect", "interrupted"]
+    assert [each.tool_call_id for each in result.messages.tool_chain[1:]] == ["a", "b", "c"]
+    assert (problems(result), result.status_reason is None) == ([], False)
+
+
+@pytest.mark.parametrize("how", ["aborted", "timeout"])
+async def test_a_chain_that_is_stopped_during_a_request_keeps_its_results(chain, recorder, how):
+    abort = asyncio.Event()
+
+    async def chat(messages, **settings):
+        if how == "aborted":
+            abort.set()
+        await asyncio.Event().wait()
+
+    limits = RunLimits(seconds=0.02) if how == "timeout" else None
+    result = await chain(asks(("f", {})), recorder().tool, chat=chat, abort=abort, limits=limits)
+    assert (result.status, statuses(result), problems(result)) == (how, ["completed"], [])
+    assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool"]
+
+
+async def test_a_chain_that_is_stopped_while_somebody_is_asked_runs_nothing(chain, recorder):
+    noted, abort = recorder(), asyncio.Event()
+
+    async def approve(request):
+        abort.set()
+        await asyncio.Event().wait()
+
+    result = await chain(
+        asks(("f", {}), ("f", {})), noted.tool, replies=(), abort=abort, approve=approve
+    )
+    assert (result.status, noted.seen, statuses(result)) == ("aborted", [], ["interrupted"] * 2)
+    assert problems(result) == []
+
+
+# ---- approval
+# -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdict", "run", "told"),
+    [
+        (Approve(), [{"x": 1}], "ok"),
+        (True, [{"x": 1}], "ok"),
+        (Always(), [{"x": 1}], "ok"),
+        (
+            Edit({"x": 2}),
+            [{"x": 2}],
+            'ok\nNote: a person changed the arguments of this call to {"x": 2}.',
+        ),
+        (Reject("Not today."), [], '{"status": "rejected", "message": "Not today."}'),
+        (
+            Later(),
+            [],
+            '{"status": "rejected", "message": "f needs approval, and nobody could be asked."}',
+        ),
+    ],
+    ids=["approve", "true", "always", "edit", "reject", "later"],
+)
+async def test_somebody_is_asked_about_each_call(chain, recorder, verdict, run, told):
+    noted, asked = recorder(), []
+    result = await chain(
+        asks(("f", {"x": 1})), noted.tool, approve=lambda request: asked.append(request) or verdict
+    )
+    assert ([(each.tool, each.arguments) for each in asked], noted.seen) == ([("f", {"x": 1})], run)
+    assert (chain.requests[0].messages[-1].text, result.reply) == (told, "done")
+    rejection = None if run else json.loads(told)["message"]
+    assert result.tool_call_history[0].rejection == rejection
+
+
+async def test_a_call_that_needs_approval_is_rejected_where_there_is_nobody_to_ask(chain, recorder):
+    noted, other = recorder(), recorder("g")
+    tool = replace(noted.tool, needs_approval=True)
+    result = await chain(asks(("f", {}), ("g", {})), tool, other.tool)
+    assert (noted.seen, other.seen, statuses(result)) == ([], [{}], ["rejected", "completed"])
+    assert "f needs approval, and nobody could be asked." in chain.requests[0].messages[1].text
+
+
+async def test_who_said_always_is_not_asked_again_in_this_chain(chain, recorder):
+    asked = []
+    given = {"replies": [asks(("f", {"x": 2})), "done"]}
+    for _ in range(2):
+        await chain(
+            asks(("f", {})),
+            recorder().tool,
+            approve=lambda request: asked.append(request.arguments) or Always(),
+            **given,
+        )
+    assert asked == [{}, {}]
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["approve_result", "approve"])
+async def test_results_are_asked_about_too(chain, recorder, own):
+    asked = []
+
+    def approve(request):
+        asked.append(request.result and request.result.output)
+        return Approve() if request.result is None else Reject("Secret.")
+
+    given = {"approve_result": approve} if own else {"approve": approve, "check_tool_results": True}
+    result = await chain(asks(("f", {})), recorder(returns="key").tool, **given)
+    assert asked == [*[None] * (not own), "key"]
+    told = '{"status": "result_rejected", "message": "Secret."}'
+    assert chain.requests[0].messages[-1].text == told
+    assert (statuses(result), result.tool_call_history[0].rejection) == (
+        ["result_rejected"],
+        "Secret.",
+    )
+    assert "key" not in result.response_content
+
+
+async def test_results_are_not_asked_about_unless_somebody_says_so(chain, recorder):
+    asked = []
+    await chain(
+        asks(("f", {})),
+        recorder().tool,
+        approve=lambda request: asked.append(request.result) or True,
+    )
+    assert asked == [None]
+
+
+# ---- what is refused
+# ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
+async def test_an_executor_that_is_no_registry_is_refused(executor):
+    with pytest.raises(TypeError, match="The executor is a ToolRegistry, not "):
+        await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
+
+
+@pytest.mark.parametrize("first", [None, "hi", {"role": "assistant"}, Message.user("hi")])
+async def test_what_is_no_reply_is_refused(first):
+    with pytest.raises(
+        TypeError, match="A chain begins with a ChatResponse or an assistant's Message, not "
+    ):
+        await execute_tool_chain(ToolRegistry(), first, ToolChainOptions(None))
+
+
+async def test_two_chains_have_keys_of_their_own(chain):
+    keys = []
+
+    async def note(arguments, context):
+        keys.append(context.idempotency_key)
+
+    tool = Tool("f", "", None, note, effect="idempotent")
+    for _ in range(2):
+        await chain(asks(("f", {})), tool)
+    engine = ContextEngine()
+    await engine.create_session("s")
+    for _ in range(2):
+        await chain(asks(("f", {})), tool, variables=engine.variables, session_id="s")
+    assert len(set(keys)) == 4
+
+
+@pytest.mark.parametrize(
+    "kept", ['{"x": NaN, "t": "%s"}', '{"x": 1e999, "t": "%s"}', "{%s", "[" * 900 + "%s"]
+)
+async def test_arguments_that_are_no_json_are_kept_as_text(chain, recorder, kept):
+    text = kept % ("z" * 300)
+    result = await chain(Message.assistant("", [ToolCall("a", "f", text)]), recorder().tool)
+    (record,) = result.tool_call_history
+    assert (record.result.error.kind, record.arguments) == ("validation", text)
+    assert record.arguments_variable is not None
+
+
+# ---- what others stumbled over
+# ----------------------------------------------------------------------------
+
+
+async def test_calls_are_run_in_whatever_dialect_the_chain_goes_on(chain, recorder):
+    noted = recorder()
+    result = await chain(
+        asks(("f", {"x": 1}), text="Let me look."),
+        noted.tool,
+        replies=[decision("f", x=2), decision(reply="done")],
+        dialect=PromptDialect(),
+    )
+    assert (result.status, result.reply, noted.seen) == ("completed", "done", [{"x": 1}, {"x": 2}])
+
+
+async def test_a_reference_from_an_earlier_chain_leads_to_what_it_meant_or_nowhere(chain, recorder):
+    looks = recorder("look", returns="A" * 300)
+    first = await chain(asks(("look", {})), looks.tool)
+    old = first.tool_call_history[0].variable
+    saves = recorder("save")
+    more = {"context_messages": [first.as_message()], "replies": ["done"]}
+    second = await chain(asks(("save", {"text": f"$VAR_REF{{{{{old}}}}}"})), saves.tool, **more)
+    assert (saves.seen, statuses(second)) == ([], ["error"])
+    third = await chain(
+        asks(("save", {"text": f"$VAR_REF{{{{{old}}}}}"})),
+        saves.tool,
+        variables=first.variables,
+        **more,
+    )
+    assert (saves.seen, statuses(third)) == ([{"text": "A" * 300}], ["completed"])
+
+
+async def test_a_system_prompt_that_the_context_has_is_not_said_twice(chain, recorder):
+    context = [Message.system("Be brief."), Message.user("Go.")]
+    await chain(
+        asks(("f", {})), recorder().tool, system_prompt="Be brief.", context_messages=context
+    )
+    assert [each.role for each in chain.requests[0].messages].count("system") == 1
+    await chain(
+        asks(("f", {})), recorder().tool, system_prompt="Be kind.", context_messages=context[1:]
+    )
+    assert chain.requests[0].messages[0] == Message.system("Be kind.")
+
+
+async def test_nothing_is_kept_where_nothing_is_to_be_kept(chain, recorder):
+    result = await chain(asks(("f", {})), recorder(returns="x" * 300).tool, variables_over=None)
+    assert [each.variable for each in result.tool_call_history] == [None]
+    assert "read_variable" not in result.tool_chain_content
+
+
+async def test_what_the_loop_may_be_told_of_exceptions_a_chain_may_be_told_as_well(chain):
+    def fail(arguments):
+        raise ConnectionError("db-7.internal refused")
+
+    tool = Tool("f", "", None, fail)
+    result = await chain(asks(("f", {})), tool, error_text="type")
+    assert "db-7" not in result.tool_call_history[0].result.output

@@ -1,0 +1,303 @@
+"""What a chain is told, and whom it tells of what it does."""
+
+import asyncio
+import json
+from itertools import pairwise
+
+import pytest
+
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall
+from stage1_context import ContextEngine, MessageHistory
+from stage3_tools import (
+    NativeDialect,
+    PromptDialect,
+    Tool,
+    ToolChainOptions,
+    ToolRegistry,
+    execute_tool_chain,
+)
+
+
+def asks(*calls, text=""):
+    """A reply that asks for these tools: pairs of a name and arguments. Their ids are a, b, c …"""
+    return Message.assistant(
+        text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
+    )
+
+
+async def nobody(messages, **settings):
+    raise AssertionError("Nobody was to be asked.")
+
+
+@pytest.fixture
+def chain():
+    """Runs a chain; its script must be played to its end. `chain.requests` are those of the newest
+    one."""
+
+    async def run(first, *tools, replies=("done",), streamed=False, **options):
+        model = ScriptedModel(replies, piece=5)
+        run.requests = model.requests
+        async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
+            given = {"stream": gateway.stream, **options} if streamed else options
+            return await execute_tool_chain(
+                ToolRegistry(*tools), first, ToolChainOptions(gateway.chat, **given)
+            )
+
+    return run
+
+
+# ---- what goes to the model
+# -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
+async def test_what_is_set_reaches_whoever_is_asked(chain, recorder, streamed):
+    settings = {"temperature": 0.5, "max_tokens": 77, "model": "openai:other"}
+    await chain(asks(("f", {})), recorder().tool, streamed=streamed, **settings)
+    (request,) = chain.requests
+    assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
+
+
+async def test_what_is_not_set_is_not_passed_on(recorder):
+    asked = []
+
+    async def chat(messages, **settings):
+        asked.append(settings)
+        return ChatResponse(Message.assistant("done"), "stop")
+
+    registry = ToolRegistry(recorder().tool)
+    await execute_tool_chain(registry, asks(("f", {})), ToolChainOptions(chat))
+    await execute_tool_chain(
+        registry, asks(("f", {})), ToolChainOptions(chat, temperature=0.0, model="a:b")
+    )
+    assert [sorted(each) for each in asked] == [["tools"], ["model", "temperature", "tools"]]
+    assert (asked[1]["temperature"], asked[1]["model"]) == (0.0, "a:b")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["plain", "async"])
+async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(
+    chain, recorder, asynchronous
+):
+    seen = []
+
+    def shorter(messages, info):
+        seen.append([each.role for each in messages])
+        return [Message.user("Look."), *messages[-2:]] if len(seen) == 1 else None
+
+    async def later(messages, info):
+        return shorter(messages, info)
+
+    given = {"replies": [asks(("f", {"x": 2})), "done"], "context_messages": [Message.user("Go.")]}
+    before = later if asynchronous else shorter
+    result = await chain(asks(("f", {})), recorder().tool, before_send=before, **given)
+    assert [[each.text for each in request.messages] for request in chain.requests] == [
+        ["Look.", "", "ok"],
+        ["Go.", "", "ok", "", "ok"],
+    ]
+    assert seen == [["user", "assistant", "tool"], ["user", *["assistant", "tool"] * 2]]
+    assert [each.text for each in result.messages.complete] == ["Go.", "", "ok", "", "ok", "done"]
+
+
+# ---- who is told what
+# -----------------------------------------------------------------------------------
+
+
+async def test_calls_and_results_are_told_in_call_order(chain, recorder):
+    told = []
+    result = await chain(
+        asks(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
+        recorder().tool,
+        on_tool_call_start=lambda name, arguments, call_id: told.append((name, arguments, call_id)),
+        on_tool_call_complete=lambda result, call_id: told.append((result, call_id)),
+    )
+    results = [(each.result, each.id) for each in result.tool_call_history]
+    assert told == [("f", {"x": 1}, "a"), ("g", {}, "b"), ("f", {"x": 2}, "c"), *results]
+    assert [(each.output[:5], id) for each, id in results] == [
+        ("ok", "a"),
+        ("Error", "b"),
+        ("ok", "c"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "", "7", '{"x": NaN}', "[" * 9000])
+async def test_arguments_that_are_no_object_are_told_as_the_text_they_are(chain, recorder, text):
+    told = []
+    first = Message.assistant("", [ToolCall("a", "f", text)])
+    await chain(first, recorder().tool, on_tool_call_start=lambda *each: told.append(each))
+    assert told == [("f", text, "a")]
+
+
+async def test_people_see_words_and_tools_as_they_come(chain, recorder):
+    shown = []
+    first = asks(("f", {}), ("none", {}), text="Let me look.")
+    result = await chain(
+        first, recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
+    )
+    assert shown == [
+        "Let me look.",
+        "Let me look.\n\n[f …]",
+        "Let me look.\n\n[f …]\n\n[none …]",
+        "Let me look.\n\n[f ✓]\n\n[none …]",
+        "Let me look.\n\n[f ✓]\n\n[none ✗ error]",
+        "Let me look.\n\n[f ✓]\n\n[none ✗ error]\n\nIt is 22.",
+    ]
+    assert result.reply == "It is 22."
+
+
+async def test_streamed_words_grow_piece_by_piece(chain, recorder):
+    shown = []
+    replies = [asks(("f", {"x": 2}), text="Once more."), "It is 22 degrees."]
+    given = {"replies": replies, "streamed": True, "on_llm_response_update": shown.append}
+    result = await chain(asks(("f", {})), recorder().tool, **given)
+    assert shown[:2] == ["[f …]", "[f ✓]"]
+    assert shown[-1] == "[f ✓]\n\nOnce more.\n\n[f ✓]\n\nIt is 22 degrees."
+    last = [each.removeprefix("[f ✓]\n\nOnce more.\n\n[f ✓]\n\n") for each in shown[-4:]]
+    assert last[-1] == "It is 22 degrees."
+    assert all(longer.startswith(shorter) for shorter, longer in pairwise(last))
+    assert len(set(shown)) == len(shown)
+    assert (result.reply, result.usage.output_tokens) == ("It is 22 degrees.", 10)
+
+
+async def test_what_was_cut_makes_place_for_the_next_reply(chain, recorder):
+    shown = []
+    cut = ChatResponse(Message.assistant("It is so"), "length")
+    given = {"replies": [cut, "Fine."], "streamed": True, "on_llm_response_update": shown.append}
+    await chain(asks(("f", {})), recorder().tool, **given)
+    assert shown[2:] == ["[f ✓]\n\nIt is", "[f ✓]\n\nIt is so", "[f ✓]", "[f ✓]\n\nFine."]
+
+
+async def test_what_was_said_before_a_pause_stays(recorder):
+    shown, model = [], ScriptedModel([ChatResponse(Message.assistant("One,"), "pause"), "two."])
+    async with Gateway("anthropic:m", transport=model, max_retries=0) as gateway:
+        options = ToolChainOptions(
+            gateway.chat, stream=gateway.stream, on_llm_response_update=shown.append
+        )
+        result = await execute_tool_chain(ToolRegistry(recorder().tool), asks(("f", {})), options)
+    assert (shown[-1], result.reply) == ("[f ✓]\n\nOne,\n\ntwo.", "two.")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
+async def test_nobody_is_shown_the_text_of_decisions(chain, recorder, streamed):
+    shown = []
+    first = Message.assistant('{"tool": "f", "arguments": {}}')
+    given = {
+        "replies": ['{"tool": null, "reply": "done"}'],
+        "streamed": streamed,
+        "dialect": PromptDialect(),
+    }
+    await chain(first, recorder().tool, on_llm_response_update=shown.append, **given)
+    assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
+
+
+async def test_events_are_those_of_a_run_from_its_first_reply_on(chain, recorder):
+    events = []
+    result = await chain(asks(("f", {})), recorder().tool, on_event=events.append)
+    assert [event.name for event in events] == [
+        *["decision", "tool_call", "tool_result", "turn_end"],
+        *["turn_start", "decision", "turn_end", "loop_end"],
+    ]
+    assert (events[-1].status, events[-1].reply) == (result.status, "done")
+    events.clear()
+    await chain(asks(("f", {})), recorder().tool, replies=[500], on_event=events.append)
+    assert [event.name for event in events][-2:] == ["turn_start", "loop_end"]
+    assert (events[-1].status, events[-1].reply) == ("error", None)
+
+
+@pytest.mark.parametrize(
+    "callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"]
+)
+async def test_what_a_callback_raises_goes_up_and_every_call_that_was_told_has_its_result(
+    chain, recorder, callback
+):
+    noted, events = recorder(effect="write"), []
+
+    def broken(*told):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await chain(
+            asks(("f", {}), ("f", {"x": 2})),
+            noted.tool,
+            replies=(),
+            **{callback: broken, "on_event": events.append},
+        )
+    # Whoever raises is told first, so the event at which it raised is not told to others.
+    assert [each.name for each in events].count("tool_call") <= 2
+    assert len(noted.seen) == (2 if callback == "on_tool_call_complete" else 0)
+
+
+async def test_a_listener_that_raises_leaves_a_history_with_every_result(recorder):
+    """As `on_event`, which is told of the results that were still written."""
+    told, registry = [], ToolRegistry(recorder().tool)
+
+    def once(event):
+        told.append(event)
+        if event.name == "tool_result" and len(told) < 5:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await execute_tool_chain(
+            registry, asks(("f", {}), ("f", {"x": 2})), ToolChainOptions(nobody, on_event=once)
+        )
+    results = [each.result for each in told if each.name == "tool_result"]
+    assert [(each.call_id, each.output) for each in results] == [("a", "ok"), ("b", "ok")]
+
+
+# ---- what makes no sense
+# --------------------------------------------------------------------------------
+
+
+async def later(*told):
+    """A callback that nobody would await."""
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"on_tool_call_start": later}, "on_tool_call_start must be a plain function"),
+        ({"on_tool_call_complete": later}, "on_tool_call_complete must be a plain function"),
+        ({"on_llm_response_update": later}, "on_llm_response_update must be a plain function"),
+        ({"on_event": later}, "on_event must be a plain function"),
+        ({"session_id": "s"}, "variables and session_id belong together"),
+        ({"variables": ContextEngine().variables}, "variables and session_id belong together"),
+        ({"check_tool_results": True}, "check_tool_results needs somebody to ask"),
+        ({"max_rounds": -1}, "max_rounds is -1; 0 is the least"),
+        ({"max_parallel_tools": 0}, "max_parallel_tools is 0; 1 is the least"),
+        ({"variables_over": 199}, "variables_over is 199; 200 is the least"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_at_once(given, why):
+    with pytest.raises(ValueError, match=why):
+        ToolChainOptions(nobody, **given)
+
+
+def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_said():
+    options = ToolChainOptions(nobody)
+    assert isinstance(options.dialect, NativeDialect)
+    assert (options.max_tool_rounds, options.variables_over, options.max_parallel_tools) == (
+        10,
+        4000,
+        8,
+    )
+
+
+async def test_the_cap_on_parallel_tools_holds(chain):
+    at_once, most = [], []
+
+    async def watch(arguments):
+        at_once.append(1)
+        most.append(len(at_once))
+        await asyncio.sleep(0)
+        at_once.pop()
+        return "ok"
+
+    calls = asks(("f", {"x": 1}), ("f", {"x": 2}), ("f", {"x": 3}))
+    await chain(calls, Tool("f", "", None, watch, effect="read"), max_parallel_tools=1)
+    await chain(calls, Tool("f", "", None, watch, effect="read"))
+    assert (most[:3], max(most[3:])) == ([1, 1, 1], 3)
+
+
+def test_messages_of_a_history_may_be_mappings():
+    options = ToolChainOptions(nobody, [{"role": "user", "content": "hi"}, Message.assistant("ho")])
+    assert options.context == (Message.user("hi"), Message.assistant("ho"))
+    assert MessageHistory(options.context).check_history() == []

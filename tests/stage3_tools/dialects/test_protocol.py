@@ -1,0 +1,56 @@
+from stage0_gateway import Message, ToolCall, ToolSpec
+from stage3_tools import Calls, FinalReply, RequestParts
+
+DONE = '{"tool": null, "reply": "done"}'
+
+
+class Native:
+    """A dialect of the provider's own tool calls, as small as one can be."""
+
+    def describe(self, registry):
+        return ""
+
+    def render(self, transcript, registry, *, last=False):
+        specs = [
+            ToolSpec(each.name, each.description, each.parameters or {}) for each in registry.list()
+        ]
+        return RequestParts(tuple(transcript), tuple(specs))
+
+    def read(self, response):
+        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+
+
+def test_a_request_has_no_tools_of_the_provider_unless_the_dialect_gives_some():
+    assert RequestParts((Message.user("hi"),)).tools == ()
+
+
+async def test_the_loop_works_in_any_dialect_that_keeps_the_protocol(conversation, recorder):
+    noted = recorder()
+    asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
+    talk = conversation([asks, "done"], noted.tool)
+    result = await talk.ask(dialect=Native())
+    assert (result.reply, result.tool_rounds, noted.seen) == ("done", 1, [{"x": 1}])
+    assert [request.tools for request in talk.model.requests] == [(ToolSpec("f", "notes", {}),)] * 2
+    assert await talk.history() == [
+        Message.user("Go."),
+        asks,
+        Message.tool("ok", "c1", name="f"),
+        Message.assistant("done"),
+    ]
+
+
+async def test_a_session_can_change_its_dialect_between_two_questions(conversation, recorder):
+    asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
+    talk = conversation([asks, "sun", DONE, "bye"], recorder().tool)
+    await talk.ask("one", dialect=Native())
+    await talk.ask("two")
+    await talk.ask("three", dialect=Native())
+    assert talk.seen[2][1:] == [
+        ("user", "one"),
+        ("assistant", '{"tool": "f", "arguments": {"x": 1}}'),
+        ("user", "[Tool result for f]\nok"),
+        ("assistant", '{"tool": null, "reply": "sun"}'),
+        ("user", "two"),
+    ]
+    assert talk.seen[3][-2:] == [("assistant", "done"), ("user", "three")]
+    assert await talk.problems() == []

@@ -1,0 +1,345 @@
+import asyncio
+import json
+
+import pytest
+
+from stage0_gateway import ToolCall
+from stage3_tools import (
+    Always,
+    ApprovalRequest,
+    Approve,
+    Edit,
+    Execution,
+    Later,
+    Reject,
+    Tool,
+    ToolError,
+    ToolRegistry,
+    execute_tool_call,
+    execute_tool_calls,
+)
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "to": {"type": "array"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+CALL = ToolCall("c1", "delete", '{"path": "a.txt"}')
+DONE = '{"tool": null, "reply": "done"}'
+ASKS = '{"tool": "delete", "arguments": {"path": "a.txt"}}'
+
+
+class Files:
+    """A tool that notes what it deleted."""
+
+    def __init__(self, **settings):
+        self.deleted = []
+        self.tool = Tool("delete", "", PARAMETERS, self.delete, **settings)
+
+    def delete(self, arguments):
+        self.deleted.append(arguments["path"])
+        return "gone"
+
+
+def saying(*answers):
+    """An approver that gives these answers one after the other, and notes what it was asked."""
+
+    async def approve(request):
+        approve.asked.append(request)
+        return left.pop(0)
+
+    left, approve.asked = list(answers), []
+    return approve
+
+
+async def result_of(files, approve=None, call=CALL, **rest):
+    return await execute_tool_call(
+        ToolRegistry(files.tool), call, Execution("s", approve=approve, **rest)
+    )
+
+
+async def test_what_is_asked_names_the_call_its_checked_arguments_and_what_the_tool_says_of_itself():
+    approve = saying(Approve())
+    await result_of(Files(effect="idempotent", needs_approval=True), approve)
+    assert approve.asked == [
+        ApprovalRequest("c1", "delete", {"path": "a.txt"}, "idempotent", True, "s")
+    ]
+
+
+@pytest.mark.parametrize("answer", [Approve(), True, Always()], ids=repr)
+async def test_what_is_approved_is_run(answer):
+    files = Files()
+    assert (await result_of(files, saying(answer))).output == "gone"
+    assert files.deleted == ["a.txt"]
+
+
+async def test_a_plain_function_may_answer_as_well():
+    files = Files()
+    assert (await result_of(files, lambda request: request.tool == "delete")).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (Reject('Not "that" one – use trash.'), 'Not "that" one – use trash.'),
+        (Reject(), "A person rejected this call."),
+        (False, "A person rejected this call."),
+    ],
+    ids=["with a reason", "without", "no"],
+)
+async def test_what_is_rejected_is_not_run_and_the_model_is_told_why_word_for_word(answer, message):
+    files = Files()
+    result = await result_of(files, saying(answer))
+    assert (files.deleted, result.status, result.attempts, result.is_error) == (
+        [],
+        "rejected",
+        0,
+        True,
+    )
+    assert json.loads(result.output) == {"status": "rejected", "message": message}
+    assert result.error.kind == "rejected"
+
+
+async def test_an_edit_is_run_instead_and_the_model_is_told():
+    files = Files()
+    result = await result_of(files, saying(Edit({"path": "b.txt"})))
+    assert files.deleted == ["b.txt"]
+    assert result.output == "gone"
+    assert (
+        result.note == '\nNote: a person changed the arguments of this call to {"path": "b.txt"}.'
+    )
+    assert result.as_message(2).text.endswith(result.note)  # however much of the output is left out
+
+
+@pytest.mark.parametrize("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"], ids=repr)
+async def test_an_edit_that_does_not_fit_is_not_run(edit):
+    files = Files()
+    result = await result_of(files, saying(Edit(edit)))
+    assert (files.deleted, result.status, result.error.kind) == ([], "error", "validation")
+    assert result.error.message.startswith("A person changed the arguments, and they do not fit. ")
+
+
+async def test_changing_what_is_shown_changes_nothing():
+    seen = []
+
+    async def approve(request):
+        request.arguments["path"] = "b.txt"
+        request.arguments["to"].append(1)
+        return True
+
+    tool = Tool("delete", "", PARAMETERS, lambda arguments: seen.append(arguments))
+    call = ToolCall("c1", "delete", '{"path": "a.txt", "to": []}')
+    await execute_tool_call(ToolRegistry(tool), call, Execution(approve=approve))
+    assert seen == [{"path": "a.txt", "to": []}]
+
+
+async def test_nobody_is_asked_about_what_cannot_be_run_anyway():
+    approve = saying()
+    assert (
+        await result_of(Files(), approve, ToolCall("c1", "delete", "{}"))
+    ).error.kind == "validation"
+    assert (
+        await result_of(Files(), approve, ToolCall("c1", "delte", "{}"))
+    ).error.kind == "not_found"
+
+
+async def test_always_is_remembered_for_this_tool_alone():
+    files, other = Files(), Tool("other", "", None, lambda arguments: "ok")
+    approve = saying(Always(), False)
+    execution, registry = Execution(approve=approve), ToolRegistry(files.tool, other)
+    calls = [CALL, CALL, ToolCall("c2", "other", "{}")]
+    results = [await execute_tool_call(registry, each, execution) for each in calls]
+    assert [each.status for each in results] == ["completed", "completed", "rejected"]
+    assert [each.tool for each in approve.asked] == ["delete", "other"]
+
+
+@pytest.mark.parametrize("answer", [None, "yes", 1, Approve])
+async def test_an_answer_that_is_none_is_the_developers_mistake(answer):
+    files = Files()
+    with pytest.raises(
+        TypeError, match=r"it may return Approve\(\), Always\(\), Edit\(arguments\)"
+    ):
+        await result_of(files, saying(answer))
+    assert files.deleted == []
+
+
+async def test_calls_are_asked_about_in_call_order_before_anything_is_run():
+    files, order = Files(), []
+
+    async def approve(request):
+        order.append((request.call_id, list(files.deleted)))
+        await asyncio.sleep(0)
+        return True
+
+    calls = [ToolCall(f"c{n}", "delete", f'{{"path": "{n}"}}') for n in range(3)]
+    await execute_tool_calls(ToolRegistry(files.tool), calls, Execution(approve=approve))
+    assert order == [("c0", []), ("c1", []), ("c2", [])]
+    assert sorted(files.deleted) == ["0", "1", "2"]
+
+
+# ---- tools that insist
+# ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("needs", "path", "run"),
+    [
+        (True, "a.txt", False),
+        (False, "a.txt", True),
+        (lambda arguments: arguments["path"].startswith("/"), "/etc", False),
+        (lambda arguments: arguments["path"].startswith("/"), "a.txt", True),
+        (lambda arguments: arguments["missing"], "a.txt", False),
+    ],
+    ids=["always", "never", "these arguments", "not these", "it cannot say"],
+)
+async def test_a_tool_that_insists_is_not_run_where_nobody_can_be_asked(needs, path, run):
+    files = Files(needs_approval=needs)
+    result = await result_of(files, None, ToolCall("c1", "delete", json.dumps({"path": path})))
+    assert (files.deleted == [path]) is run
+    assert result.status == ("completed" if run else "rejected")
+
+
+# ---- results
+# --------------------------------------------------------------------------------------------
+
+
+async def test_a_result_may_be_rejected_after_the_tool_was_run():
+    files, approve = Files(), saying(Reject("It names a customer."))
+    result = await result_of(files, approve_result=approve)
+    assert (files.deleted, result.status, result.attempts) == (["a.txt"], "result_rejected", 1)
+    assert json.loads(result.output) == {
+        "status": "result_rejected",
+        "message": "It names a customer.",
+    }
+    assert approve.asked[0].result.output == "gone"
+
+
+async def test_a_result_that_is_approved_goes_on_as_it_is():
+    assert (await result_of(Files(), approve_result=saying(True))).output == "gone"
+
+
+async def test_nobody_is_asked_about_a_failure():
+    tool = Tool("delete", "", None, lambda arguments: 1 / 0, effect="read")
+    execution = Execution(approve_result=saying())
+    assert (await execute_tool_call(ToolRegistry(tool), CALL, execution)).status == "error"
+
+
+@pytest.mark.parametrize("answer", [Edit({}), Later()], ids=repr)
+async def test_what_makes_no_sense_for_a_result_is_told(answer):
+    with pytest.raises(TypeError, match="A result can be approved or rejected"):
+        await result_of(Files(), approve_result=saying(answer))
+
+
+async def test_always_for_results_is_not_always_for_calls():
+    approve, approve_result = saying(True, False), saying(Always())
+    execution, registry = (
+        Execution(approve=approve, approve_result=approve_result),
+        ToolRegistry(Files().tool),
+    )
+    results = [await execute_tool_call(registry, CALL, execution) for _ in range(2)]
+    assert [each.status for each in results] == ["completed", "rejected"]
+
+
+# ---- in a run
+# -------------------------------------------------------------------------------------------
+
+
+async def test_always_holds_for_the_next_question_of_the_session(conversation):
+    files, approve = Files(), saying(Always())
+    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await talk.ask(approve=approve)
+    await talk.ask("Again.", approve=approve)
+    assert (len(approve.asked), files.deleted) == (1, ["a.txt", "a.txt"])
+
+
+async def test_a_model_reads_the_reason_and_does_something_else(conversation):
+    talk = conversation([ASKS, DONE], Files().tool)
+    result = await talk.ask(approve=saying(Reject("Ask me tomorrow.")))
+    assert (result.reply, result.tool_rounds) == ("done", 0)
+    assert talk.seen[1][-1][1] == (
+        '[Tool result for delete]\n{"status": "rejected", "message": "Ask me tomorrow."}'
+    )
+
+
+@pytest.mark.parametrize("gate", ["approve", "approve_result"])
+async def test_an_approver_that_breaks_ends_the_run_and_every_call_has_its_result(
+    conversation, gate
+):
+    def broken(request):
+        raise LookupError("the window was closed")
+
+    talk = conversation([ASKS], Files().tool)
+    with pytest.raises(LookupError, match="the window was closed"):
+        await talk.ask(**{gate: broken})
+    assert await talk.problems() == []
+
+
+async def test_an_approver_may_raise_what_the_model_is_to_read(conversation):
+    def strict(request):
+        raise ToolError("permission", "Only admins delete.", hint="Ask Ann.")
+
+    talk = conversation([ASKS, DONE], Files().tool)
+    await talk.ask(approve=strict)
+    assert talk.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
+
+
+async def test_an_edited_call_is_tried_again_with_the_edited_arguments():
+    seen = []
+
+    def look(arguments):
+        seen.append(arguments.pop("path"))
+        if len(seen) < 2:
+            raise ConnectionError("away")
+
+    tool = Tool("delete", "", PARAMETERS, look, effect="read")
+    await execute_tool_call(
+        ToolRegistry(tool), CALL, Execution(approve=lambda request: Edit({"path": "b.txt"}))
+    )
+    assert seen == ["b.txt", "b.txt"]
+
+
+async def test_always_is_for_this_very_tool_and_not_for_another_that_gets_its_name():
+    first, second, approve = Files(), Files(), saying(Always(), False)
+    registry, execution = ToolRegistry(first.tool), Execution(approve=approve)
+    await execute_tool_call(registry, CALL, execution)
+    registry.unregister("delete")
+    registry.register(second.tool)
+    assert (await execute_tool_call(registry, CALL, execution)).status == "rejected"
+    assert second.deleted == []
+
+
+async def test_always_ends_with_its_session(conversation):
+    files, approve = Files(), saying(Always(), False)
+    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await talk.ask(approve=approve)
+    await talk.engine.delete_session("s")
+    await talk.engine.create_session("s")
+    await talk.ask(approve=approve)
+    assert files.deleted == ["a.txt"]
+
+
+@pytest.mark.parametrize("edit", [{1: 2}, {"path": {1, 2}}, {"path": float("nan")}], ids=repr)
+async def test_an_edit_that_json_has_no_form_for_is_not_run(edit):
+    anything = Tool("delete", "", None, lambda arguments: files.deleted.append(arguments))
+    files = Files()
+    execution = Execution(approve=lambda request: Edit(edit))
+    result = await execute_tool_call(ToolRegistry(anything), CALL, execution)
+    assert (files.deleted, result.error.kind) == ([], "validation")
+
+
+async def test_whoever_reviews_a_result_sees_the_arguments_as_they_were():
+    def grow(arguments):
+        arguments["to"].append("x")
+
+    tool, approve = Tool("delete", "", PARAMETERS, grow), saying(True)
+    call = ToolCall("c1", "delete", '{"path": "a", "to": []}')
+    await execute_tool_call(ToolRegistry(tool), call, Execution(approve_result=approve))
+    assert approve.asked[0].arguments == {"path": "a", "to": []}
+
+
+async def test_that_arguments_were_changed_is_also_told_with_a_rejected_result():
+    result = await result_of(
+        Files(), saying(Edit({"path": "b.txt"})), approve_result=saying(Reject("No."))
+    )
+    assert (result.status, "b.txt" in result.as_message().text) == ("result_rejected", True)

@@ -1,0 +1,168 @@
+import pytest
+from pydantic import BaseModel
+
+from stage2_output import Issue, OutputError, Repair, extract_json
+from stage3_tools import Tool, ToolError
+from stage3_tools.execution.arguments import Arguments, check_arguments, parse_arguments
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+READ = Tool("read", "", PARAMETERS, lambda arguments: None)
+ANYTHING = Tool("anything", "", None, lambda arguments: None)
+ONLY_JSON = "The arguments must be one JSON object and nothing else."
+
+
+def refusal(tool, text):
+    with pytest.raises(ToolError) as caught:
+        parse_arguments(tool, text)
+    assert caught.value.kind == "validation"
+    return caught.value
+
+
+def test_arguments_that_fit_come_as_they_were_written():
+    given = parse_arguments(READ, ' {"path": "ä.txt", "lines": 3}\n')
+    assert given == Arguments({"path": "ä.txt", "lines": 3}, ' {"path": "ä.txt", "lines": 3}\n')
+
+
+def test_what_had_to_be_mended_is_told_with_the_arguments():
+    given = parse_arguments(READ, "{'path': \"a\",}")
+    repairs = (Repair("single_quotes", 1), Repair("trailing_comma", 12))
+    assert given == Arguments({"path": "a"}, "{'path': \"a\",}", repairs)
+
+
+@pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', '{"path": "a"]', "{"])
+def test_arguments_that_are_not_complete_are_refused(text):
+    message = "The arguments are not complete: something that was opened is never closed."
+    assert refusal(READ, text).message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "The arguments must be a JSON object, not an array."),
+        ('"path"', "The arguments must be a JSON object, not a string."),
+        ("null", "The arguments must be a JSON object, not null."),
+        ("true", "The arguments must be a JSON object, not a boolean."),
+        ("7", "The arguments must be a JSON object, not a number."),
+        ('{"a": 1} {"a": 2}', ONLY_JSON),
+        ('```json\n{"a": 1}\n```', ONLY_JSON),
+        ('Here: {"a": 1}', ONLY_JSON),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_what_is_not_one_json_object_is_refused_even_by_a_tool_that_checks_nothing(text, message):
+    assert refusal(ANYTHING, text).message == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "path=a.txt",
+        "NaN",
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": 1e999}',
+        '{"a": 1, "a": 2}',
+    ],
+)
+def test_what_is_not_json_is_refused_with_the_reason_and_never_taken_for_no_arguments(text):
+    with pytest.raises(OutputError) as reason:
+        extract_json(text)
+    assert refusal(ANYTHING, text).message == f"The arguments are not valid JSON. {reason.value}"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("{}", ["- /path is missing (string)"]),
+        ('{"path": 5}', ["- /path must be string, not integer"]),
+        ('{"path": "a", "lines": "5"}', ["- /lines must be integer, not string"]),
+        (
+            '{"file": "a"}',
+            [
+                "- /path is missing (string); you sent `file`; did you mean `path`?",
+            ],
+        ),
+        (
+            '{"path": null, "lines": 1.5, "x": 0}',
+            [
+                "- /lines must be integer, not number",
+                "- /path must be string, not null",
+                "- /x is not a known property; you sent `path`, `lines`, `x`",
+            ],
+        ),
+    ],
+    ids=["missing", "wrong type", "no conversion", "misnamed", "all at once"],
+)
+def test_every_argument_that_is_wrong_is_named_at_once(text, lines):
+    assert refusal(READ, text).message == "\n".join(["The arguments of read do not fit:", *lines])
+
+
+def test_a_refusal_tells_people_the_schema_and_the_issues():
+    assert refusal(READ, '{"path": 5}').details == {
+        "expected_schema": PARAMETERS,
+        "issues": (Issue("/path", "must be string, not integer", "type", "string"),),
+    }
+
+
+def test_the_words_never_repeat_a_value():
+    assert "s3cret" not in refusal(READ, '{"path": ["s3cret"], "lines": "s3cret"}').for_model
+
+
+@pytest.mark.parametrize("arguments", [["path"], "path", None, 5], ids=repr)
+def test_arguments_given_by_hand_must_be_a_mapping(arguments):
+    with pytest.raises(ToolError, match="The arguments must be a JSON object, not "):
+        check_arguments(READ, arguments)
+
+
+def test_the_callers_mapping_is_copied():
+    given = {"path": "a"}
+    assert check_arguments(READ, given) == given
+    assert check_arguments(READ, given) is not given
+
+
+def test_a_tools_own_parser_turns_checked_arguments_into_what_it_is_given():
+    tool = Tool("f", "", {"type": "object"}, print, parse=lambda arguments: sorted(arguments))
+    assert parse_arguments(tool, '{"b": 1, "a": 2}') == Arguments(["a", "b"], '{"b": 1, "a": 2}')
+
+
+def test_a_tools_own_parser_refuses_with_a_value_error():
+    def parse(arguments):
+        raise ValueError("start must be before end")
+
+    tool = Tool("f", "", {"type": "object"}, print, parse=parse)
+    with pytest.raises(ToolError) as caught:
+        parse_arguments(tool, "{}")
+    assert (
+        caught.value.for_model
+        == "Error (validation): The arguments of f do not fit: start must be before end"
+    )
+
+
+def test_a_parser_made_with_pydantic_echoes_no_value():
+    class Booking(BaseModel):
+        seats: int
+
+    tool = Tool("f", "", {"type": "object"}, print, parse=Booking.model_validate)
+    with pytest.raises(ToolError) as caught:
+        parse_arguments(tool, '{"seats": "SECRET"}')
+    assert caught.value.message == (
+        "The arguments of f do not fit:\n"
+        "- /seats Input should be a valid integer, unable to parse string as an integer"
+    )
+
+
+@pytest.mark.parametrize("text", [None, {"a": 1}, 5])
+def test_arguments_that_are_no_text_are_refused(text):
+    with pytest.raises(ToolError, match="The arguments of a call are JSON text"):
+        parse_arguments(Tool("f", "", None, print), text)
+
+
+def test_names_that_are_no_text_are_refused():
+    with pytest.raises(ToolError, match="names of arguments must be text"):
+        check_arguments(Tool("f", "", None, print), {1: 2})

@@ -1,0 +1,164 @@
+import pytest
+
+from stage0_gateway import ToolCall
+from stage3_tools import (
+    Execution,
+    ResultCache,
+    Tool,
+    ToolError,
+    ToolOutput,
+    ToolRegistry,
+    execute_tool_call,
+)
+from stage3_tools.execution.arguments import canonical
+
+
+def counting(name="look", effect="read", fails=0):
+    """A tool that says how often it was run; the first times it fails."""
+
+    def run(arguments):
+        run.count += 1
+        if run.count <= fails:
+            raise ToolError("execution", "not yet")
+        return ToolOutput({"run": run.count}, details="for people")
+
+    run.count = 0
+    return Tool(name, "", None, run, effect=effect)
+
+
+class Asking:
+    """Runs calls of one session through one cache."""
+
+    def __init__(self, cache, *tools, session="s"):
+        self.registry, self.execution = ToolRegistry(*tools), Execution(session, cache=cache)
+
+    async def __call__(self, name="look", arguments="{}"):
+        result = await execute_tool_call(
+            self.registry, ToolCall("c", name, arguments), self.execution
+        )
+        return result.output, result.cached
+
+
+async def test_the_same_read_is_answered_from_the_cache_with_its_details():
+    asking = Asking(ResultCache(), counting())
+    assert await asking() == ('{"run":1}', False)
+    assert await asking() == ('{"run":1}', True)
+    result = await execute_tool_call(
+        asking.registry, ToolCall("c2", "look", "{}"), asking.execution
+    )
+    assert (result.call_id, result.details, result.attempts, result.status) == (
+        "c2",
+        "for people",
+        0,
+        "completed",
+    )
+
+
+async def test_arguments_are_the_same_however_they_are_written():
+    asking = Asking(ResultCache(), counting())
+    await asking(arguments='{"a": 1, "b": [1, 2]}')
+    assert await asking(arguments='{"b":[1,2],"a":1}') == ('{"run":1}', True)
+    assert await asking(arguments='{"a": 2, "b": [1, 2]}') == ('{"run":2}', False)
+
+
+def test_numbers_that_python_calls_equal_are_kept_apart_from_truth_values():
+    assert len({canonical({"a": value}) for value in (1, 1.0, True, "1", None)}) == 5
+
+
+@pytest.mark.parametrize("effect", ["write", "idempotent"])
+async def test_only_reads_are_kept(effect):
+    asking = Asking(ResultCache(), counting(effect=effect))
+    assert [await asking(), await asking()] == [('{"run":1}', False), ('{"run":2}', False)]
+
+
+async def test_failures_are_not_kept():
+    asking = Asking(ResultCache(), counting(fails=1))
+    assert (await asking())[0].startswith("Error")
+    assert [await asking(), await asking()] == [('{"run":2}', False), ('{"run":2}', True)]
+
+
+@pytest.mark.parametrize("fails", [0, 1], ids=["done", "failed"])
+@pytest.mark.parametrize("effect", ["write", "idempotent"])
+async def test_whatever_may_change_something_clears_the_cache(effect, fails):
+    asking = Asking(ResultCache(), counting(), counting("change", effect, fails))
+    await asking()
+    await asking("change")
+    assert await asking() == ('{"run":2}', False)
+
+
+async def test_a_read_that_began_before_a_write_is_not_kept():
+    cache = ResultCache()
+    writing = Asking(cache, counting("change", "write"))
+
+    async def look(arguments):
+        await writing("change")
+        return "as it was"
+
+    asking = Asking(cache, Tool("look", "", None, look, effect="read"))
+    assert [await asking(), await asking()] == [("as it was", False)] * 2
+
+
+@pytest.mark.parametrize(("shared", "known"), [(False, False), (True, True)])
+async def test_sessions_see_each_others_results_only_where_they_share(shared, known):
+    cache, look = ResultCache(shared=shared), counting()
+    await Asking(cache, look, session="Ann")()
+    assert (await Asking(cache, look, session="Bob")())[1] is known
+
+
+async def test_a_write_of_one_session_clears_the_results_of_all():
+    cache, look = ResultCache(), counting()
+    ann = Asking(cache, look, session="Ann")
+    await ann()
+    await Asking(cache, counting("change", "write"), session="Bob")("change")
+    assert await ann() == ('{"run":2}', False)
+
+
+async def test_another_tool_of_the_same_name_is_asked_itself():
+    cache = ResultCache()
+    await Asking(cache, counting())()
+    assert await Asking(cache, counting())() == ('{"run":1}', False)
+
+
+async def test_the_result_that_was_not_asked_for_the_longest_goes_first():
+    cache = ResultCache(max_entries=2)
+    asking = Asking(cache, counting())
+    for n in (1, 2, 1, 3):
+        await asking(arguments=f'{{"n": {n}}}')
+    assert len(cache) == 2
+    assert [(await asking(arguments=f'{{"n": {n}}}'))[1] for n in (1, 3, 2)] == [True, True, False]
+
+
+def test_a_cache_without_room_is_refused():
+    with pytest.raises(ValueError, match="max_entries is 0; 1 is the least"):
+        ResultCache(max_entries=0)
+
+
+async def test_a_note_for_one_call_is_not_kept_for_the_next():
+    notes = iter([" (first)", ""])
+    execution = Execution("s", cache=ResultCache(), screen=lambda call: next(notes))
+    registry = ToolRegistry(counting())
+    results = [
+        await execute_tool_call(registry, ToolCall("c", "look", "{}"), execution) for _ in range(2)
+    ]
+    assert [each.as_message().text for each in results] == ['{"run":1} (first)', '{"run":1}']
+
+
+async def test_a_tool_that_changes_what_it_was_given_does_not_confuse_the_cache():
+    def look(arguments):
+        arguments["list"].append(1)
+        return len(arguments["list"])
+
+    asking = Asking(ResultCache(), Tool("look", "", None, look, effect="read"))
+    assert await asking(arguments='{"list": []}') == ("1", False)
+    assert await asking(arguments='{"list": []}') == ("1", True)
+    assert await asking(arguments='{"list": [1]}') == ("2", False)
+
+
+async def test_a_loop_that_only_asks_for_what_is_known_still_ends(conversation):
+    asks = '{"tool": "look", "arguments": {}}'
+    other = '{"tool": "look", "arguments": {"n": 1}}'
+    done = '{"tool": null, "reply": "done"}'
+    talk = conversation([asks, other, asks, other, done], counting())
+    result = await talk.ask(cache=ResultCache(), max_tool_rounds=4)
+    assert (result.status, result.tool_rounds) == ("max_rounds", 4)
+    assert [each.result.cached for each in result.history] == [False, False, True, True]

@@ -1,0 +1,326 @@
+"""Time limits of tools that ignore, delay or convert their cancellation."""
+
+import asyncio
+import gc
+import time
+import weakref
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from stage0_gateway import Message, ToolCall
+from stage3_tools import (
+    Execution,
+    NativeDialect,
+    PromptDialect,
+    Retry,
+    RunLimits,
+    Tool,
+    ToolError,
+    ToolRegistry,
+    execute_tool_call,
+    execute_tool_calls,
+)
+
+GRACE = 1.0  # seconds, as documented
+SLACK = 0.8  # for a busy machine
+CALL = ToolCall("c", "f", "{}")
+ASKS = '{"tool": "f", "arguments": {}}'
+DONE = '{"tool": null, "reply": "done"}'
+
+
+class Stubborn:
+    """An async tool that goes on when it is cancelled, until it is released."""
+
+    def __init__(self, late="late", **settings):
+        self.begun, self.released, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.cancelled = 0
+        self.late = late
+        self.tool = Tool("f", "", None, self.run, **{"timeout": 0.05, **settings})
+
+    async def run(self, arguments, context):
+        self.begun.set()
+        try:
+            while not self.released.is_set():
+                try:
+                    await self.released.wait()
+                except asyncio.CancelledError:
+                    self.cancelled += 1
+            context.progress("late")
+            if isinstance(self.late, BaseException):
+                raise self.late
+            return self.late
+        finally:
+            self.ended.set()
+
+    async def release(self):
+        self.released.set()
+        await self.ended.wait()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def reported():
+    """What the event loop reports, such as exceptions that are never read; nothing may be left at
+    the end."""
+    found = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: found.append(context))
+    yield found
+    gc.collect()
+    assert found == []
+
+
+async def timed(awaitable):
+    started = time.monotonic()
+    value = await awaitable
+    return time.monotonic() - started, value
+
+
+def run_by_a_call(stubborn):
+    return execute_tool_call(ToolRegistry(stubborn.tool), CALL)
+
+
+async def run_by_calls(stubborn):
+    [result] = await execute_tool_calls(ToolRegistry(stubborn.tool), [CALL])
+    return result
+
+
+async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace_period(
+    conversation, reported
+):
+    by_call, by_calls, by_hand, by_text, by_native = tools = [Stubborn() for _ in range(5)]
+    text = conversation([ASKS, DONE], by_text.tool)
+    native = conversation([Message.assistant("", [CALL]), "done"], by_native.tool)
+    took, (called, batched, executed, prompted, asked) = await timed(
+        asyncio.gather(
+            run_by_a_call(by_call),
+            run_by_calls(by_calls),
+            ToolRegistry(by_hand.tool).execute("f", {}),
+            text.ask(dialect=PromptDialect()),
+            native.ask(dialect=NativeDialect()),
+            return_exceptions=True,
+        )
+    )
+    assert GRACE <= took < GRACE + SLACK
+    assert (executed.kind, executed.message) == ("timeout", "f took longer than 0.05 s.")
+    assert [prompted.reply, asked.reply] == ["done", "done"]
+    for result in (called, batched, prompted.history[0].result, asked.history[0].result):
+        assert (result.status, result.error.kind, result.attempts) == (
+            "unknown_effect",
+            "timeout",
+            1,
+        )
+        assert "may have happened" in result.output
+    for each in tools:
+        assert each.cancelled == 1
+        await each.release()
+    for talk in (text, native):
+        assert "tool_progress" not in [event.name for event in talk.events]
+        assert await talk.problems() == []
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        "value",
+        ValueError("late"),
+        SystemExit(3),
+        ToolError("network", "late"),
+        asyncio.CancelledError(),
+    ],
+)
+async def test_what_an_abandoned_tool_returns_or_raises_is_dropped(late, reported):
+    stubborn = Stubborn(late)
+    running = asyncio.create_task(run_by_a_call(stubborn))
+    await stubborn.begun.wait()
+    await asyncio.sleep(0.06)
+    running.cancel()  # so that the grace period is not waited for
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    gc.collect()  # a pending task that nothing refers to would be destroyed here
+    await stubborn.release()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["value", ValueError("no"), ToolError("network", "no"), SystemExit(3)],
+    ids=lambda each: type(each).__name__,
+)
+async def test_a_tool_that_converts_its_cancellation_has_taken_too_long(ending):
+    async def convert(arguments):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if isinstance(ending, BaseException):
+                raise ending from None
+        return ending
+
+    registry = ToolRegistry(Tool("f", "", None, convert, timeout=0.01))
+    took, result = await timed(execute_tool_call(registry, CALL))
+    assert (result.status, result.error.kind) == ("unknown_effect", "timeout")
+    assert took < GRACE
+
+
+async def test_a_cancellation_from_outside_ends_the_grace_period(reported):
+    stubborn = Stubborn()
+    running = asyncio.create_task(run_by_calls(stubborn))
+    await stubborn.begun.wait()
+    await asyncio.sleep(0.1)  # the time limit is over, the grace period is not
+    running.cancel()
+    took, _ = await timed(asyncio.wait({running}))
+    assert running.cancelled()
+    assert took < GRACE / 2
+    await stubborn.release()
+
+
+async def test_a_run_that_is_stopped_does_not_wait_for_a_tool_that_ignores_its_cancellation(
+    conversation, reported
+):
+    _, by_abort, by_cancel = tools = [Stubborn(timeout=30) for _ in range(3)]
+    clock, abort, cancel = (conversation([ASKS], each.tool) for each in tools)
+    event = asyncio.Event()
+
+    async def stop_when_begun(stubborn, stop):
+        await stubborn.begun.wait()
+        stop()
+
+    cancelled = asyncio.create_task(cancel.ask())
+    took, (timed_out, aborted, ended, *_) = await timed(
+        asyncio.gather(
+            clock.ask(limits=RunLimits(seconds=0.05)),
+            abort.ask(abort=event),
+            cancelled,
+            stop_when_begun(by_abort, event.set),
+            stop_when_begun(by_cancel, cancelled.cancel),
+            return_exceptions=True,
+        )
+    )
+    assert took < GRACE + SLACK
+    assert (timed_out.status, aborted.status, type(ended)) == (
+        "timeout",
+        "aborted",
+        asyncio.CancelledError,
+    )
+    for each in tools:
+        await each.release()
+    for talk in (clock, abort, cancel):
+        assert [event.name for event in talk.events].count("tool_progress") == 0
+        assert [
+            (each.role, "may have happened" in each.text) for each in (await talk.history())[2:]
+        ] == [("tool", True)]
+        assert await talk.problems() == []
+
+
+async def test_an_abandoned_tool_keeps_no_place_from_other_calls_and_is_not_tried_again(
+    recorder, reported
+):
+    noted, stubborn = recorder("g"), Stubborn()
+    again = Tool("f", "", None, stubborn.run, effect="read", timeout=0.05, retry=Retry(3, 0.0))
+    calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
+    results = await execute_tool_calls(ToolRegistry(again, noted.tool), calls, max_parallel=1)
+    assert [(each.status, each.attempts) for each in results] == [("error", 1), ("completed", 1)]
+    await stubborn.release()
+    assert results[0].error.kind == "timeout"
+
+
+@pytest.mark.parametrize("seconds", [0.01, 30], ids=["timeout", "caller cancelled"])
+async def test_a_tool_knows_that_nothing_waits_for_it_when_it_is_cancelled(seconds):
+    async def look(arguments, context):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            known.append(context.aborted)
+            raise
+
+    known, begun = [], asyncio.Event()
+    registry = ToolRegistry(Tool("f", "", None, look, timeout=seconds))
+    running = asyncio.create_task(execute_tool_call(registry, CALL))
+    await begun.wait()
+    if seconds == 30:
+        running.cancel()
+    await asyncio.wait({running})
+    assert known == [True]
+
+
+async def test_an_abandoned_tool_is_kept_until_it_ends_even_if_nothing_else_refers_to_it(reported):
+    async def wait(arguments):
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.get_running_loop().create_future()
+        ended.append(True)
+
+    ended, registry = [], ToolRegistry(Tool("f", "", None, wait, timeout=0.01))
+    running = asyncio.create_task(execute_tool_call(registry, CALL))
+    await asyncio.sleep(0.05)
+    running.cancel()
+    await asyncio.wait({running})
+    del running  # its frames refer to the tool's task
+    gc.collect()
+    [abandoned] = asyncio.all_tasks() - {asyncio.current_task()}
+    abandoned.cancel()
+    await asyncio.wait({abandoned})
+    assert ended == [True]
+
+
+async def test_a_cancellation_that_comes_when_the_tool_has_ended_costs_neither_the_result_nor_the_cancellation():
+    async def run(arguments):
+        asyncio.get_running_loop().call_soon(running.cancel)
+        return "done"
+
+    async def call():
+        results.append(await execute_tool_call(registry, CALL))
+        await asyncio.sleep(0)
+
+    results, registry = [], ToolRegistry(Tool("f", "", None, run))
+    running = asyncio.create_task(call())
+    await asyncio.wait({running})
+    assert running.cancelled()
+    assert [each.output for each in results] == ["done"]
+
+
+async def test_a_call_whose_caller_is_cancelled_before_the_tool_begins_is_not_run(recorder):
+    noted = recorder()
+    running = asyncio.create_task(execute_tool_call(ToolRegistry(noted.tool), CALL))
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert (running.cancelled(), noted.seen) == (True, [])
+
+
+async def test_no_tool_begins_after_another_one_has_stopped_the_run(recorder):
+    stopped, noted = asyncio.Event(), recorder("g", effect="write")
+
+    async def stop(arguments):
+        stopped.set()
+
+    registry = ToolRegistry(Tool("f", "", None, stop), noted.tool)
+    calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
+    first, second = await execute_tool_calls(registry, calls, Execution(stopped=stopped.is_set))
+    assert (first.status, second.status, second.attempts) == ("completed", "interrupted", 0)
+    assert noted.seen == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_nothing_of_a_call_is_kept_when_it_is_over(fails):
+    class Held:
+        """Something that a call refers to."""
+
+    async def run(held, arguments):
+        if fails:
+            raise ValueError(held)
+        return "ok"
+
+    gc.disable()
+    try:
+        held = Held()
+        gone = weakref.ref(held)
+        registry = ToolRegistry(Tool("f", "", None, partial(run, held)))
+        result = await execute_tool_call(registry, CALL)
+        assert result.is_error is fails
+        del held, registry, result
+        assert gone() is None
+    finally:
+        gc.enable()

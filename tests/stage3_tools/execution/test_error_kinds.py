@@ -1,0 +1,230 @@
+import asyncio
+import email.message
+import errno
+import socket
+import sqlite3
+import ssl
+import subprocess
+import urllib.error
+from http import HTTPStatus
+
+import httpx
+import pytest
+
+from stage3_tools import ToolError
+from stage3_tools.execution.error_kinds import error_of
+
+
+def http_error(status, **headers):
+    request = httpx.Request("GET", "https://example.com")
+    return httpx.HTTPStatusError(
+        "no", request=request, response=httpx.Response(status, headers=headers)
+    )
+
+
+def url_error(status, **headers):
+    told = email.message.Message()
+    for name, value in headers.items():
+        told[name] = value
+    return urllib.error.HTTPError("https://example.com", status, "no", told, None)
+
+
+def error_with(**attributes):
+    """An exception of some library's own, with what it carries."""
+    error = Exception("x")
+    vars(error).update(attributes)
+    return error
+
+
+class ClientResponseError(Exception):
+    """As aiohttp has it: the status on itself."""
+
+    status = 404
+
+
+class ConnectTimeout(type("ConnectionError", (OSError,), {}), type("Timeout", (OSError,), {})):
+    """As requests has it: of both kinds, and neither of them Python's own."""
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class Closed(Exception):
+    """Its attributes raise."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("no attributes")
+
+
+@pytest.mark.parametrize(
+    ("exception", "kind"),
+    [
+        (TimeoutError("slow"), "timeout"),
+        (OSError(errno.ETIMEDOUT, "slow"), "timeout"),
+        (httpx.ReadTimeout("slow"), "timeout"),
+        (httpx.PoolTimeout("slow"), "timeout"),
+        (subprocess.TimeoutExpired("sleep", 1), "timeout"),
+        (ConnectTimeout("slow"), "timeout"),
+        (PermissionError("no"), "permission"),
+        (OSError(errno.EACCES, "no"), "permission"),
+        (FileNotFoundError("gone"), "not_found"),
+        (ConnectionRefusedError("no"), "network"),
+        (BrokenPipeError("no"), "network"),
+        (OSError(errno.EHOSTUNREACH, "no"), "network"),
+        (socket.gaierror(-2, "no such host"), "network"),
+        (asyncio.IncompleteReadError(b"", 5), "network"),
+        (ssl.SSLEOFError(8, "cut"), "network"),
+        (httpx.ConnectError("no"), "network"),
+        (httpx.RemoteProtocolError("no"), "network"),
+        (urllib.error.URLError(ConnectionRefusedError("no")), "network"),
+        (urllib.error.URLError(TimeoutError("slow")), "timeout"),
+        (urllib.error.URLError("unknown url type"), "execution"),
+        (httpx.UnsupportedProtocol("no http:// before it"), "execution"),
+        (httpx.InvalidURL("no"), "execution"),
+        (ssl.SSLCertVerificationError(1, "self-signed"), "execution"),
+        (IsADirectoryError("a folder"), "execution"),
+        (OSError(errno.ENOSPC, "full"), "execution"),
+        (OSError("nothing said"), "execution"),
+        (sqlite3.OperationalError("locked"), "execution"),
+        (subprocess.CalledProcessError(404, "false"), "execution"),
+        (KeyError("k"), "execution"),
+        (MemoryError(), "execution"),
+        (ValueError("HTTP 404 timeout, permission denied"), "execution"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_the_kind_follows_from_type_and_attributes_never_from_words(exception, kind):
+    error = error_of(exception)
+    assert (error.kind, error.retryable) == (kind, kind in ("timeout", "network"))
+    assert error.__cause__ is exception
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "retryable"),
+    [
+        (302, "execution", False),
+        (400, "execution", False),
+        (401, "permission", False),
+        (403, "permission", False),
+        (404, "not_found", False),
+        (408, "timeout", True),
+        (410, "not_found", False),
+        (429, "execution", True),
+        (500, "network", True),
+        (501, "execution", False),
+        (503, "network", True),
+        (504, "timeout", True),
+        (529, "network", True),
+    ],
+)
+def test_the_status_of_an_answer_says_what_kind_it_is_and_whether_it_may_pass(
+    status, kind, retryable
+):
+    error = error_of(http_error(status))
+    assert (error.kind, error.retryable) == (kind, retryable)
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        ClientResponseError(),
+        url_error(404),
+        error_with(status_code=404),
+        error_with(code=404),
+        error_with(status=HTTPStatus.NOT_FOUND),
+        error_with(response=httpx.Response(404)),
+        error_with(response=None, status=404),
+    ],
+    ids=["aiohttp", "urllib", "starlette", "code", "enum", "requests", "no response"],
+)
+def test_a_status_is_found_where_http_libraries_keep_it(exception):
+    assert error_of(exception).kind == "not_found"
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        SystemExit(404),
+        error_with(sqlite_errorcode=404),
+        error_with(code="404"),
+        error_with(code=lambda: 404),
+        error_with(errno=404),
+        error_with(status=True),
+        error_with(code=4040),
+    ],
+    ids=["exit", "sqlite", "text", "method", "errno", "boolean", "another number"],
+)
+def test_what_is_no_status_is_not_taken_for_one(exception):
+    assert error_of(exception).kind == "execution"
+
+
+@pytest.mark.parametrize(
+    ("exception", "delay"),
+    [
+        (http_error(429, **{"Retry-After": "5"}), 5.0),
+        (http_error(503, **{"Retry-After": "0.5"}), 0.5),
+        (url_error(503, **{"Retry-After": "7"}), 7.0),
+        (error_with(status=503, headers=httpx.Headers({"Retry-After": "3"})), 3.0),
+        (http_error(503), None),
+        (http_error(503, **{"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}), None),
+        (http_error(503, **{"Retry-After": "-5"}), None),
+        (http_error(503, **{"Retry-After": "nan"}), None),
+        (http_error(503, **{"Retry-After": "86400"}), None),
+        (error_with(headers=httpx.Headers({"Retry-After": "3"})), None),
+    ],
+    ids=[
+        "429",
+        "503",
+        "urllib",
+        "aiohttp",
+        "none",
+        "date",
+        "negative",
+        "nan",
+        "a day",
+        "no status",
+    ],
+)
+def test_the_seconds_that_a_server_asks_for_are_waited_where_it_says_a_number(exception, delay):
+    assert error_of(exception).retry_delay == delay
+
+
+@pytest.mark.parametrize(
+    ("exception", "message"),
+    [
+        (ValueError("no such city"), "ValueError: no such city"),
+        (ValueError(), "ValueError"),
+        (ValueError("x" * 3000), "ValueError: " + "x" * 1988),
+        (Unspeakable(), "Unspeakable"),
+        (Closed("x"), "Closed: x"),
+    ],
+    ids=["text", "no text", "long text", "unspeakable", "closed"],
+)
+def test_the_message_is_type_and_text_of_the_exception(exception, message):
+    assert error_of(exception).message == message
+
+
+def test_the_model_is_told_no_more_than_the_type_where_that_is_asked_for():
+    assert error_of(ValueError("s3cret"), text="type").message == "ValueError"
+
+
+def test_a_tool_error_is_copied_also_alone_in_a_group():
+    error = ToolError("permission", "ask the owner", hint="mail them")
+    for copy in (error_of(error), error_of(ExceptionGroup("g", [error]))):
+        assert (copy.for_model, copy.__cause__) == (error.for_model, error)
+
+
+def test_a_group_of_one_is_that_one_however_deep():
+    error = error_of(
+        ExceptionGroup("g", [ExceptionGroup("h", [http_error(429, **{"retry-after": "5"})])])
+    )
+    assert (error.kind, error.retryable, error.retry_delay) == ("execution", True, 5.0)
+    assert error.message == "HTTPStatusError: no"
+
+
+def test_a_group_of_several_exceptions_is_an_execution_error_that_is_not_retried():
+    error = error_of(ExceptionGroup("two failures", [TimeoutError("a"), TimeoutError("b")]))
+    assert (error.kind, error.retryable) == ("execution", False)
+    assert error.message == "ExceptionGroup: two failures (2 sub-exceptions)"

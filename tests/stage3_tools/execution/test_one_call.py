@@ -1,0 +1,381 @@
+import asyncio
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+
+from stage0_gateway import TextPart, ToolCall
+from stage3_tools import (
+    Execution,
+    Tool,
+    ToolError,
+    ToolOutput,
+    ToolRegistry,
+    ToolResult,
+    execute_tool_call,
+    tool,
+)
+from stage3_tools.execution.results import MAY_HAVE_HAPPENED
+
+CALL = ToolCall("c1", "f", "{}")
+
+
+def tool_that(does, effect="write", **rest):
+    """A tool that returns a value, or raises it if it is an exception."""
+
+    def execute(arguments):
+        if isinstance(does, BaseException):
+            raise does
+        return does
+
+    return Tool("f", "", None, execute, effect=effect, **rest)
+
+
+async def result_of(tool, call=CALL):
+    return await execute_tool_call(ToolRegistry(tool), call)
+
+
+async def test_a_call_that_succeeds_is_completed_with_output_and_details():
+    result = await result_of(tool_that(ToolOutput({"a": 1}, details={"log": "x"})))
+    assert result.duration > 0
+    assert replace(result, duration=0.0) == ToolResult(
+        "c1", "f", '{"a":1}', {"log": "x"}, attempts=1
+    )
+
+
+async def test_parts_reach_the_model_as_parts():
+    assert (await result_of(tool_that([TextPart("hi")]))).output == (TextPart("hi"),)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            ToolCall("c1", "g", "{}"),
+            "Error (not_found): There is no tool named 'g'. Available tools: f.",
+        ),
+        (
+            ToolCall("c1", "f", "[1]"),
+            "Error (validation): The arguments must be a JSON object, not an array.",
+        ),
+        (
+            ToolCall("c1", "f", '{"x": "1"}'),
+            "Error (validation): The arguments of f do not fit:\n- /x must be integer, not string",
+        ),
+    ],
+    ids=["unknown", "no object", "does not fit"],
+)
+async def test_a_call_that_cannot_be_run_is_refused_unexecuted(recorder, call, text):
+    noted = recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
+    result = await result_of(noted.tool, call)
+    assert noted.seen == []
+    assert (result.output, result.status, result.is_error, result.attempts) == (
+        text,
+        "error",
+        True,
+        0,
+    )
+    assert result.details is result.error.details
+    assert result.details["available_tools"] == ("f",)
+    assert result.details["expected_schema"] == (
+        noted.tool.parameters if call.name == "f" else None
+    )
+    assert isinstance(result.details["issues"], tuple)
+
+
+@pytest.mark.parametrize(
+    ("raised", "effect", "status"),
+    [
+        (TimeoutError("x"), "write", "unknown_effect"),
+        (TimeoutError("x"), "idempotent", "error"),
+        (TimeoutError("x"), "read", "error"),
+        (ConnectionError("x"), "write", "unknown_effect"),
+        (ConnectionError("x"), "read", "error"),
+        (ValueError("x"), "write", "unknown_effect"),
+        (PermissionError("x"), "write", "unknown_effect"),
+        (ValueError("x"), "idempotent", "error"),
+        (ToolError("interrupted", "x"), "write", "unknown_effect"),
+        (ToolError("permission", "x"), "write", "error"),
+        (ToolError("execution", "x"), "write", "error"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+async def test_a_write_that_did_not_end_well_may_have_happened_unless_the_tool_says_how_it_failed(
+    raised, effect, status
+):
+    result = await result_of(tool_that(raised, effect))
+    assert (result.status, result.is_error) == (status, True)
+    assert result.output.endswith(MAY_HAVE_HAPPENED) == (status == "unknown_effect")
+
+
+@pytest.mark.parametrize(("effect", "status"), [("write", "unknown_effect"), ("read", "error")])
+async def test_a_tool_that_takes_too_long_is_answered_by_its_effect(effect, status):
+    async def forever(arguments):
+        await asyncio.Event().wait()
+
+    result = await result_of(Tool("f", "", None, forever, effect=effect, timeout=0.01))
+    assert (result.status, result.error.kind) == (status, "timeout")
+    assert result.output.startswith("Error (timeout): f took longer than 0.01 s.")
+
+
+async def test_the_model_is_told_type_and_message_and_only_people_the_traceback():
+    result = await result_of(tool_that(ValueError("no such city"), "read"))
+    assert result.output == "Error (execution): ValueError: no such city"
+    assert result.details["traceback"].startswith("Traceback (most recent call last):")
+    assert result.details["traceback"].endswith("ValueError: no such city\n")
+
+
+async def test_a_tool_may_say_itself_what_went_wrong_and_what_to_do():
+    own = ToolError("permission", "Not yours.", hint="Ask Ann.", details={"owner": "Ann"})
+    result = await result_of(tool_that(own))
+    assert result.output == "Error (permission): Not yours.\nAsk Ann."
+    assert result.error.__cause__ is own
+    assert result.details == {
+        "owner": "Ann",
+        "expected_schema": None,
+        "issues": (),
+        "available_tools": ("f",),
+    }
+    assert own.details == {"owner": "Ann"}  # it may be raised again, by another tool
+
+
+@pytest.mark.parametrize(
+    "value", [object(), ToolOutput(object()), {"a": object()}], ids=["bare", "output", "in"]
+)
+async def test_what_json_cannot_hold_is_an_error_result_and_never_a_repr(value):
+    result = await result_of(tool_that(value))
+    assert (result.status, result.is_error, result.attempts) == ("error", True, 1)
+    assert result.output.startswith(
+        "Error (execution): The tool ran to its end, but what it returned "
+    )
+    assert "0x" not in result.output
+
+
+async def test_arguments_that_the_types_refuse_count_as_refused_and_not_as_run():
+    import datetime as dt
+
+    @tool
+    def f(day: dt.date): ...
+
+    result = await result_of(f, ToolCall("c1", "f", '{"day": "tomorrow"}'))
+    assert (result.error.kind, result.attempts) == ("validation", 0)
+
+
+async def test_whoever_cancels_is_obeyed():
+    started = asyncio.Event()
+
+    async def forever(arguments):
+        started.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(result_of(Tool("f", "", None, forever, timeout=2)))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_parse_that_fails_is_a_result_and_never_goes_up_the_stack():
+    result = await result_of(
+        Tool("f", "", None, print, parse=lambda arguments: arguments["missing"])
+    )
+    assert (result.is_error, result.attempts) == (True, 0)
+
+
+async def test_a_tool_that_cancels_itself_has_failed_and_nobody_else_has():
+    async def stop(arguments):
+        raise asyncio.CancelledError
+
+    result = await execute_tool_call(ToolRegistry(Tool("f", "", None, stop, effect="read")), CALL)
+    assert (result.status, result.error.kind, result.attempts) == ("error", "interrupted", 1)
+
+
+async def test_a_policy_tells_the_model_the_type_of_an_exception_alone():
+    told = Execution(error_text="type")
+    result = await execute_tool_call(
+        ToolRegistry(tool_that(ValueError("password hunter2"), "read")), CALL, told
+    )
+    assert result.output == "Error (execution): ValueError"
+    assert "hunter2" in result.details["traceback"]
+
+
+async def test_a_classifier_is_asked_before_the_rules_and_what_it_says_counts():
+    def classify(exception):
+        return (
+            ToolError("permission", "Locked.", hint="Ask Ann.")
+            if isinstance(exception, KeyError)
+            else None
+        )
+
+    told = Execution(classify=classify)
+    known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, told)
+    assert (known.output, known.status) == ("Error (permission): Locked.\nAsk Ann.", "error")
+    unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, told)
+    assert unknown.output.startswith("Error (execution): ValueError: x")
+    assert unknown.status == "unknown_effect"
+
+
+@pytest.mark.parametrize(
+    ("inside", "status"),
+    [(ToolError("permission", "Not yours."), "error"), (KeyError("x"), "unknown_effect")],
+)
+async def test_one_failure_in_a_group_is_that_failure(inside, status):
+    async def together(arguments):
+        async def fail():
+            raise inside
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+
+    result = await result_of(Tool("f", "", None, together))
+    assert (result.status, result.error.kind) == (
+        status,
+        "permission" if status == "error" else "execution",
+    )
+
+
+async def test_a_tool_that_needs_approval_is_rejected_where_nobody_can_be_asked():
+    result = await result_of(tool_that("done", needs_approval=True))
+    assert (result.status, result.attempts) == ("rejected", 0)
+    assert json.loads(result.output) == {
+        "status": "rejected",
+        "message": "f needs approval, and nobody could be asked.",
+    }
+
+
+async def test_a_failure_that_may_pass_is_tried_again_and_the_tries_are_counted_and_told():
+    told, fails = [], [TimeoutError("1"), ConnectionError("2")]
+
+    def flaky(arguments):
+        if fails:
+            raise fails.pop(0)
+        return "ok"
+
+    execution = Execution(
+        on_retry=lambda call, error, number: told.append((call.id, error.kind, number))
+    )
+    result = await execute_tool_call(
+        ToolRegistry(Tool("f", "", None, flaky, effect="read")), CALL, execution
+    )
+    assert (result.output, result.attempts, result.status) == ("ok", 3, "completed")
+    assert told == [("c1", "timeout", 1), ("c1", "network", 2)]
+
+
+async def test_what_is_screened_out_is_not_looked_up_and_a_note_goes_along_with_every_result():
+    def screen(call):
+        if call.name == "g":
+            raise ToolError("interrupted", "Too late.")
+        return " (noted)"
+
+    execution, registry = Execution(screen=screen), ToolRegistry(tool_that("ok"))
+    results = [
+        await execute_tool_call(registry, replace(CALL, name=name), execution) for name in "fgh"
+    ]
+    assert results[0].as_message().text == "ok (noted)"
+    assert (results[1].output, results[1].status) == (
+        "Error (interrupted): Too late.",
+        "interrupted",
+    )
+    assert results[2].as_message().text.endswith("Available tools: f. (noted)")
+    parts = await execute_tool_call(ToolRegistry(tool_that(TextPart("ok"))), CALL, execution)
+    assert parts.as_message().content == (TextPart("ok"), TextPart(" (noted)"))
+
+
+# ---- what a tool may know of its call
+# ---------------------------------------------------------------------
+
+
+class Seen:
+    """A tool that keeps its contexts; fails as often as it is told to."""
+
+    def __init__(self, failures=0, effect="read"):
+        self.contexts, self.failures = [], failures
+        self.tool = Tool("f", "", None, self.run, effect=effect)
+
+    async def run(self, arguments, context):
+        self.contexts.append(context)
+        context.progress(f"try {context.attempt}")
+        if len(self.contexts) <= self.failures:
+            raise ConnectionError("away")
+
+
+async def test_the_context_names_session_and_call_and_its_key_is_the_same_for_every_try():
+    seen, progress = Seen(failures=2), []
+    execution = Execution(
+        "s1", "s1 since ever", on_progress=lambda call, value: progress.append((call.id, value))
+    )
+    await execute_tool_call(ToolRegistry(seen.tool), CALL, execution)
+    assert [(each.session_id, each.call_id, each.attempt) for each in seen.contexts] == [
+        ("s1", "c1", 1),
+        ("s1", "c1", 2),
+        ("s1", "c1", 3),
+    ]
+    assert len({each.idempotency_key for each in seen.contexts}) == 1
+    assert progress == [("c1", "try 1"), ("c1", "try 2"), ("c1", "try 3")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (("s", "since 1", "c1"), ("s", "since 1", "c1"), True),
+        (("s", "since 1", "c1"), ("s", "since 1", "c2"), False),
+        (("s", "since 1", "c1"), ("s", "since 2", "c1"), False),
+        (("s", None, "c1"), ("s", None, "c1"), False),
+    ],
+    ids=["resumed", "another call", "another session of the same name", "no session"],
+)
+async def test_a_key_belongs_to_one_call_of_one_session(first, second, same):
+    keys = []
+    for session, origin, call_id in (first, second):
+        seen = Seen()
+        await execute_tool_call(
+            ToolRegistry(seen.tool), replace(CALL, id=call_id), Execution(session, origin)
+        )
+        keys.append(seen.contexts[0].idempotency_key)
+    assert (keys[0] == keys[1]) == same
+
+
+async def test_a_plain_function_whose_time_is_over_is_told_that_nobody_waits_any_more():
+    stopped = threading.Event()
+
+    def slow(arguments, context):
+        while not context.aborted:
+            pass
+        stopped.set()
+
+    result = await result_of(Tool("f", "", None, slow, effect="read", timeout=0.01, retry=0))
+    assert result.error.kind == "timeout"
+    assert stopped.wait(5)
+
+
+class Panic(BaseException):
+    """As libraries of other languages raise it."""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [Panic("x"), SystemExit(3), BaseExceptionGroup("g", [Panic("x"), Panic("y")])],
+    ids=repr,
+)
+async def test_whatever_a_tool_raises_is_a_result(raised):
+    result = await result_of(tool_that(raised, "read"))
+    assert (result.status, result.error.kind) == ("error", "execution")
+
+
+@pytest.mark.parametrize(
+    "raised", [Panic("x"), SystemExit(3), ValueError("y" * 9000)], ids=["panic", "exit", "long"]
+)
+async def test_whatever_a_parser_raises_is_a_refusal_of_reasonable_length(raised):
+    def parse(arguments):
+        raise raised
+
+    result = await result_of(Tool("f", "", None, print, parse=parse))
+    assert (result.error.kind, result.attempts) == ("validation", 0)
+    assert len(result.output) < 2100
+
+
+async def test_a_tool_that_rejects_a_call_itself_says_the_same_as_a_person():
+    result = await result_of(tool_that(ToolError("rejected", "Not on Sundays.")))
+    assert (result.status, result.attempts) == ("rejected", 1)
+    assert result.output == '{"status": "rejected", "message": "Not on Sundays."}'

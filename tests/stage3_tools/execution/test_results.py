@@ -1,0 +1,94 @@
+import pytest
+
+from stage0_gateway import ToolCall
+from stage3_tools import Tool, ToolError, ToolResult
+from stage3_tools.execution.results import MAY_HAVE_HAPPENED, failed, interrupted, status_after
+
+CALL = ToolCall("c1", "f", "{}")
+
+
+def tool_of(effect):
+    return Tool("f", "", None, lambda arguments: None, effect=effect)
+
+
+def test_a_failure_is_a_result_for_the_call():
+    error = ToolError("rejected", "No.", details={"by": "Ann"})
+    assert failed(CALL, error, duration=0.5, attempts=2) == ToolResult(
+        "c1",
+        "f",
+        '{"status": "rejected", "message": "No."}',
+        error.details,
+        True,
+        error,
+        0.5,
+        2,
+        status="rejected",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("validation", "error"),
+        ("not_found", "error"),
+        ("execution", "error"),
+        ("rejected", "rejected"),
+        ("result_rejected", "result_rejected"),
+        ("interrupted", "interrupted"),
+    ],
+)
+def test_how_a_refusal_counts_is_said_by_its_kind(kind, status):
+    result = failed(CALL, ToolError(kind, "x"))
+    assert (result.status, result.is_error, result.attempts) == (status, True, 0)
+
+
+def test_an_effect_that_nobody_knows_is_told_to_the_model():
+    told = failed(CALL, ToolError("timeout", "Too slow."), "unknown_effect").output
+    assert told == f"Error (timeout): Too slow.\n{MAY_HAVE_HAPPENED}"
+
+
+@pytest.mark.parametrize(
+    ("begun", "status", "attempts"),
+    [
+        (None, "interrupted", 0),
+        (tool_of("read"), "interrupted", 1),
+        (tool_of("idempotent"), "interrupted", 1),
+        (tool_of("write"), "unknown_effect", 1),
+    ],
+    ids=["none was running", "read", "idempotent", "write"],
+)
+def test_an_interrupted_call_says_whether_it_may_have_happened(begun, status, attempts):
+    result = interrupted(CALL, begun)
+    assert (result.status, result.error.kind, result.attempts) == (status, "interrupted", attempts)
+    assert result.output.startswith(
+        "Error (interrupted): The run was stopped before this call had a result."
+    )
+    assert result.output.endswith(MAY_HAVE_HAPPENED) == (status == "unknown_effect")
+
+
+def test_an_interrupted_call_may_say_why():
+    assert interrupted(CALL, None, "Because.").output == "Error (interrupted): Because."
+
+
+@pytest.mark.parametrize(
+    ("effect", "kind", "named", "status"),
+    [
+        ("write", "execution", False, "unknown_effect"),
+        ("write", "execution", True, "error"),
+        ("write", "timeout", True, "unknown_effect"),
+        ("write", "network", True, "unknown_effect"),
+        ("write", "unknown", True, "unknown_effect"),
+        ("idempotent", "timeout", False, "error"),
+        ("read", "execution", False, "error"),
+    ],
+)
+def test_a_write_that_failed_may_have_happened_unless_somebody_says_how(
+    effect, kind, named, status
+):
+    assert status_after(tool_of(effect), ToolError(kind, "x"), named=named) == status
+
+
+def test_that_something_may_have_happened_is_told_however_much_of_the_text_is_left_out():
+    result = failed(CALL, ToolError("network", "x" * 500), "unknown_effect")
+    assert result.as_message(30).text.endswith(MAY_HAVE_HAPPENED)
+    assert result.as_message().text.count(MAY_HAVE_HAPPENED) == 1

@@ -1,0 +1,166 @@
+import asyncio
+
+import pytest
+import stamina
+
+from stage3_tools import Retry, Tool, ToolError
+from stage3_tools.execution.retries import policy_of, with_retries
+
+
+def tool_of(effect="read", retry=None):
+    return Tool("f", "", None, lambda arguments: None, effect=effect, retry=retry)
+
+
+class Attempts:
+    """Fails with these errors, one after the other, then succeeds."""
+
+    def __init__(self, *errors):
+        self.errors, self.numbers, self.told = list(errors), [], []
+
+    async def once(self, number):
+        self.numbers.append(number)
+        if self.errors:
+            raise self.errors.pop(0)
+        return "ok"
+
+    async def under(self, tool):
+        return await with_retries(
+            tool, self.once, lambda error, number: self.told.append((error.kind, number))
+        )
+
+
+TIMEOUT = ToolError("timeout", "x", retryable=True)
+NETWORK = ToolError("network", "x", retryable=True)
+FINAL = ToolError("execution", "x")
+
+
+async def test_a_success_is_the_first_try_and_nobody_is_told():
+    attempts = Attempts()
+    assert await attempts.under(tool_of()) == "ok"
+    assert (attempts.numbers, attempts.told) == ([1], [])
+
+
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+async def test_what_may_pass_is_tried_again_until_it_does(effect):
+    attempts = Attempts(TIMEOUT, NETWORK, TIMEOUT)
+    assert await attempts.under(tool_of(effect)) == "ok"
+    assert attempts.numbers == [1, 2, 3, 4]
+    assert attempts.told == [("timeout", 1), ("network", 2), ("timeout", 3)]
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [(TIMEOUT, 4), (NETWORK, 6), (FINAL, 1)],
+    ids=["timeout", "network", "other"],
+)
+async def test_each_kind_has_its_number_of_tries(error, tries):
+    attempts = Attempts(*[error] * 10)
+    with pytest.raises(ToolError) as raised:
+        await attempts.under(tool_of())
+    assert raised.value is error
+    assert attempts.numbers == [*range(1, tries + 1)]
+
+
+async def test_a_failure_that_cannot_pass_ends_the_tries():
+    attempts = Attempts(TIMEOUT, FINAL, TIMEOUT)
+    with pytest.raises(ToolError) as raised:
+        await attempts.under(tool_of())
+    assert raised.value is FINAL
+    assert attempts.numbers == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("tool", "error", "policy"),
+    [
+        (tool_of(), TIMEOUT, Retry(3, 1.0)),
+        (tool_of(), NETWORK, Retry(5, 2.0)),
+        (tool_of(), FINAL, Retry(0)),
+        (tool_of(), ToolError("timeout", "x"), Retry(0)),
+        (tool_of(), ToolError("execution", "x", retryable=True), Retry(3, 1.0)),
+        (
+            tool_of(),
+            ToolError("execution", "x", retryable=True, max_retries=1, retry_delay=0.5),
+            Retry(1, 0.5),
+        ),
+        (tool_of(retry=2), NETWORK, Retry(2, 2.0)),
+        (tool_of(retry=2), FINAL, Retry(0)),
+        (tool_of(retry=0), NETWORK, Retry(0, 2.0)),
+        (tool_of(retry=Retry(7, 0.1)), NETWORK, Retry(7, 0.1)),
+        (tool_of("write"), NETWORK, Retry(0)),
+        (tool_of("write"), ToolError("network", "x", retryable=True, max_retries=9), Retry(0)),
+        (tool_of(), ToolError("network", "x", retryable=True, retry_delay=31), Retry(0)),
+        (
+            tool_of(retry=Retry(7, 0.1)),
+            ToolError("network", "x", retryable=True, retry_delay=31),
+            Retry(0),
+        ),
+    ],
+    ids=[
+        "timeout",
+        "network",
+        "other",
+        "not retryable, it says",
+        "retryable, it says",
+        "with numbers",
+        "the tool says how often",
+        "what cannot pass",
+        "the tool says never",
+        "the tool says all",
+        "a write",
+        "a write, whatever the error says",
+        "too long a wait",
+        "too long a wait, whatever the tool says",
+    ],
+)
+def test_tool_error_and_kind_decide_in_this_order(tool, error, policy):
+    assert policy_of(tool, error) == policy
+
+
+async def test_a_write_is_run_once_whatever_it_raises():
+    attempts = Attempts(NETWORK)
+    with pytest.raises(ToolError):
+        await attempts.under(tool_of("write"))
+    assert attempts.numbers == [1]
+
+
+@pytest.fixture
+def waits():
+    """The seconds that were waited before each further try."""
+    seen = []
+    stamina.set_testing(False)
+    stamina.instrumentation.set_on_retry_hooks([lambda details: seen.append(details.wait_for)])
+    yield seen
+    stamina.instrumentation.set_on_retry_hooks(None)
+
+
+async def test_a_tool_says_how_long_to_wait_and_each_wait_is_twice_as_long_as_the_last(waits):
+    await Attempts(*[NETWORK] * 3).under(tool_of(retry=Retry(3, 0.001)))
+    assert len(waits) == 3
+    assert all(
+        base <= wait <= base + 0.0005
+        for base, wait in zip([0.001, 0.002, 0.004], waits, strict=True)
+    )
+
+
+async def test_an_error_says_how_long_to_wait(waits):
+    asks = ToolError("network", "x", retryable=True, retry_delay=0.002)
+    await Attempts(asks, asks).under(tool_of())
+    assert waits == [0.002, 0.002]
+
+
+async def test_a_tool_that_makes_a_failure_of_its_cancellation_is_not_tried_again():
+    numbers = []
+
+    async def stubborn(number):
+        numbers.append(number)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise NETWORK from None
+
+    running = asyncio.create_task(with_retries(tool_of(), stubborn, lambda error, number: None))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(ToolError):
+        await running
+    assert numbers == [1]

@@ -1,0 +1,17 @@
+from stage3_tools import Execution, Tool
+
+
+def test_without_settings_nobody_is_asked_and_nothing_is_kept():
+    plain = Execution()
+    assert (plain.approve, plain.approve_result, plain.cache, plain.classify) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert plain.error_text == "message"
+
+
+def test_what_is_always_approved_belongs_to_one_execution():
+    Execution().consent.calls["f"] = Tool("f", "", None, lambda arguments: None)
+    assert Execution().consent.calls == {}

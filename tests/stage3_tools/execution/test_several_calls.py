@@ -1,0 +1,320 @@
+import asyncio
+
+import pytest
+
+from stage0_gateway import ToolCall
+from stage3_tools import Execution, Tool, ToolRegistry, execute_tool_calls
+from stage3_tools.execution.several_calls import Batch
+
+
+def calls(*names):
+    return [ToolCall(f"c{place}", name, "{}") for place, name in enumerate(names, 1)]
+
+
+async def ignore(result):
+    """A note that notes nothing."""
+
+
+class Stage:
+    """Tools that are held until they are let go, and what runs when."""
+
+    def __init__(self, *names, exclusive=(), effect="read"):
+        self.running, self.most, self.log = set(), 0, []
+        self.go = {name: asyncio.Event() for name in names}
+        self.registry = ToolRegistry(
+            *(
+                Tool(name, "", None, self._held(name), effect=effect, exclusive=name in exclusive)
+                for name in names
+            )
+        )
+
+    def _held(self, name):
+        async def run(arguments):
+            self.running.add(name)
+            self.most = max(self.most, len(self.running))
+            self.log.append(f"+{name}")
+            try:
+                await self.go[name].wait()
+            finally:
+                self.running.discard(name)
+                self.log.append(f"-{name}")
+            return name
+
+        return run
+
+    async def settle(self):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return sorted(self.running)
+
+
+async def test_calls_run_together_and_results_come_in_call_order_whatever_finished_first():
+    stage = Stage("a", "b", "c")
+    batch = asyncio.create_task(execute_tool_calls(stage.registry, calls("a", "b", "c")))
+    assert await stage.settle() == ["a", "b", "c"]
+    for name in "cba":
+        stage.go[name].set()
+        await stage.settle()
+    assert [each.output for each in await batch] == ["a", "b", "c"]
+    assert stage.log[3:] == ["-c", "-b", "-a"]
+
+
+async def test_a_result_is_given_away_as_soon_as_those_before_it_are_there():
+    stage, noted = Stage("a", "b", "c"), []
+    batch = Batch(stage.registry, calls("a", "b", "c"), Execution())
+
+    async def note(result):
+        noted.append(result.output)
+
+    await batch.prepare(lambda call: None)
+    running = asyncio.create_task(batch.run(note))
+    seen = []
+    for name in ["b", "a", "c"]:
+        stage.go[name].set()
+        await stage.settle()
+        seen.append([*noted])
+    await running
+    assert seen == [[], ["a", "b"], ["a", "b", "c"]]
+
+
+@pytest.mark.parametrize(("cap", "most"), [(1, 1), (2, 2), (8, 4)])
+async def test_no_more_tools_run_at_once_than_the_cap_says(cap, most):
+    stage = Stage(*"abcd")
+    for each in stage.go.values():
+        each.set()
+    results = await execute_tool_calls(stage.registry, calls(*"abcd"), max_parallel=cap)
+    assert [each.output for each in results] == [*"abcd"]
+    assert stage.most <= most
+    if cap == 1:
+        assert stage.log == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
+
+
+async def test_an_exclusive_tool_runs_alone_after_those_before_it_and_before_those_behind_it():
+    stage = Stage(*"abxcd", exclusive="x")
+    batch = asyncio.create_task(execute_tool_calls(stage.registry, calls(*"abxcd")))
+    steps = []
+    for name in ["a", "b", "x", "c", "d"]:
+        steps.append(await stage.settle())
+        stage.go[name].set()
+    await batch
+    assert steps == [["a", "b"], ["b"], ["x"], ["c", "d"], ["d"]]
+
+
+async def test_one_failing_call_costs_its_siblings_nothing(recorder):
+    broken = Tool("broken", "", None, lambda arguments: 1 / 0, effect="read")
+    registry = ToolRegistry(recorder("a").tool, broken)
+    results = await execute_tool_calls(registry, calls("a", "broken", "nobody", "a"))
+    assert [each.status for each in results] == ["completed", "error", "error", "completed"]
+    assert [each.call_id for each in results] == ["c1", "c2", "c3", "c4"]
+
+
+async def test_a_cancelled_batch_cancels_its_tools_and_waits_until_they_have_ended():
+    stage, cleaned = Stage("a"), []
+
+    async def careful(arguments):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            cleaned.append("careful")
+
+    stage.registry.register(Tool("careful", "", None, careful))
+    batch = asyncio.create_task(execute_tool_calls(stage.registry, calls("a", "careful")))
+    await stage.settle()
+    batch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await batch
+    assert (cleaned, stage.running) == (["careful"], set())
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_begun_may_have_happened():
+    stage = Stage(*"abc", effect="write")
+    batch = Batch(
+        stage.registry,
+        [*calls(*"abc"), ToolCall("c4", "nobody", "{}")],
+        Execution(),
+        max_parallel=2,
+    )
+    noted = []
+
+    async def note(result):
+        noted.append(result.call_id)
+
+    await batch.prepare(lambda call: None)
+    running = asyncio.create_task(batch.run(note))
+    await stage.settle()
+    stage.go["b"].set()
+    await stage.settle()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    results = await batch.stop()
+    assert noted == []
+    assert [(each.call_id, each.status) for each in results] == [
+        ("c1", "unknown_effect"),
+        ("c2", "completed"),
+        ("c3", "unknown_effect"),
+        ("c4", "error"),
+    ]
+
+
+async def test_a_call_that_never_got_a_place_was_not_begun():
+    stage = Stage(*"ab", effect="write")
+    batch = Batch(stage.registry, calls("a", "b"), Execution(), max_parallel=1)
+    await batch.prepare(lambda call: None)
+    running = asyncio.create_task(batch.run(ignore))
+    await stage.settle()
+    running.cancel()
+    results = await batch.stop()
+    assert [(each.status, each.attempts) for each in results] == [
+        ("unknown_effect", 1),
+        ("interrupted", 0),
+    ]
+    assert stage.log == ["+a", "-a"]
+    await asyncio.wait({running})
+
+
+async def test_a_second_cancellation_does_not_keep_the_results_from_being_there():
+    ending = asyncio.Event()
+
+    async def slow_to_end(arguments):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await ending.wait()
+
+    batch = Batch(ToolRegistry(Tool("f", "", None, slow_to_end)), calls("f"), Execution())
+    await batch.prepare(lambda call: None)
+    running = asyncio.create_task(batch.run(ignore))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    running.cancel()
+    results = []
+
+    async def stop():
+        results.extend(await batch.stop())
+        await asyncio.sleep(0)
+
+    stopping = asyncio.create_task(stop())
+    await asyncio.sleep(0)
+    stopping.cancel()
+    await asyncio.sleep(0)
+    ending.set()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    assert [each.status for each in results] == ["unknown_effect"]
+    await asyncio.wait({running})
+
+
+async def test_an_unapproved_result_of_a_batch_that_is_stopped_is_not_shown():
+    stage = Stage("a")
+    stage.go["a"].set()
+
+    async def thinking(request):
+        await asyncio.Event().wait()
+
+    batch = Batch(stage.registry, calls("a"), Execution(approve_result=thinking))
+    await batch.prepare(lambda call: None)
+    running = asyncio.create_task(batch.run(ignore))
+    await stage.settle()
+    running.cancel()
+    [result] = await batch.stop()
+    assert result.status == "interrupted"
+    assert "before its result was approved" in result.output
+    await asyncio.wait({running})
+
+
+async def test_results_that_are_known_are_not_asked_for_again(recorder):
+    noted = recorder("a")
+    registry, given = ToolRegistry(noted.tool), calls("a", "a")
+    [known] = await execute_tool_calls(registry, given[:1])
+    batch, results = Batch(registry, given, Execution(), known={"c1": known}), []
+
+    async def note(result):
+        results.append(result)
+
+    await batch.prepare(lambda call: None)
+    await batch.run(note)
+    assert results[0] is known
+    assert len(noted.seen) == 2
+
+
+async def test_calls_without_or_with_the_same_id_are_all_answered(recorder):
+    same = [ToolCall("", "a", "{}"), ToolCall("x", "a", "{}"), ToolCall("x", "a", "{}")]
+    results = await execute_tool_calls(ToolRegistry(recorder("a").tool), same)
+    assert [(each.call_id, each.status) for each in results] == [
+        ("", "completed"),
+        ("x", "completed"),
+        ("x", "completed"),
+    ]
+
+
+async def test_what_waits_for_consent_is_rejected_where_nobody_waits_and_the_others_are_run(
+    recorder,
+):
+    insisting = Tool("careful", "", None, lambda arguments: "done", needs_approval=True)
+    results = await execute_tool_calls(
+        ToolRegistry(recorder("a").tool, insisting), calls("careful", "a")
+    )
+    assert [each.status for each in results] == ["rejected", "completed"]
+
+
+async def test_a_call_is_said_to_begin_when_it_has_a_place_and_before_its_tool_does():
+    stage, begun = Stage(*"ab"), []
+
+    async def on_start(call):
+        begun.append((call.id, sorted(stage.running)))
+
+    batch = asyncio.create_task(
+        execute_tool_calls(
+            stage.registry, calls("a", "b"), Execution(on_start=on_start), max_parallel=1
+        )
+    )
+    await stage.settle()
+    assert begun == [("c1", [])]
+    stage.go["a"].set()
+    stage.go["b"].set()
+    await batch
+    assert begun == [("c1", []), ("c2", [])]
+
+
+async def test_a_tool_that_cancels_its_own_task_costs_its_siblings_nothing():
+    async def cancel(arguments):
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    async def work(arguments):
+        await asyncio.sleep(0)
+        return "result"
+
+    registry = ToolRegistry(Tool("pay", "", None, cancel), Tool("work", "", None, work))
+    first, second = await execute_tool_calls(
+        registry, [ToolCall("a", "pay", "{}"), ToolCall("b", "work", "{}")]
+    )
+    assert (first.status, second.status, second.output) == ("unknown_effect", "completed", "result")
+
+
+@pytest.mark.parametrize("most", [0, -1])
+async def test_no_place_for_any_tool_is_refused_and_not_waited_for(most):
+    tool = Tool("pay", "", None, lambda arguments: 1)
+    with pytest.raises(ValueError, match="max_parallel"):
+        await asyncio.wait_for(
+            execute_tool_calls(ToolRegistry(tool), [ToolCall("a", "pay", "{}")], max_parallel=most),
+            0.05,
+        )
+
+
+async def test_a_tool_that_changes_its_arguments_is_tried_again_with_those_of_the_model():
+    seen = []
+
+    async def look(arguments):
+        seen.append({**arguments})
+        if arguments.pop("x") and len(seen) < 2:
+            raise ConnectionError
+        return "ok"
+
+    tool = Tool("pay", "", None, look, effect="read")
+    await execute_tool_calls(ToolRegistry(tool), [ToolCall("c", "pay", '{"x": 1}')])
+    assert seen == [{"x": 1}, {"x": 1}]

@@ -1,0 +1,322 @@
+"""Runs that are gone on with: after somebody could say, and after a process died."""
+
+import asyncio
+import shutil
+
+import pytest
+
+from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
+from stage1_context import (
+    CallStartedRecord,
+    ContextEngine,
+    MemoryStore,
+    SessionConflict,
+    SqliteStore,
+)
+from stage2_output import OutputController
+from stage3_tools import (
+    Approve,
+    Later,
+    Reject,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
+
+SEND = Message.assistant("", [ToolCall("a", "look", "{}"), ToolCall("b", "send", '{"to": "Ann"}')])
+
+
+class World:
+    """Tools that note what they did, and processes that talk in one session of a store."""
+
+    def __init__(self, store, native):
+        self.store, self.native, self.did, self.keys = store, native, [], []
+        self.registry = ToolRegistry(
+            Tool("look", "", None, self._doing("look"), effect="read"),
+            Tool("send", "", None, self._doing("send"), needs_approval=True),
+            Tool("put", "", None, self._doing("put"), effect="idempotent"),
+        )
+
+    def _doing(self, name):
+        def do(arguments, context):
+            self.did.append(name)
+            self.keys.append((context.call_id, context.idempotency_key))
+            return f"{name} done"
+
+        return do
+
+    async def run(self, *replies, question=None, resume=False, **options):
+        """A process of its own: another gateway, another engine."""
+        model = ScriptedModel(replies)
+        async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
+            engine = ContextEngine(store=self.store)
+            deps = ToolLoopDeps(gateway.chat, engine, OutputController(), self.registry)
+            given = ToolLoopOptions(dialect=self.native, **options)
+            result = await run_tool_loop(deps, "s", question, given, resume=resume)
+            model.assert_finished()
+        return result
+
+    async def left_by_a_dead_process(self, message, *started):
+        """A session in which a reply was stored, these calls were begun, and then nothing."""
+        engine = ContextEngine(store=self.store)
+        await engine.create_session("s")
+        transcript = engine.transcript("s")
+        await transcript.append(Message.user("Go."), message)
+        calls = {call.id: call.name for call in message.tool_calls}
+        await transcript.note(*(CallStartedRecord(each, calls[each]) for each in started))
+
+    async def history(self):
+        return list(await ContextEngine(store=self.store).history("s"))
+
+    async def results(self):
+        return [
+            (each.tool_call_id, each.text.split("\n")[0])
+            for each in await self.history()
+            if each.role == "tool"
+        ]
+
+    async def problems(self):
+        return (await ContextEngine(store=self.store).history("s")).check_history()
+
+
+@pytest.fixture(params=["memory", "file"])
+async def world(request, tmp_path, native):
+    store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "sessions.db")
+    made = World(store, native)
+    yield made
+    await store.aclose()
+
+
+async def waiting(world, **options):
+    await ContextEngine(store=world.store).create_session("s")
+    return await world.run(SEND, question="Write to Ann.", **options)
+
+
+@pytest.mark.parametrize(
+    "approve", [None, lambda request: request.tool == "look" or Later()], ids=["none", "later"]
+)
+async def test_a_call_that_waits_ends_the_run_and_nothing_of_its_turn_was_run(world, approve):
+    events = []
+    result = await waiting(world, approve=approve, on_event=events.append)
+    assert (result.status, result.reply, world.did) == ("awaiting_approval", None, [])
+    assert [call.id for call in result.pending_approvals] == ["b"]
+    assert result.status_reason.startswith("Waiting for approval: send.")
+    assert [event.name for event in events] == [
+        "turn_start",
+        "decision",
+        "tool_call",
+        "tool_call",
+        "approval_pending",
+        "turn_end",
+        "loop_end",
+    ]
+    kinds = [record.kind for _, record in await world.store.read("s")]
+    assert kinds == ["message", "call", "approval_pending"]
+
+
+async def test_it_is_run_when_somebody_consents_in_another_process(world):
+    await waiting(world)
+    result = await world.run("Sent.", resume=True, approve=lambda request: True)
+    assert (result.status, result.reply, result.tool_rounds) == ("completed", "Sent.", 1)
+    assert sorted(world.did) == ["look", "send"]
+    assert await world.results() == [("a", "look done"), ("b", "send done")]
+    assert await world.problems() == []
+
+
+async def test_it_is_not_run_when_somebody_says_no(world):
+    await waiting(world)
+    await world.run(
+        "Then not.", resume=True, approve=lambda request: request.tool == "look" or Reject("No.")
+    )
+    assert world.did == ["look"]
+    assert await world.results() == [
+        ("a", "look done"),
+        ("b", '{"status": "rejected", "message": "No."}'),
+    ]
+
+
+async def test_it_may_wait_again_and_still_be_run_once(world):
+    await waiting(world)
+    again = await world.run(resume=True)
+    assert (again.status, again.stats.turns, world.did) == ("awaiting_approval", 0, [])
+    await world.run("Sent.", resume=True, approve=lambda request: Approve())
+    assert sorted(world.did) == ["look", "send"]
+
+
+async def test_whoever_asks_something_else_lets_it_go_and_the_model_is_told(world):
+    await waiting(world)
+    result = await world.run("Fine.", question="Never mind.")
+    assert (result.reply, world.did) == ("Fine.", [])
+    why = (
+        "The conversation went on without the approval that was waited for. This call was not run."
+    )
+    said = f"Error (interrupted): {why}"
+    assert await world.results() == [("a", said), ("b", said)]
+    assert await world.problems() == []
+
+
+async def test_a_question_may_come_along_with_the_consent(world):
+    await waiting(world)
+    await world.run("Both.", question="And say hello.", resume=True, approve=lambda request: True)
+    assert [each.role for each in await world.history()] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+        "assistant",
+    ]
+
+
+async def test_a_call_has_the_same_key_whoever_resumes_it_and_another_call_has_another(
+    tmp_path, native
+):
+    dying = World(SqliteStore(tmp_path / "sessions.db"), native)
+    await dying.left_by_a_dead_process(
+        Message.assistant("", [ToolCall("p", "put"), ToolCall("q", "put")]), "p", "q"
+    )
+    await dying.store.aclose()
+    shutil.copy(tmp_path / "sessions.db", tmp_path / "copy.db")
+    keys = []
+    for name in ("sessions.db", "copy.db"):
+        world = World(SqliteStore(tmp_path / name), native)
+        await world.run("So.", resume=True)
+        await world.store.aclose()
+        keys.append(sorted(world.keys))
+    assert keys[0] == keys[1]
+    assert len({key for _, key in keys[0]}) == 2
+
+
+async def test_what_a_dead_process_had_begun_is_run_again_only_where_that_does_no_harm(world):
+    message = Message.assistant(
+        "",
+        [ToolCall("a", "look"), ToolCall("b", "send"), ToolCall("c", "put"), ToolCall("d", "send")],
+    )
+    await world.left_by_a_dead_process(message, "a", "b", "c")
+    result = await world.run("So.", resume=True, approve=lambda request: True)
+    assert result.reply == "So."
+    assert sorted(world.did) == ["look", "put", "send"]  # the second send was not begun
+    assert await world.results() == [
+        ("a", "look done"),
+        ("b", "Error (interrupted): The program ended before this call had a result."),
+        ("c", "put done"),
+        ("d", "send done"),
+    ]
+    assert [each.result.status for each in result.history] == [
+        "completed",
+        "unknown_effect",
+        "completed",
+        "completed",
+    ]
+    assert await world.problems() == []
+
+
+async def test_a_begun_call_of_a_tool_that_is_gone_may_have_happened(world):
+    await world.left_by_a_dead_process(Message.assistant("", [ToolCall("x", "gone")]), "x")
+    result = await world.run("So.", resume=True)
+    assert [each.result.status for each in result.history] == ["unknown_effect"]
+
+
+async def test_a_run_that_died_while_the_model_was_asked_goes_on_from_the_results(world):
+    await world.left_by_a_dead_process(Message.assistant("", [ToolCall("a", "look")]))
+    engine = ContextEngine(store=world.store)
+    await engine.transcript("s").append(Message.tool("look done", "a"))
+    result = await world.run("So.", resume=True)
+    assert (result.reply, world.did, result.tool_rounds) == ("So.", [], 0)
+
+
+async def test_where_there_is_nothing_left_to_do_the_last_reply_is_given_again_and_no_model_asked(
+    world,
+):
+    engine = ContextEngine(store=world.store)
+    await engine.create_session("s")
+    await engine.transcript("s").append(Message.user("Go."), Message.assistant("Done."))
+    result = await world.run(resume=True)
+    assert (result.status, result.reply, result.stats.turns) == ("completed", "Done.", 0)
+
+
+async def test_the_question_that_is_being_answered_stays_in_sight(world):
+    await world.left_by_a_dead_process(Message.assistant("", [ToolCall("a", "look")]))
+    engine = ContextEngine(store=world.store)
+    await engine.transcript("s").append(
+        Message.tool("look done", "a"),
+        Message.assistant("hm"),
+        Message("user", "[Feedback]\nNo JSON was found.", name="feedback"),
+    )
+    result = await world.run("So.", resume=True)
+    assert result.messages[0] == Message.user("Go.")
+
+
+async def test_without_a_question_a_run_can_only_be_resumed(world):
+    await ContextEngine(store=world.store).create_session("s")
+    with pytest.raises(
+        ValueError, match=r"There is no question\. To go on with what there is, say resume=True"
+    ):
+        await world.run()
+
+
+async def test_the_question_is_not_asked_again_when_a_run_is_resumed(world):
+    await waiting(world)
+    await world.run("Sent.", resume=True, approve=lambda request: True)
+    assert [each.text for each in await world.history() if each.role == "user"] == ["Write to Ann."]
+
+
+async def test_a_question_that_could_not_be_asked_is_said_to_be_left(world):
+    await waiting(world)
+    result = await world.run(question="And say hello.", resume=True)
+    assert result.status_reason.endswith("The question was not asked.")
+    assert [each.text for each in await world.history() if each.role == "user"] == ["Write to Ann."]
+
+
+async def test_of_two_who_go_on_with_the_same_calls_each_tool_is_run_by_one(world):
+    """One process is still at it when another takes it for dead."""
+    await world.left_by_a_dead_process(
+        Message.assistant("", [ToolCall("a", "put"), ToolCall("b", "put")])
+    )
+    asked = asyncio.Event()
+
+    async def slow(request):
+        asked.set()
+        await done.wait()
+        return True
+
+    done = asyncio.Event()
+    first = asyncio.create_task(world.run(resume=True, approve=slow))
+    await asked.wait()
+    second = await world.run("So.", resume=True, approve=lambda request: True)
+    done.set()
+    with pytest.raises(SessionConflict, match="Somebody else goes on with these calls"):
+        await first
+    assert (second.reply, sorted(world.did)) == ("So.", ["put", "put"])
+    assert await world.problems() == []
+
+
+async def test_whoever_writes_something_else_meanwhile_is_no_rival(world):
+    await waiting(world)
+    engine = ContextEngine(store=world.store)
+
+    async def approve(request):
+        await engine.variables.put("s", "a note")
+        return True
+
+    assert (await world.run("Sent.", resume=True, approve=approve)).reply == "Sent."
+    assert sorted(world.did) == ["look", "send"]
+
+
+class Racing(MemoryStore):
+    """Another process begins a call in the moment before its refusal is written."""
+
+    async def append(self, session_id, *records, expected=None):
+        if any("This call was not run" in str(record) for record in records):
+            await super().append(session_id, CallStartedRecord("b", "send"))
+        return await super().append(session_id, *records, expected=expected)
+
+
+async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(native):
+    world = World(Racing(), native)
+    await waiting(world)
+    with pytest.raises(SessionConflict):
+        await world.run(question="Never mind.")
+    assert await world.results() == []

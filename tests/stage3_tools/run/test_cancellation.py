@@ -1,0 +1,89 @@
+import asyncio
+
+import pytest
+
+from stage3_tools.run.cancellation import unless_stopped
+
+
+async def forever():
+    await asyncio.Event().wait()
+
+
+async def test_a_body_that_ends_is_not_stopped():
+    assert await unless_stopped(asyncio.sleep(0, "done"), asyncio.Event(), 60) == "done"
+    assert len(asyncio.all_tasks()) <= 2  # this one, and one that is just being cancelled
+    await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_the_event_stops_the_body():
+    abort = asyncio.Event()
+    asyncio.get_running_loop().call_soon(abort.set)
+    assert await unless_stopped(forever(), abort, None) == "aborted"
+
+
+async def test_the_time_stops_the_body():
+    assert await unless_stopped(forever(), asyncio.Event(), 0.001) == "timeout"
+    assert await unless_stopped(forever(), None, 0.001) == "timeout"
+
+
+async def test_an_event_that_is_set_already_stops_it_at_its_first_wait():
+    abort, steps = asyncio.Event(), []
+    abort.set()
+
+    async def body():
+        steps.append(1)
+        await asyncio.sleep(0)
+        await asyncio.sleep(60)
+        steps.append(2)
+
+    assert await unless_stopped(body(), abort, None) == "aborted"
+    assert steps == [1]
+
+
+async def test_what_the_body_does_on_its_way_out_is_waited_for():
+    abort, steps = asyncio.Event(), []
+
+    async def body():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            steps.append("cleaned up")
+
+    asyncio.get_running_loop().call_soon(abort.set)
+    assert await unless_stopped(body(), abort, None) == "aborted"
+    assert steps == ["cleaned up"]
+
+
+@pytest.mark.parametrize("error", [ValueError, TimeoutError])
+async def test_what_the_body_raises_is_raised(error):
+    async def body():
+        raise error("own")
+
+    with pytest.raises(error, match="own"):
+        await unless_stopped(body(), asyncio.Event(), 60)
+
+
+async def test_whoever_cancels_the_task_sees_it_cancelled():
+    task = asyncio.create_task(unless_stopped(forever(), asyncio.Event(), 60))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_an_event_of_another_event_loop_is_told_and_not_waited_for_in_vain():
+    abort = asyncio.Event()
+
+    async def main():
+        return await unless_stopped(forever(), abort, 60)
+
+    async def use_it_here():
+        asyncio.get_running_loop().call_soon(abort.set)
+        await abort.wait()
+        abort.clear()
+
+    asyncio.run(use_it_here())
+    with pytest.raises(RuntimeError, match="different event loop"):
+        asyncio.run(main())

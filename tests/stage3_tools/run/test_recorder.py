@@ -1,0 +1,187 @@
+import asyncio
+
+import pytest
+
+from stage0_gateway import Message, ToolCall
+from stage1_context import ApprovalPendingRecord, CallStartedRecord, ContextEngine, Transcript
+from stage2_output import OutputController
+from stage3_tools import (
+    Later,
+    Run,
+    Tool,
+    ToolContext,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolOutput,
+    ToolRegistry,
+    execute_tool_call,
+    tool,
+)
+from stage3_tools.run.recorder import answer_calls
+
+CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
+
+
+class Answering:
+    """A run in which the model has just asked for these calls."""
+
+    def __init__(self, *tools, calls=CALLS, **options):
+        self.events, self.calls, self.registry = [], calls, ToolRegistry(*tools)
+        given = ToolLoopOptions(**{"on_event": self.events.append, **options})
+        deps = ToolLoopDeps(None, ContextEngine(), OutputController(), self.registry)
+        transcript = Transcript.of([Message.user("Go."), Message.assistant("", calls)])
+        self.run = Run(deps, transcript, given, turns=1)
+
+    async def __call__(self, **rest):
+        return await answer_calls(self.run, self.registry, self.calls, seen=2, **rest)
+
+    @property
+    def told(self):
+        return [event.name for event in self.events]
+
+    async def results(self):
+        history = await self.run.transcript.history()
+        return [(each.tool_call_id, each.text) for each in list(history)[2:]]
+
+    async def notes(self):
+        store, session = self.run.transcript.store, self.run.transcript.session_id
+        return [
+            record
+            for _, record in await store.read(session)
+            if record.kind.startswith(("call_", "approval"))
+        ]
+
+
+def tool_named(name, returns="ok", **settings):
+    return Tool(name, "", None, lambda arguments: returns, **settings)
+
+
+async def test_results_are_written_and_told_in_call_order_behind_all_calls():
+    answering = Answering(tool_named("f"), tool_named("g", ToolOutput("short", details="long")))
+    await answering()
+    assert await answering.results() == [("a", "ok"), ("b", "short")]
+    assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
+    assert [(each.id, each.result.details, each.round) for each in answering.run.records] == [
+        ("a", None, 1),
+        ("b", "long", 1),
+    ]
+    assert all(each.started <= each.ended for each in answering.run.records)
+
+
+async def test_that_a_call_begins_is_written_down_before_it_is_run():
+    answering = Answering(tool_named("f"), calls=(ToolCall("a", "f"), ToolCall("b", "nobody")))
+    await answering()
+    assert await answering.notes() == [CallStartedRecord("a", "f")]  # what is refused never begins
+
+
+async def test_what_waits_is_written_down_told_and_nothing_is_run(recorder):
+    noted = recorder("f")
+    answering = Answering(noted.tool, tool_named("g", needs_approval=True))
+    assert await answering() == (CALLS[1],)
+    assert (noted.seen, await answering.results()) == ([], [])
+    assert answering.told == ["tool_call", "tool_call", "approval_pending"]
+    assert await answering.notes() == [ApprovalPendingRecord("b", "g", "{}")]
+
+
+async def test_a_cancelled_run_writes_and_tells_the_results_of_all_calls():
+    async def forever(arguments):
+        await asyncio.Event().wait()
+
+    async def quick(arguments):
+        done.set()
+        return "ok"
+
+    done = asyncio.Event()
+    answering = Answering(Tool("f", "", None, forever, effect="read"), Tool("g", "", None, quick))
+    running = asyncio.create_task(answering())
+    await done.wait()
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    [(_, first), second] = await answering.results()
+    assert first.startswith("Error (interrupted)")
+    assert second == ("b", "ok")
+    assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
+    assert [each.id for each in answering.run.records] == ["a", "b"]
+
+
+async def test_of_a_long_result_the_model_sees_the_beginning_and_the_record_has_all():
+    answering = Answering(tool_named("f", "x" * 50), calls=CALLS[:1], max_result_chars=10)
+    await answering()
+    assert await answering.results() == [
+        (
+            "a",
+            "xxxxxxxxxx\n[The first 10 of 50 characters. Ask for a part of it, if the tool can give one.]",
+        )
+    ]
+    assert answering.run.records[0].result.output == "x" * 50
+
+
+async def test_progress_is_told_between_call_and_result_from_threads_as_well():
+    @tool(effect="read")
+    def f(context: ToolContext):
+        context.progress("half")
+        return "ok"
+
+    @tool(effect="read")
+    async def g(context: ToolContext):
+        context.progress({"done": 1})
+        return "ok"
+
+    answering = Answering(f, g)
+    await answering()
+    values = [event.value for event in answering.events if event.name == "tool_progress"]
+    assert sorted(map(str, values)) == ["half", "{'done': 1}"]
+    assert answering.told[:2] == ["tool_call", "tool_call"]
+    assert answering.told[-1] == "tool_result"
+
+
+async def test_another_try_is_told_with_its_reason():
+    fails = [ConnectionError("away")]
+
+    def flaky(arguments):
+        if fails:
+            raise fails.pop()
+        return "ok"
+
+    answering = Answering(Tool("f", "", None, flaky, effect="read"), calls=CALLS[:1])
+    await answering()
+    assert answering.told == ["tool_call", "tool_retry", "tool_result"]
+    assert (answering.events[1].error.kind, answering.events[1].attempt) == ("network", 1)
+
+
+async def test_a_listener_that_breaks_while_a_tool_reports_ends_the_run_and_not_the_tool():
+    @tool
+    async def f(context: ToolContext):
+        context.progress("half")
+        return "done"
+
+    def listen(event):
+        if event.name == "tool_progress":
+            raise LookupError("the listener broke")
+
+    answering = Answering(f, calls=CALLS[:1], on_event=listen)
+    with pytest.raises(LookupError, match="the listener broke"):
+        await answering()
+    assert await answering.results() == [("a", "done")]
+
+
+async def test_known_results_are_written_as_they_are(recorder):
+    noted = recorder("f")
+    known = await execute_tool_call(ToolRegistry(tool_named("f", "known")), CALLS[0])
+    answering = Answering(noted.tool, tool_named("g"))
+    await answering(known={"a": known})
+    assert (noted.seen, await answering.results()) == ([], [("a", "known"), ("b", "ok")])
+
+
+async def test_an_approver_is_asked_after_each_call_was_told():
+    order = []
+    answering = Answering(
+        tool_named("f"),
+        tool_named("g"),
+        approve=lambda request: order.append(request.call_id) or Later(),
+        on_event=lambda event: order.append(event.name),
+    )
+    await answering()
+    assert order == ["tool_call", "a", "tool_call", "b", "approval_pending", "approval_pending"]

@@ -1,0 +1,172 @@
+"""What a runner is to do, and edits that wait for the end of its turn; without any run."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from stage0_gateway import Message, ToolCall
+from stage3_tools import RunnerParams, ToolLoopOptions
+from stage3_tools.runner.params import Edits
+
+A, B, C = map(Message.user, "abc")
+
+
+def texts(messages):
+    return "".join(each.text for each in messages)
+
+
+class Kept:
+    """A conversation that is kept in memory, and its edits."""
+
+    def __init__(self, *messages):
+        self.now = messages
+        self.edits = Edits(RunnerParams(messages=messages), lambda: self.now)
+
+    def end_turn(self):
+        """What a run does when a turn is over."""
+        rewritten = self.edits.take_rewritten()
+        self.now = (*(self.now if rewritten is None else rewritten), *self.edits.pushed)
+        self.edits.taken(len(self.edits.pushed))
+        return texts(self.now)
+
+
+def session(*messages):
+    return Edits(RunnerParams(messages=messages, session_id="s"), None)
+
+
+# ---- parameters
+# ---------------------------------------------------------------------------------------------
+
+
+def test_messages_may_be_mappings_and_are_a_frozen_tuple():
+    params = RunnerParams(messages=[A, {"role": "user", "content": "b"}])
+    assert params.messages == params.said == (A, B)
+    with pytest.raises(FrozenInstanceError):
+        params.messages = ()
+
+
+def test_one_message_is_no_list_of_messages():
+    for one in ("a", A, {"role": "user", "content": "a"}):
+        with pytest.raises(ValueError, match="put the one into brackets"):
+            RunnerParams(messages=one)
+
+
+def test_what_is_no_message_is_refused():
+    with pytest.raises(ValueError, match="A message is a Message or a mapping"):
+        RunnerParams(messages=[1])
+
+
+def test_they_are_options_of_the_loop_without_a_limit_of_rounds():
+    assert RunnerParams().max_tool_rounds is None
+    assert isinstance(RunnerParams(), ToolLoopOptions)
+    with pytest.raises(ValueError, match="max_tool_rounds is -1"):
+        RunnerParams(max_tool_rounds=-1)
+
+
+# ---- edits of a conversation in memory
+# ----------------------------------------------------------------------
+
+
+def test_what_is_pushed_is_shown_at_once_and_taken_in_order():
+    kept = Kept(A)
+    kept.edits.push([B])
+    kept.edits.push([{"role": "user", "content": "c"}])
+    assert kept.edits.params.messages == (A, B, C)
+    assert (kept.edits.pushed, kept.edits.changed_messages) == ([B, C], True)
+    assert (kept.end_turn(), kept.edits.pushed, kept.edits.changed_messages) == ("abc", [], False)
+
+
+def test_what_is_pushed_while_others_are_taken_waits_for_the_next_time():
+    kept = Kept(A)
+    kept.edits.push([B])
+    taken = len(kept.edits.pushed)
+    kept.edits.push([C])
+    kept.edits.taken(taken)
+    assert kept.edits.pushed == [C]
+
+
+def test_messages_that_are_set_behind_the_present_ones_are_pushed():
+    kept = Kept(A)
+    kept.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
+    assert (kept.edits.pushed, kept.edits.take_rewritten()) == ([B], None)
+    assert kept.edits.latest.temperature is None
+
+
+def test_other_messages_stand_for_those_that_were_there():
+    kept = Kept(A)
+    kept.edits.change(replace(kept.edits.params, messages=[B]))
+    kept.now = (A, C)  # the turn under way has added something
+    assert texts(kept.edits.params.messages) == "bc"
+    assert kept.end_turn() == "bc"
+    assert kept.edits.take_rewritten() is None
+
+
+def test_messages_are_rewritten_twice_and_pushed_to_in_between():
+    kept = Kept(A, B)
+    kept.edits.push([C])
+    kept.edits.change(lambda now: replace(now, messages=now.messages[1:]))  # b c
+    kept.edits.push([A])
+    kept.now = (A, B, Message.user("d"))
+    kept.edits.change(lambda now: replace(now, messages=[*now.messages[1:], B]))
+    assert texts(kept.edits.params.messages) == kept.end_turn() == "cdab"
+
+
+def test_a_function_that_raises_or_returns_something_else_changes_nothing():
+    kept = Kept(A)
+    kept.edits.push([B])
+    for wrong, error in (
+        (lambda now: 1 / 0, ZeroDivisionError),
+        (lambda now: ToolLoopOptions(), TypeError),
+    ):
+        with pytest.raises(error):
+            kept.edits.change(wrong)
+    assert kept.edits.params.messages == (A, B)
+
+
+@pytest.mark.parametrize(
+    "message", [Message.tool("r", "c"), Message.assistant("", [ToolCall("c", "f", "{}")])]
+)
+def test_calls_and_results_are_refused_and_so_is_what_came_with_them(message):
+    kept = Kept(A)
+    with pytest.raises(ValueError, match="added by the runner itself"):
+        kept.edits.push([B, message])
+    with pytest.raises(ValueError, match="added by the runner itself"):
+        kept.edits.change(
+            lambda now: replace(now, temperature=1, messages=[*now.messages, B, message])
+        )
+    assert kept.edits.params == RunnerParams(messages=[A])
+
+
+def test_the_newest_question_among_the_new_messages():
+    kept = Kept(A)
+    assert kept.edits.question is None
+    kept.edits.push([B, C, Message.assistant("hm")])
+    assert kept.edits.question == C
+
+
+# ---- edits of a session
+# -------------------------------------------------------------------------------------
+
+
+def test_the_messages_of_a_session_are_new_ones():
+    edits = session(A)
+    assert (edits.pushed, edits.question) == ([A], A)
+    edits.push([B])
+    edits.taken(2)
+    edits.push([C])
+    assert (edits.pushed, edits.params.messages) == ([C], (A, B, C))
+
+
+def test_a_session_is_only_added_to():
+    edits = session(A)
+    with pytest.raises(ValueError, match="only added to"):
+        edits.change(lambda now: replace(now, messages=[B]))
+    edits.change(lambda now: replace(now, temperature=1, messages=[*now.messages, B]))
+    assert (edits.pushed, edits.latest.temperature) == ([A, B], 1)
+    assert edits.take_rewritten() is None
+
+
+def test_a_runner_stays_with_its_session():
+    for edits in (session(A), Kept(A).edits):
+        with pytest.raises(ValueError, match="stays with its session"):
+            edits.change(lambda now: replace(now, session_id="other"))

@@ -1,0 +1,1086 @@
+"""The runner as people use it: in both dialects, with messages or a session, with whole replies or
+streams."""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from stage0_gateway import (
+    ChatResponse,
+    Gateway,
+    Message,
+    ScriptedModel,
+    ServerFailed,
+    ToolCall,
+)
+from stage1_context import ContextEngine, KeepSystemAndRecent, MessageHistory
+from stage2_output import OutputController
+from stage3_tools import (
+    NativeDialect,
+    PromptDialect,
+    RunLimits,
+    RunnerParams,
+    Tool,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    ToolRunner,
+)
+
+GO = Message.user("Go.")
+
+
+class Talk:
+    """A conversation, its tool `f` and what was seen of it; in one of the ways in which there can
+    be one."""
+
+    def __init__(self, way):
+        self.dialect, self.mode, *rest = way.split()
+        self.streams = bool(rest)
+        self.ran, self.ids = Counter(), 0
+        self.tools = [Tool("f", "", None, self.f, effect="read")]
+        self.model = self.gateway = self.engine = self.last = None
+
+    async def f(self, arguments):
+        self.ran[arguments["x"]] += 1
+        return f"r{arguments['x']}"
+
+    def calls(self, *xs, tool="f", said=""):
+        """A reply with these calls; they have the ids call_1, call_2, … in the whole
+        conversation."""
+        asked = [(tool, json.dumps({"x": x})) for x in xs]
+        if self.dialect == "prompt":
+            return json.dumps(
+                [{"tool": name, "arguments": json.loads(text)} for name, text in asked]
+            )
+        made = []
+        for name, text in asked:
+            self.ids += 1
+            made.append(ToolCall(f"call_{self.ids}", name, text))
+        return Message.assistant(said, made)
+
+    def says(self, text="done"):
+        return json.dumps({"tool": None, "reply": text}) if self.dialect == "prompt" else text
+
+    def params(self, *said, messages=(GO,), **rest):
+        dialect = PromptDialect(multiple=True) if self.dialect == "prompt" else NativeDialect()
+        session_id = "s" if self.mode == "session" else None
+        given = {"dialect": dialect, "session_id": session_id, **rest}
+        return RunnerParams(messages=said or messages, **given)
+
+    async def runner(self, *replies, params=None, window=None, on_iteration=None, **rest):
+        known = {
+            name: rest.pop(name)
+            for name in ("max_iterations", "on_tool_call", "on_tool_result")
+            if name in rest
+        }
+        self.model = ScriptedModel(replies)
+        self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
+        self.engine = ContextEngine(window=window)
+        if self.mode == "session":
+            await self.engine.create_session("s")
+        stream = self.gateway.stream if self.streams else None
+        self.deps = ToolLoopDeps(
+            self.gateway.chat, self.engine, OutputController(), ToolRegistry(*self.tools), stream
+        )
+        params = params or self.params(**rest)
+        self.last = ToolRunner(self.deps, params, on_iteration=on_iteration, **known)
+        return self.last
+
+    async def history(self):
+        """The messages, of which nobody finds anything wrong."""
+        kept = (
+            await self.engine.history("s") if self.mode == "session" else self.last.params.messages
+        )
+        assert MessageHistory(kept).check_history() == []
+        return [(each.role, each.text) for each in kept]
+
+    @property
+    def asked(self):
+        """What the model saw in each request, but for the system prompt and the calls."""
+        return [
+            [each.text for each in one.messages if each.role in ("user", "tool")]
+            for one in self.model.requests
+        ]
+
+
+WAYS = [f"{dialect} {mode}" for dialect in ("native", "prompt") for mode in ("messages", "session")]
+STREAMS = ["native messages stream", "prompt session stream"]
+
+
+def held(arguments):
+    return asyncio.Event().wait()
+
+
+@pytest.fixture(params=[*WAYS[::3], *STREAMS])
+async def talk(request):
+    made = Talk(request.param)
+    yield made
+    if made.gateway is not None:
+        await made.gateway.aclose()
+
+
+@pytest.fixture
+async def simple():
+    """One way only, for what is the same in all."""
+    made = Talk("native messages")
+    yield made
+    if made.gateway is not None:
+        await made.gateway.aclose()
+
+
+@pytest.fixture
+async def streamed():
+    made = Talk("native messages stream")
+    yield made
+    if made.gateway is not None:
+        await made.gateway.aclose()
+
+
+WENT = ("user", "Go.")
+CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
+
+
+# ---- iterating
+# ----------------------------------------------------------------------------------------------
+
+
+async def test_each_reply_is_an_item_and_the_last_one_too(talk):
+    runner, seen = await talk.runner(talk.calls(1, 2), talk.calls(3), talk.says()), []
+    async for item in runner:
+        assert isinstance(item, ChatResponse)
+        if item.tool_calls:
+            assert [call.id for call in item.tool_calls] == [["call_1", "call_2"], ["call_3"]][
+                len(seen)
+            ]
+        seen.append(len(item.tool_calls))
+        assert runner.iteration_count == len(seen)
+    assert seen == [2, 1, 0]
+    assert talk.ran == {1: 1, 2: 1, 3: 1}
+    results = [("tool", "r1"), ("tool", "r2"), ("assistant", ""), ("tool", "r3")]
+    assert await talk.history() == [*CALLED[:2], *results, ("assistant", "done")]
+    assert (runner.result.status, runner.result.reply, runner.result.tool_rounds) == (
+        "completed",
+        "done",
+        2,
+    )
+
+
+async def test_it_can_be_awaited_and_returns_the_last_reply_as_it_was_understood(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+    response = await runner
+    assert (response.content, response.tool_calls) == ("done", ())
+    assert response is await runner is await runner.run_until_done() is await runner.done()
+    assert await talk.history() == [*CALLED, ("assistant", "done")]
+
+
+async def test_what_was_understood_is_the_same_in_both_dialects(simple):
+    for dialect in ("native", "prompt"):
+        simple.dialect = dialect
+        simple.ids = 0
+        items = [item async for item in await simple.runner(simple.calls(1), simple.says())]
+        assert [(item.content, item.tool_calls) for item in items] == [
+            ("", (ToolCall("call_1", "f", '{"x": 1}'),)),
+            ("done", ()),
+        ]
+
+
+async def test_a_second_iteration_is_refused(talk):
+    runner = await talk.runner(talk.says())
+    async for _ in runner:
+        with pytest.raises(RuntimeError, match="was iterated already"):
+            aiter(runner)
+    with pytest.raises(RuntimeError, match="was iterated already"):
+        aiter(runner)
+
+
+async def test_a_reply_that_cannot_be_used_is_an_item_and_is_answered_with_feedback(simple):
+    simple.dialect = "prompt"
+    items = [item async for item in await simple.runner("what?", simple.says())]
+    assert [item.content for item in items] == ["what?", "done"]
+    assert [role for role, _ in await simple.history()] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+
+
+# ---- max_iterations
+# ---------------------------------------------------------------------------------------
+
+
+async def test_without_a_limit_a_model_may_call_thirty_times(simple):
+    runner = await simple.runner(*[simple.calls(x) for x in range(30)], simple.says())
+    assert (await runner).content == "done"
+    assert (runner.iteration_count, sum(simple.ran.values())) == (31, 30)
+    assert runner.result.tool_rounds == 30
+
+
+async def test_no_iteration_asks_nobody_and_says_that_nothing_ran(talk):
+    runner = await talk.runner(max_iterations=0)
+    with pytest.raises(RuntimeError, match="Nothing ran: max_iterations is 0"):
+        await runner
+    assert [item async for item in await talk.runner(max_iterations=0)] == []
+    assert (talk.model.requests, talk.last.result.status, talk.last.iteration_count) == (
+        [],
+        "limit",
+        0,
+    )
+
+
+async def test_the_calls_of_the_last_iteration_are_answered_but_not_run(talk):
+    runner = await talk.runner(talk.calls(1), talk.calls(2, 3), max_iterations=2)
+    assert [call.id for call in (await runner).tool_calls] == ["call_2", "call_3"]
+    assert talk.ran == {1: 1}
+    refused = "Error (interrupted): The limit of 2 requests was reached. This call was not run."
+    assert await talk.history() == [
+        *CALLED,
+        ("assistant", ""),
+        ("tool", refused),
+        ("tool", refused),
+    ]
+    assert runner.result.status == "limit"
+
+
+async def test_the_calls_of_the_last_iteration_are_run_for_whoever_asks(talk):
+    runner = await talk.runner(talk.calls(1), max_iterations=1)
+    async for _ in runner:
+        await runner.generate_tool_response()
+    assert (talk.ran, await talk.history()) == ({1: 1}, CALLED)
+
+
+async def test_what_is_pushed_after_the_last_iteration_is_kept_and_not_answered(talk):
+    runner = await talk.runner(talk.says(), max_iterations=1)
+    async for _ in runner:
+        runner.push_messages(Message.user("more"))
+    assert await talk.history() == [("user", "Go."), ("assistant", "done"), ("user", "more")]
+
+
+async def test_less_than_no_iterations_are_refused(simple):
+    with pytest.raises(ValueError, match="max_iterations is -1; 0 is the least"):
+        await simple.runner(max_iterations=-1)
+
+
+# ---- edits
+# ------------------------------------------------------------------------------------------------
+
+
+async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            runner.push_messages(Message.user("a"), {"role": "user", "content": "b"})
+            runner.push_messages(Message.user("c"))
+            assert [each.text for each in runner.params.messages][-3:] == ["a", "b", "c"]
+    pushed = [("user", "a"), ("user", "b"), ("user", "c")]
+    assert await talk.history() == [*CALLED, *pushed, ("assistant", "done")]
+    assert [text.split("\n")[-1] for text in talk.asked[1]] == ["Go.", "r1", "a", "b", "c"]
+
+
+async def test_a_push_after_the_last_reply_continues_the_run(talk):
+    runner = await talk.runner(talk.says("one"), talk.says("two"), talk.says("three"))
+    async for _ in runner:
+        if runner.iteration_count < 3:
+            runner.push_messages(Message.user(f"after {runner.iteration_count}"))
+    said = ["Go.", "one", "after 1", "two", "after 2", "three"]
+    assert [text for _, text in await talk.history()] == said
+    assert runner.result.reply == "three"
+
+
+async def test_what_is_pushed_before_the_first_step_is_asked_with_it(talk):
+    runner = await talk.runner(talk.says())
+    runner.push_messages(Message.user("and this"))
+    await runner
+    assert await talk.history() == [("user", "Go."), ("user", "and this"), ("assistant", "done")]
+
+
+async def test_after_the_end_nothing_is_pushed_or_set(talk):
+    runner = await talk.runner(talk.says())
+    await runner
+    for edit in (lambda: runner.push_messages(GO), lambda: runner.set_params(talk.params(GO, GO))):
+        with pytest.raises(RuntimeError, match="The run is over"):
+            edit()
+    assert len(await talk.history()) == 2
+
+
+async def test_a_listener_of_the_end_comes_too_late_to_push(simple):
+    late = []
+
+    def hear(event):
+        if event.name == "loop_end":
+            with pytest.raises(RuntimeError, match="The run is over"):
+                simple.last.push_messages(Message.user("more"))
+            late.append(simple.last.result.status)
+
+    await (await simple.runner(simple.says(), on_event=hear))
+    assert (late, await simple.history()) == (["completed"], [WENT, ("assistant", "done")])
+
+
+async def test_calls_and_results_cannot_be_pushed(simple):
+    runner = await simple.runner(simple.says())
+    for message in (simple.calls(1), Message.tool("r", "c")):
+        with pytest.raises(ValueError, match="added by the runner itself"):
+            runner.push_messages(Message.user("not this either"), message)
+    await runner
+    assert await simple.history() == [("user", "Go."), ("assistant", "done")]
+
+
+async def test_parameters_hold_from_the_next_request_on(talk):
+    told, approved = [], []
+    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+
+    def approve(request):
+        approved.append(request.arguments["x"])
+        return True
+
+    new = {"temperature": 0.5, "max_tokens": 99, "approve": approve}
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            runner.set_params(
+                lambda now: replace(now, **new, on_event=lambda event: told.append(event.name))
+            )
+            assert (runner.params.temperature, runner.params.max_tokens) == (0.5, 99)
+    assert [(each.temperature, each.max_tokens) for each in talk.model.requests] == [
+        (None, None),
+        *[(0.5, 99)] * 2,
+    ]
+    assert approved == [2]  # the calls of the turn that was under way were not asked about
+    assert told[0] == "turn_start"
+    assert told[-1] == "loop_end"
+
+
+async def test_the_dialect_may_change_between_two_turns(simple):
+    runner = await simple.runner(simple.calls(1), '{"tool": null, "reply": "done"}')
+    async for _ in runner:
+        runner.set_params(replace(runner.params, dialect=PromptDialect()))
+    assert runner.result.reply == "done"
+    assert ([bool(each.tools) for each in simple.model.requests], simple.asked[1][1]) == (
+        [True, False],
+        "[Tool result for f]\nr1",
+    )
+
+
+async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+
+    def wrong(now):
+        raise LookupError("no")
+
+    async for _ in runner:
+        before = runner.params
+        with pytest.raises(FrozenInstanceError):
+            before.temperature = 1
+        with pytest.raises(LookupError):
+            runner.set_params(wrong)
+        assert runner.params == before
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda now: {"temperature": 1}, TypeError, "set_params takes RunnerParams"),
+        (lambda now: None, TypeError, "set_params takes RunnerParams"),
+        (lambda now: replace(now, session_id="other"), ValueError, "stays with its session"),
+        (lambda now: replace(now, max_tool_rounds=-1), ValueError, "max_tool_rounds is -1"),
+    ],
+)
+@pytest.mark.parametrize("way", WAYS[:2])
+async def test_impossible_parameters_are_refused(way, change, error, words):
+    talk = Talk(way)
+    runner = await talk.runner(talk.says())
+    before = runner.params
+    with pytest.raises(error, match=words):
+        runner.set_params(change)
+    with pytest.raises(error, match=words):
+        runner.set_params(change(before))
+    assert runner.params == before
+    await runner
+    await talk.gateway.aclose()
+
+
+async def test_the_messages_of_a_session_are_only_added_to():
+    talk = Talk("native session")
+    runner = await talk.runner(talk.says())
+    with pytest.raises(ValueError, match="only added to"):
+        runner.set_params(lambda now: replace(now, messages=[]))
+    runner.set_params(lambda now: replace(now, messages=[*now.messages, Message.user("more")]))
+    await runner
+    assert await talk.history() == [("user", "Go."), ("user", "more"), ("assistant", "done")]
+    await talk.gateway.aclose()
+
+
+async def test_rewritten_messages_keep_the_reply_and_its_results(simple):
+    runner = await simple.runner(simple.calls(1), simple.says())
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            runner.push_messages(Message.user("gone"))
+            runner.set_params(lambda now: replace(now, messages=[Message.user("anew")]))
+            runner.push_messages(Message.user("kept"))
+            assert [each.text for each in runner.params.messages] == ["anew", "kept"]
+    assert simple.asked == [["Go."], ["anew", "r1", "kept"]]
+    assert await simple.history() == [
+        ("user", "anew"),
+        ("assistant", ""),
+        ("tool", "r1"),
+        ("user", "kept"),
+        ("assistant", "done"),
+    ]
+
+
+async def test_rewritten_messages_of_which_a_part_is_gone_are_mended(simple):
+    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
+    async for _ in runner:
+        if runner.iteration_count == 2:  # a result without its call
+            runner.set_params(lambda now: replace(now, messages=[GO, *now.messages[2:]]))
+    assert await simple.history() == [
+        WENT,
+        ("assistant", ""),
+        ("tool", "r2"),
+        ("assistant", "done"),
+    ]
+
+
+async def test_messages_that_are_rewritten_before_the_first_step_are_the_ones_to_begin_with(simple):
+    runner = await simple.runner(
+        simple.says(), messages=[GO, simple.calls(1), Message.user("gone")]
+    )
+    runner.set_params(lambda now: replace(now, messages=[GO, simple.calls(7)]))
+    assert [each.text for each in await runner.generate_tool_response()] == ["r7"]
+    await runner
+    assert await simple.history() == [
+        WENT,
+        ("assistant", ""),
+        ("tool", "r7"),
+        ("assistant", "done"),
+    ]
+
+
+# ---- generate_tool_response
+# -------------------------------------------------------------------------------
+
+
+async def test_calls_are_run_early_and_once(talk):
+    runner = await talk.runner(talk.calls(1, 2), talk.says())
+    async for _ in runner:
+        first = await runner.generate_tool_response()
+        assert await runner.generate_tool_response() is first
+        if runner.iteration_count == 1:
+            assert [(each.tool_call_id, each.text) for each in first] == [
+                ("call_1", "r1"),
+                ("call_2", "r2"),
+            ]
+            assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2"]
+        else:
+            assert first is None
+    assert await runner.generate_tool_response() is None
+    assert talk.ran == {1: 1, 2: 1}
+    assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2", "done"]
+
+
+async def test_calls_at_the_end_of_the_messages_are_answered_before_the_first_step(talk):
+    talk.dialect = "native"
+    runner = await talk.runner(talk.says())
+    if talk.mode == "session":
+        for message in (GO, talk.calls(1, 2)):
+            await talk.engine.add_message("s", message)
+        runner = ToolRunner(talk.deps, talk.params(session_id="s", messages=()))
+    else:
+        runner = talk.last = ToolRunner(talk.deps, talk.params(GO, talk.calls(1, 2)))
+    first, second = await asyncio.gather(
+        runner.generate_tool_response(), runner.generate_tool_response()
+    )
+    assert first is second
+    assert [each.tool_call_id for each in first] == ["call_1", "call_2"]
+    await runner
+    assert talk.ran == {1: 1, 2: 1}
+    assert [text for _, text in await talk.history()][-4:] == ["", "r1", "r2", "done"]
+
+
+async def test_calls_at_the_end_of_the_messages_are_run_by_the_first_step(simple):
+    runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1)])
+    assert (await runner).content == "done"
+    assert (simple.ran, await simple.history()) == ({1: 1}, [*CALLED, ("assistant", "done")])
+
+
+async def test_two_tasks_may_ask_for_the_results_at_once(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+    async for _ in runner:
+        both = await asyncio.gather(
+            runner.generate_tool_response(), runner.generate_tool_response()
+        )
+        assert both[0] is both[1]
+    assert talk.ran == {1: 1}
+
+
+async def test_results_that_were_asked_for_while_the_next_step_was_taken_are_those_that_were_meant(
+    simple,
+):
+    gate = asyncio.Event()
+
+    async def wait(arguments):
+        await gate.wait()
+        return "late"
+
+    simple.tools.append(Tool("g", "", None, wait))
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.calls(2), simple.says())
+    steps = aiter(runner)
+    await anext(steps)
+    step = asyncio.create_task(anext(steps))
+    await asyncio.sleep(0)
+    asked = asyncio.create_task(runner.generate_tool_response())
+    await asyncio.sleep(0)
+    gate.set()
+    await step
+    assert [each.text for each in await asked] == ["late"]
+    assert simple.ran == {}  # the newest reply's calls were not meant
+    assert [item.content async for item in steps] == ["done"]
+
+
+async def test_who_is_cancelled_in_the_middle_asks_again_and_gets_what_was_done(talk):
+    begun = asyncio.Event()
+
+    async def wait(arguments):
+        begun.set()
+        await asyncio.Event().wait()
+
+    talk.tools.append(Tool("g", "", None, wait))
+    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            asking = asyncio.create_task(runner.generate_tool_response())
+            await begun.wait()
+            asking.cancel()
+            await asyncio.wait({asking})
+            assert asking.cancelled()
+            assert [row[0] for row in await talk.history()] == ["user", "assistant", "tool"]
+            (message,) = await runner.generate_tool_response()
+            assert (message.tool_call_id, message.is_error) == ("call_1", True)
+    assert (await talk.history())[-1] == ("assistant", "done")
+
+
+async def test_who_is_cancelled_before_the_first_step_gets_what_was_done(simple):
+    begun = asyncio.Event()
+
+    async def wait(arguments):
+        begun.set()
+        await asyncio.Event().wait()
+
+    simple.tools.append(Tool("g", "", None, wait))
+    runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1, tool="g")])
+    asking = asyncio.create_task(runner.generate_tool_response())
+    await begun.wait()
+    asking.cancel()
+    await asyncio.wait({asking})
+    assert [each.is_error for each in await runner.generate_tool_response()] == [True]
+    await runner
+    assert len(await simple.history()) == 4
+
+
+# ---- callbacks
+# --------------------------------------------------------------------------------------------
+
+
+async def test_callbacks_are_called_in_order(talk):
+    heard = []
+    runner = await talk.runner(
+        talk.calls(1, 2),
+        talk.says(),
+        on_iteration=lambda number, response: heard.append((number, len(response.tool_calls))),
+        on_tool_call=lambda call: heard.append(call.id),
+        on_tool_result=lambda result: heard.append((result.call_id, result.output)),
+        on_event=lambda event: heard.append(event.name) if event.name == "loop_end" else None,
+    )
+    await runner
+    assert heard == [
+        (1, 2),
+        "call_1",
+        "call_2",
+        ("call_1", "r1"),
+        ("call_2", "r2"),
+        (2, 0),
+        "loop_end",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["on_iteration", "on_tool_call", "on_tool_result", "turn_end", "loop_end"]
+)
+async def test_after_a_callback_that_raises_the_runner_goes_on(talk, name):
+    failing = [LookupError(name)]
+
+    def fail(*_):
+        if failing:
+            raise failing.pop()
+
+    given = {name: fail}
+    if not name.startswith("on_"):
+        given = {"on_event": lambda event: fail() if event.name == name else None}
+    runner = await talk.runner(talk.calls(1, 2), talk.says(), **given)
+    with pytest.raises(LookupError):
+        await runner
+    await talk.history()
+    assert (await runner).content == "done"
+    assert all(count == 1 for count in talk.ran.values())
+    assert [role for role, _ in await talk.history()] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
+    assert talk.model.requests[2:] == []  # the model was not asked for anything twice
+    assert runner.iteration_count == 2
+
+
+async def test_after_a_listener_that_raises_at_the_last_decision_the_reply_is_there_once(talk):
+    failing = [LookupError("decision")]
+
+    def fail(event):
+        if event.name == "decision" and event.reply and failing:
+            raise failing.pop()
+
+    runner = await talk.runner(talk.says(), on_event=fail)
+    with pytest.raises(LookupError):
+        await runner
+    assert (await runner).content == "done"
+    assert await talk.history() == [WENT, ("assistant", "done")]
+
+
+async def test_a_reply_that_a_callback_refused_to_see_is_given_the_next_time(simple):
+    failing = [LookupError()]
+
+    def fail(number, response):
+        if failing:
+            raise failing.pop()
+
+    runner = await simple.runner(simple.calls(1), simple.says(), on_iteration=fail)
+    with pytest.raises(LookupError):
+        await anext(aiter(runner))
+    assert [len(item.tool_calls) async for item in runner] == [1, 0]
+
+
+async def test_a_callback_is_no_async_function(simple):
+    async def heard(*_):
+        pass
+
+    for name in ("on_iteration", "on_tool_call", "on_tool_result"):
+        with pytest.raises(ValueError, match="would never be awaited"):
+            await simple.runner(**{name: heard})
+
+
+# ---- a model that fails
+# -----------------------------------------------------------------------------------
+
+
+async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_anything(talk):
+    runner = await talk.runner(500, talk.calls(1), 503, talk.says())
+    failures, items = 0, 0
+    for _ in range(3):
+        try:
+            async for _ in runner:
+                items += 1
+        except ServerFailed:
+            failures += 1
+    assert (failures, items, runner.iteration_count) == (2, 2, 2)
+    assert (talk.ran, runner.result.status) == ({1: 1}, "completed")
+    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    with pytest.raises(RuntimeError, match="iterated already"):
+        aiter(runner)
+
+
+async def test_edits_after_a_failure_hold_for_the_next_try(talk):
+    runner = await talk.runner(talk.calls(1), 500, talk.says())
+    with pytest.raises(ServerFailed):
+        await runner
+    runner.push_messages(Message.user("again"))
+    runner.set_params(lambda now: replace(now, temperature=0.5))
+    await runner
+    assert await talk.history() == [*CALLED, ("user", "again"), ("assistant", "done")]
+    assert [each.temperature for each in talk.model.requests] == [None, None, 0.5]
+
+
+async def test_a_push_before_a_callback_that_raises_comes_before_the_next_request(simple):
+    failing = [LookupError()]
+
+    def fail(result):
+        if failing:
+            raise failing.pop()
+
+    runner = await simple.runner(simple.calls(1), simple.says(), on_tool_result=fail)
+
+    async def iterate():
+        async for _ in runner:
+            runner.push_messages(Message.user("more"))
+
+    with pytest.raises(LookupError):
+        await iterate()
+    await runner
+    assert simple.asked[1] == ["Go.", "r1", "more"]
+
+
+# ---- done
+# -------------------------------------------------------------------------------------------------
+
+
+async def test_done_waits_for_whoever_iterates(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+    waiting = asyncio.create_task(runner.done())
+    async for _ in runner:
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    assert (await waiting).content == "done"
+
+
+async def test_done_raises_what_ended_the_iteration_even_if_another_one_has_begun(talk):
+    runner = await talk.runner(500, talk.says())
+    waiting = asyncio.create_task(runner.done())
+    await asyncio.sleep(0)
+    with pytest.raises(ServerFailed):
+        await runner
+    await runner
+    with pytest.raises(ServerFailed):
+        await waiting
+    assert (await runner.done()).content == "done"
+
+
+@pytest.mark.parametrize("wait", ["done", "run_until_done"])
+async def test_waiting_for_an_iteration_that_was_left_is_an_error(talk, wait):
+    runner = await talk.runner(talk.calls(1))
+    async for _ in runner:
+        break
+    with pytest.raises(RuntimeError, match="whoever left it"):
+        await getattr(runner, wait)()
+    waiting = asyncio.create_task(runner.done())
+    with pytest.raises(RuntimeError, match="was left before the run was over"):
+        await waiting
+
+
+async def test_who_iterates_cannot_wait_for_the_end_in_the_middle(simple):
+    runner = await simple.runner(simple.says())
+    async for _ in runner:
+        with pytest.raises(RuntimeError, match="would wait for ever"):
+            await runner
+    assert runner.result.status == "completed"
+
+
+async def test_an_iteration_that_was_cancelled_may_go_on(talk):
+    begun = asyncio.Event()
+
+    async def wait(arguments):
+        begun.set()
+        await asyncio.Event().wait()
+
+    talk.tools.append(Tool("g", "", None, wait))
+    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    running = asyncio.create_task(runner.run_until_done())
+    await begun.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    with pytest.raises(RuntimeError, match="was cancelled"):
+        await runner.done()
+    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
+    assert (await runner).content == "done"
+    assert len(await talk.history()) == 4
+
+
+# ---- leaving
+# ----------------------------------------------------------------------------------------------
+
+
+async def test_whoever_leaves_leaves_a_sound_history_at_once(talk):
+    runner = await talk.runner(talk.calls(1), talk.calls(2))
+    async for _ in runner:
+        if runner.iteration_count == 2:
+            break
+    now = runner.params.messages if talk.mode == "messages" else ()
+    assert MessageHistory(now).check_history() == []
+    assert await talk.history() == CALLED
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the generator is closed by now
+    assert (await talk.history(), talk.ran) == (CALLED, {1: 1})
+    with pytest.raises(RuntimeError, match="iterated already"):
+        aiter(runner)
+
+
+async def test_an_exception_in_the_body_leaves_a_sound_history(talk):
+    runner = await talk.runner(talk.calls(1))
+
+    async def iterate():
+        async for _ in runner:
+            await runner.generate_tool_response()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await iterate()
+    assert await talk.history() == CALLED
+    assert runner.result is None
+
+
+async def test_a_last_reply_is_kept_also_where_the_consumer_leaves_with_it(simple):
+    async for _ in await simple.runner(simple.says()):
+        break
+    assert await simple.history() == [WENT, ("assistant", "done")]
+
+
+# ---- streams
+# ----------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_can_be_heard_through_its_event_before_the_reply_is_an_item(streamed):
+    heard = []
+
+    def hear(event):
+        if event.name == "reply_stream":
+            event.stream.on("text", lambda piece: heard.append(piece.delta))
+
+    runner = await streamed.runner(
+        streamed.calls(1), streamed.says("done and dusted"), on_event=hear
+    )
+    async for reply in runner:
+        assert "".join(heard) == reply.content
+    assert await streamed.history() == [*CALLED, ("assistant", "done and dusted")]
+
+
+async def test_a_stream_that_fails_ends_the_iteration_which_may_go_on(streamed):
+    runner = await streamed.runner(streamed.calls(1), 500, streamed.says())
+    with pytest.raises(ServerFailed):
+        await runner
+    assert (await runner).content == "done"
+    assert (streamed.ran, runner.iteration_count) == ({1: 1}, 2)
+    assert await streamed.history() == [*CALLED, ("assistant", "done")]
+
+
+# ---- stopped
+# ----------------------------------------------------------------------------------------------
+
+
+async def test_an_abort_before_the_first_step_asks_nobody(talk):
+    abort = asyncio.Event()
+    abort.set()
+    runner = await talk.runner(abort=abort)
+    with pytest.raises(RuntimeError, match="The run was aborted"):
+        await runner
+    assert (talk.model.requests, runner.result.status) == ([], "aborted")
+
+
+@pytest.mark.parametrize("early", [False, True])
+async def test_an_abort_reaches_a_tool_whoever_runs_it(talk, early):
+    abort = asyncio.Event()
+
+    async def wait(arguments):
+        abort.set()
+        await asyncio.Event().wait()
+
+    talk.tools.append(Tool("g", "", None, wait))
+    runner = await talk.runner(talk.calls(1, tool="g"), abort=abort)
+    async for _ in runner:
+        if early:
+            assert [each.is_error for each in await runner.generate_tool_response()] == [True]
+    assert runner.result.status == "aborted"
+    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
+
+
+async def test_an_abort_between_two_steps_keeps_a_whole_reply_and_runs_nothing(talk):
+    abort = asyncio.Event()
+    runner = await talk.runner(talk.calls(1), abort=abort)
+    async for _ in runner:
+        abort.set()
+    assert (runner.result.status, talk.ran) == ("aborted", {})
+    refused = "Error (interrupted): The run was stopped before this call was run."
+    assert await talk.history() == [*CALLED[:2], ("tool", refused)]
+
+
+@pytest.mark.parametrize("early", [False, True])
+async def test_a_limit_of_time_reaches_a_tool_whoever_runs_it(simple, early):
+    simple.tools.append(Tool("g", "", None, held))
+    runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=0.3))
+    async for _ in runner:
+        if early:
+            assert [each.is_error for each in await runner.generate_tool_response()] == [True]
+    assert runner.result.status == "timeout"
+    assert [role for role, _ in await simple.history()] == ["user", "assistant", "tool"]
+
+
+async def test_a_limit_of_tokens_ends_the_run_before_the_next_tool(talk):
+    runner = await talk.runner(talk.calls(1), limits=RunLimits(tokens=5))
+    async for _ in runner:
+        runner.push_messages(Message.user("more"))  # no reason to go beyond the limit
+    assert (runner.result.status, talk.ran) == ("limit", {})
+    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool", "user"]
+
+
+# ---- approvals
+# --------------------------------------------------------------------------------------------
+
+
+async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_goes_on(talk):
+    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
+    runner = await talk.runner(talk.calls(1))
+    async for _ in runner:
+        assert await runner.generate_tool_response() is None
+    assert (runner.result.status, talk.ran) == ("awaiting_approval", {})
+    assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
+    first = talk.engine, runner.params.messages
+    runner = await talk.runner(talk.says())
+    if talk.mode == "session":
+        talk.engine = first[0]
+        deps = replace(talk.deps, context_engine=talk.engine)
+        params = talk.params(session_id="s", messages=(), approve=lambda request: True)
+    else:
+        deps, params = talk.deps, talk.params(*first[1], approve=lambda request: True)
+    talk.last = ToolRunner(deps, params)
+    assert (await talk.last).content == "done"
+    assert await talk.history() == [*CALLED, ("assistant", "done")]
+
+
+async def test_nothing_comes_between_a_waiting_call_and_its_result(talk):
+    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
+    runner = await talk.runner(talk.calls(1))
+    async for _ in runner:
+        runner.push_messages(Message.user("hurry"))
+    assert runner.result.status == "awaiting_approval"
+    kept = await talk.engine.history("s") if talk.mode == "session" else runner.params.messages[:-1]
+    assert [each.role for each in kept] == ["user", "assistant"]
+    assert runner.params.messages[-1].text == "hurry"  # not lost for whoever goes on
+
+
+async def test_a_run_that_is_stopped_while_a_call_waits_says_that_it_waits(talk):
+    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
+    abort = asyncio.Event()
+    runner = await talk.runner(talk.calls(1), abort=abort)
+    async for _ in runner:
+        assert await runner.generate_tool_response() is None
+        abort.set()
+    assert runner.result.status == "aborted"
+    assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
+
+
+# ---- the rest
+# ---------------------------------------------------------------------------------------------
+
+
+async def test_a_long_result_is_a_variable_that_can_be_read(talk):
+    async def long(arguments):
+        return "word " * 2000
+
+    talk.tools.append(Tool("g", "", None, long))
+    await (await talk.runner(talk.calls(1, tool="g"), talk.says(), variables_over=200))
+    [shown] = [text for role, text in await talk.history() if role == "tool"]
+    [id] = re.findall(r"var_\w+", shown)  # the same in a conversation that is the same
+    read = {"id": id, "start": 9990, "length": 10}
+    asked = Message.assistant("", [ToolCall("call_2", "read_variable", json.dumps(read))])
+    if talk.dialect == "prompt":
+        asked = json.dumps({"tool": "read_variable", "arguments": read})
+    await (await talk.runner(talk.calls(1, tool="g"), asked, talk.says(), variables_over=200))
+    results = [text for role, text in await talk.history() if role == "tool"]
+    assert f"[10000 characters in $VAR_REF{{{{{id}}}}}" in results[0]
+    assert results[1].startswith("word word \n[characters 9990 to 10000")
+
+
+async def test_the_question_stays_in_sight_however_small_the_window(talk):
+    runner = await talk.runner(
+        *[talk.calls(x) for x in range(3)], talk.says(), window=KeepSystemAndRecent(max_messages=2)
+    )
+    runner.push_messages(Message.assistant("Well?"))
+    await runner
+    assert [texts[0] for texts in talk.asked] == ["Go."] * 4
+
+
+@pytest.mark.parametrize("new", [Message.user("new"), Message.assistant("new")])
+async def test_a_question_that_was_rewritten_is_not_asked_any_more(simple, new):
+    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
+    runner.push_messages(Message.user("old"))
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            runner.set_params(lambda now: replace(now, messages=[new]))
+    shown = [[each.text for each in request.messages] for request in simple.model.requests]
+    assert shown[1:] == [["new", "", "r1"], ["new", "", "r1", "", "r2"]]
+
+
+@pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
+async def test_a_second_runner_goes_on_with_the_session_of_the_first(way):
+    talk = Talk(way)
+    first = await talk.runner(talk.calls(1), talk.says(), talk.calls(2), talk.says("bye"))
+    second = ToolRunner(talk.deps, talk.params(Message.user("And?")))
+    assert ((await first).content, (await second).content) == ("done", "bye")
+    again = [("user", "And?"), ("assistant", ""), ("tool", "r2"), ("assistant", "bye")]
+    assert (talk.ran, await talk.history()) == (
+        {1: 1, 2: 1},
+        [*CALLED, ("assistant", "done"), *again],
+    )
+    await talk.gateway.aclose()
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
+async def test_two_runners_at_once_on_one_session_take_turns(way, early):
+    talk = Talk(way)
+    first = await talk.runner(talk.calls(1), talk.calls(2), talk.says("one"), talk.says("two"))
+    second = ToolRunner(talk.deps, talk.params(Message.user("And I?")))
+
+    async def iterate(runner):
+        async for _ in runner:
+            if early:
+                await runner.generate_tool_response()
+
+    await asyncio.gather(iterate(first), iterate(second))
+    history = await talk.history()
+    assert talk.ran == {1: 1, 2: 1}
+    assert sorted(text for _, text in history) == [
+        "",
+        "",
+        "And I?",
+        "Go.",
+        "one",
+        "r1",
+        "r2",
+        "two",
+    ]
+    await talk.gateway.aclose()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda runner: runner.generate_tool_response(),
+        lambda runner: runner.done(),
+        lambda runner: runner.run_until_done(),
+        lambda runner: anext(aiter(runner)),
+    ],
+)
+async def test_a_tool_that_uses_its_own_runner_is_refused_instead_of_hanging(talk, use):
+    async def ask(arguments):
+        try:
+            await use(talk.last)
+        except RuntimeError as error:
+            return f"refused: {'already' in str(error)}"
+
+    talk.tools.append(Tool("g", "", None, ask))
+    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    async with asyncio.timeout(5):
+        await runner
+    assert (await talk.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
+
+
+async def test_parameters_without_messages_leave_the_conversation_alone(talk):
+    runner = await talk.runner(talk.calls(1), talk.says())
+    async for _ in runner:
+        if runner.iteration_count == 1:
+            runner.set_params(replace(runner.params, messages=(), temperature=0.5))
+            assert (runner.params.temperature, len(runner.params.messages) > 0) == (0.5, True)
+    assert await talk.history() == [*CALLED, ("assistant", "done")]
+
+
+async def test_what_is_no_deps_and_no_params_is_refused_by_name(talk):
+    await talk.runner()
+    with pytest.raises(TypeError, match="deps is a ToolLoopDeps, not ToolRegistry"):
+        ToolRunner(talk.deps.tool_registry, RunnerParams())
+    with pytest.raises(TypeError, match="params is a RunnerParams, not ToolLoopOptions"):
+        ToolRunner(talk.deps, ToolLoopOptions())
+    with pytest.raises(ValueError, match="on_tool_call must be a plain function"):
+        ToolRunner(talk.deps, RunnerParams(), on_tool_call=3)

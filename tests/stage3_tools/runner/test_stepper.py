@@ -1,0 +1,201 @@
+"""A run taken step by step, below the runner: where it stands between two steps, and how it goes
+on."""
+
+import asyncio
+
+import pytest
+
+from stage0_gateway import Gateway, Message, ScriptedModel, ServerFailed, ToolCall
+from stage1_context import ContextEngine, MessageHistory, SessionNotFound
+from stage2_output import OutputController
+from stage3_tools import NativeDialect, RunLimits, RunnerParams, Tool, ToolLoopDeps, ToolRegistry
+from stage3_tools.run.stop_policy import Ending
+from stage3_tools.runner.stepper import Steps
+
+GO = Message.user("Go.")
+
+
+def calls(*ids):
+    return Message.assistant("", [ToolCall(id, "f", "{}") for id in ids])
+
+
+class Walk:
+    """Steps through a script, with one tool, and what was seen of it."""
+
+    def __init__(self, *replies, messages=(GO,), most=None, fail=(), **params):
+        self.ran, self.told, self.events, self.fail = [], [], [], dict(fail)
+        self.model = ScriptedModel(replies)
+        self.gateway = Gateway("openai:m", transport=self.model, max_retries=0)
+        tool = Tool("f", "", None, self.run)
+        deps = ToolLoopDeps(
+            self.gateway.chat,
+            ContextEngine(),
+            OutputController(),
+            ToolRegistry(tool),
+        )
+        params = RunnerParams(
+            messages=messages, dialect=NativeDialect(), on_event=self.hear, **params
+        )
+        self.steps = Steps(deps, params, most, lambda now: now, self.replied)
+
+    async def run(self, arguments, context):
+        self.ran.append(context.call_id)
+        return "r"
+
+    def replied(self, response):
+        self.told.append(response.content or len(response.tool_calls))
+        self.raise_at("replied")
+
+    def hear(self, event):
+        self.events.append(event.name)
+        self.raise_at(event.name)
+
+    def raise_at(self, name):
+        if name in self.fail:
+            raise self.fail.pop(name)
+
+    @property
+    def history(self):
+        messages = self.steps.edits.params.messages
+        assert MessageHistory(messages).check_history() == []
+        return [each.text or len(each.tool_calls) for each in messages]
+
+
+@pytest.fixture
+async def walk():
+    made = []
+
+    def make(*replies, **rest):
+        made.append(Walk(*replies, **rest))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.gateway.aclose()
+
+
+async def test_a_step_leads_to_a_reply_of_which_nothing_was_done(walk):
+    w = walk(calls("a"), "done")
+    item = await w.steps.next()
+    assert ([call.id for call in item.tool_calls], w.ran, w.history) == (["a"], [], ["Go."])
+    item = await w.steps.next()
+    assert (item.content, w.ran, w.history) == ("done", ["a"], ["Go.", 1, "r", "done"])
+    assert w.told == [1, "done"]
+    assert await w.steps.next() == Ending("completed", "done")
+    assert await w.steps.next() == Ending("completed", "done")  # it stays over
+
+
+async def test_nobody_holds_the_conversation_between_two_steps(walk):
+    w = walk(calls("a"), "done")
+    transcript = w.steps._run.transcript
+    for _ in range(2):
+        await w.steps.next()
+        assert not transcript.lock.locked()
+    async with transcript.lock:
+        waiting = asyncio.create_task(w.steps.next())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+
+
+@pytest.mark.parametrize(
+    "name", ["turn_start", "replied", "decision", "tool_call", "tool_result", "turn_end"]
+)
+async def test_after_a_listener_that_raises_the_next_step_goes_on_behind_it(walk, name):
+    # what is asked for with `turn_start` was not asked, so it is asked again
+    w = walk(calls("a", "b"), "done", fail={name: LookupError(name)})
+    items = []
+    for _ in range(4):
+        try:
+            items.append(await w.steps.next())
+        except LookupError:
+            assert w.history in (["Go."], w.history[:2] + w.history[2:4])
+    assert [len(each.tool_calls) for each in items[:2]] == [2, 0]
+    assert items[2] == Ending("completed", "done")
+    assert (w.told, w.steps.count, len(w.history)) == ([2, "done"], 2, 5)
+    assert len(set(w.ran)) == len(w.ran)
+
+
+async def test_a_model_that_fails_is_asked_again_by_the_next_step(walk):
+    w = walk(500, calls("a"), 500, "done")
+    seen = []
+    for _ in range(5):
+        try:
+            seen.append(type(await w.steps.next()).__name__)
+        except ServerFailed:
+            seen.append(w.steps.count)
+    assert seen == [0, "ChatResponse", 1, "ChatResponse", "Ending"]
+    assert (w.ran, w.steps.count, w.history) == (["a"], 2, ["Go.", 1, "r", "done"])
+
+
+async def test_edits_are_in_force_before_the_first_request_and_after_each_turn(walk):
+    w = walk(calls("a"), "done")
+    w.steps.edits.push([Message.user("1")])
+    await w.steps.next()
+    w.steps.edits.push([Message.user("2")])
+    await w.steps.next()
+    assert w.history == ["Go.", "1", 1, "r", "2", "done"]
+
+
+async def test_a_session_that_is_not_there_is_told_by_the_first_step(walk):
+    w = walk(session_id="nowhere")
+    for _ in range(2):
+        with pytest.raises(SessionNotFound):
+            await w.steps.next()
+
+
+async def test_messages_from_anywhere_are_mended(walk):
+    w = walk(
+        "done",
+        messages=[Message.user("Go."), calls("a"), Message.user("?"), Message.tool("r", "x")],
+    )
+    await w.steps.next()
+    assert [type(each) for each in w.history] == [str, int, str, str, str]
+
+
+async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk):
+    w = walk(calls("a", "b"), calls("c"), "done")
+    assert await w.steps.respond() == ()
+    for ids in ("ab", "c", ""):
+        await w.steps.next()
+        messages = await w.steps.respond()
+        assert "".join(each.tool_call_id for each in messages) == ids
+        assert await w.steps.respond() is messages
+    assert w.ran == ["a", "b", "c"]
+
+
+async def test_when_all_is_over_nothing_more_is_run(walk):
+    w = walk(calls("a"), abort=asyncio.Event())
+    await w.steps.next()
+    w.steps._run.options.abort.set()
+    ending = await w.steps.next()
+    w.steps.end(ending)
+    w.steps.end(ending)
+    refused = "Error (interrupted): The run was stopped before this call was run."
+    assert (ending.status, await w.steps.respond(), w.ran) == ("aborted", (), [])
+    assert w.history == ["Go.", 1, refused]
+    assert w.events.count("loop_end") == 1
+
+
+async def test_the_last_request_is_the_one_whose_calls_are_not_run(walk):
+    w = walk(calls("a"), most=1)
+    await w.steps.next()
+    ending = await w.steps.next()
+    assert (ending.status, w.ran, len(w.history)) == ("limit", [], 3)
+
+
+async def test_time_passes_between_two_steps_too(walk):
+    limits = RunLimits(seconds=1e-9)
+    w = walk(limits=limits)
+    assert (await w.steps.next()).status == "timeout"
+    assert w.history == ["Go."]
+
+
+async def test_what_came_of_it_is_told_by_its_result(walk):
+    w = walk(calls("a"), "done")
+    for _ in range(2):
+        await w.steps.next()
+    result = w.steps.result(await w.steps.next())
+    assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", 1)
+    assert [record.id for record in result.history] == ["a"]
+    assert result.stats.duration > 0

@@ -1,0 +1,109 @@
+import functools
+import inspect
+
+import pytest
+
+from stage3_tools import ToolContext
+from stage3_tools.schema.callables import (
+    annotation_of,
+    has_context,
+    is_async,
+    is_context,
+    is_generator,
+    misplaces_context,
+    plain,
+    takes,
+)
+
+
+def function(a, b=1): ...
+
+
+async def later(a): ...
+
+
+def yields(a):
+    yield a
+
+
+async def yields_later(a):
+    yield a
+
+
+class Called:
+    def __call__(self, a): ...
+
+
+class CalledLater:
+    async def __call__(self, a): ...
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (function, False),
+        (later, True),
+        (Called(), False),
+        (CalledLater(), True),
+        (functools.partial(later), True),
+    ],
+)
+def test_whether_calling_gives_an_awaitable(given, found):
+    assert is_async(given) is found
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [(function, False), (later, False), (yields, True), (yields_later, True), (Called(), False)],
+)
+def test_whether_calling_gives_a_generator(given, found):
+    assert is_generator(given) is found
+
+
+@pytest.mark.parametrize(
+    ("given", "counts"),
+    [(function, {1, 2}), (later, {1}), (lambda: None, set()), (print, {1, 2, 3}), (type, {1})],
+)
+def test_how_many_arguments_it_takes(given, counts):
+    assert {count for count in (1, 2, 3) if takes(given, count)} >= counts - {3}
+    assert not takes(lambda: None, 1)
+
+
+def test_what_is_below_decorators_and_partials():
+    @functools.wraps(function)
+    def wrapper(*args): ...
+
+    assert plain(functools.partial(wrapper, 1)) is function
+
+
+def with_types(a: "int", b: "ToolContext | None" = None, *, c: ToolContext): ...
+
+
+def test_a_type_in_quotes_is_read_in_the_functions_module():
+    parameters = inspect.signature(with_types).parameters
+    kinds = {name: annotation_of(each, with_types) for name, each in parameters.items()}
+    assert kinds["a"] is int
+    assert [name for name, kind in kinds.items() if is_context(kind)] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wants", "misplaced"),
+    [
+        (lambda a: None, False, False),
+        (lambda a, context: None, True, False),
+        (lambda a, context=None: None, True, False),
+        (lambda a, other: None, True, False),
+        (lambda a, a2=1: None, False, False),
+        (with_types, True, True),
+    ],
+    ids=[
+        "one",
+        "context",
+        "with a default",
+        "any that is needed",
+        "a default alone",
+        "one too many",
+    ],
+)
+def test_where_a_context_is_wanted(given, wants, misplaced):
+    assert (has_context(given), misplaces_context(given)) == (wants, misplaced)

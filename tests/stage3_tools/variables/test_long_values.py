@@ -1,0 +1,518 @@
+"""What is too long to be shown is kept as a variable, passed on by reference, and read back."""
+
+import json
+
+import pytest
+
+from stage0_gateway import Gateway, ImagePart, Message, ScriptedModel, TextPart, ToolCall
+from stage1_context import ContextEngine, SqliteStore
+from stage2_output import OutputController
+from stage3_tools import (
+    Approve,
+    Edit,
+    Later,
+    NativeDialect,
+    PromptDialect,
+    ResultCache,
+    Tool,
+    ToolError,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+    run_tool_loop,
+)
+
+LONG = "long text. " * 500  # 5,500 characters
+DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
+
+
+def call(tool="f", dialect="native", **arguments):
+    """A reply that asks for one tool."""
+    if dialect == "native":
+        return Message.assistant("", [ToolCall("call", tool, json.dumps(arguments))])
+    return Message.assistant(json.dumps({"tool": tool, "arguments": arguments}))
+
+
+def answer(dialect="native", text="done"):
+    return text if dialect == "native" else json.dumps({"tool": None, "reply": text})
+
+
+def reference(number):
+    return f"$VAR_REF{{{{var_{number}}}}}"
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request):
+    return request.param
+
+
+@pytest.fixture
+def run(conversation):
+    """Asks once, with one tool call after the other; returns the conversation and the result of the
+    run."""
+
+    async def asked(tools, calls, dialect="native", values=(), **options):
+        talk = conversation([*calls, answer(dialect)], *tools)
+        await talk.engine.create_session("s")
+        talk._session = "s"
+        for value in values:
+            await talk.engine.variables.put("s", value)
+        return talk, await talk.ask(dialect=DIALECTS[dialect](), **options)
+
+    return asked
+
+
+def shown(talk):
+    """The result in the newest request, as the model sees it."""
+    return talk.model.requests[-1].messages[-1].text.removeprefix("[Tool result for f]\n")
+
+
+async def kept(talk, id):
+    return await talk.engine.variables.get("s", id)
+
+
+# ---- results
+# --------------------------------------------------------------------------------------------
+
+
+async def test_the_model_sees_how_a_long_result_begins_and_people_get_all(run, recorder, dialect):
+    talk, result = await run([recorder(returns=LONG).tool], [call(dialect=dialect)], dialect)
+    (record,) = result.history
+    assert (
+        shown(talk)
+        == f"{LONG[:200]}…\n[5500 characters in $VAR_REF{{{{{record.variable}}}}}: read_variable]"
+    )
+    assert record.message.text == shown(talk)
+    assert (record.result.output, await kept(talk, record.variable)) == (LONG, LONG)
+    (told,) = [event.result.output for event in talk.events if event.name == "tool_result"]
+    assert (told, await talk.problems()) == (LONG, [])
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(4000, False), (4001, True)])
+async def test_a_result_is_long_above_4000_characters(run, recorder, length, is_kept):
+    talk, result = await run([recorder(returns="x" * length).tool], [call()])
+    assert (result.history[0].variable is not None, len(shown(talk)) == length) == (
+        is_kept,
+        not is_kept,
+    )
+
+
+async def test_another_length_may_be_said_or_none_at_all(run, recorder):
+    talk, result = await run([recorder(returns="x" * 201).tool], [call()], variables_over=200)
+    assert await kept(talk, result.history[0].variable) == "x" * 201
+    talk, result = await run([recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None)
+    assert (shown(talk), result.history[0].variable) == (LONG, None)
+    assert (await talk.history())[1].tool_calls[0].arguments == json.dumps({"text": LONG})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"rows": [1, 2.5, None, True], "text": LONG},
+        [LONG],
+        LONG,
+        json.dumps([1] * 3000),
+        {"number": int("7" * 4299), "more": 1},
+    ],
+    ids=["object", "list", "text", "text that looks like JSON", "a long number"],
+)
+async def test_what_a_tool_returned_keeps_its_type(run, recorder, value):
+    talk, result = await run([recorder(returns=value).tool], [call()])
+    again = await kept(talk, result.history[0].variable)
+    assert (again, type(again)) == (value, type(value))
+
+
+async def test_a_number_of_more_digits_than_python_reads_is_kept_as_text(run, recorder):
+    talk, result = await run([recorder(returns=[10**4999]).tool], [call()])
+    assert len(await kept(talk, result.history[0].variable)) == 5002
+    assert await talk.problems() == []
+
+
+async def test_a_value_from_the_cache_keeps_its_type_too(run, recorder):
+    value = {"text": LONG}
+    noted = recorder(returns=value)
+    talk, result = await run([noted.tool], [call(), call()], cache=ResultCache())
+    assert ([each.result.cached for each in result.history], len(noted.seen)) == ([False, True], 1)
+    assert [await kept(talk, each.variable) for each in result.history] == [value, value]
+
+
+async def test_long_texts_among_pictures_are_kept_and_the_rest_stays(run, recorder):
+    image = ImagePart(data="aGk=", media_type="image/png")
+    parts = (TextPart(LONG), image, TextPart("short"), TextPart("x" * 5000))
+    talk, result = await run([recorder(returns=parts).tool], [call()])
+    message = result.history[0].message
+    assert [type(part) for part in message.content] == [TextPart, ImagePart, TextPart, TextPart]
+    assert (message.content[1], message.content[2].text) == (image, "short")
+    assert [part.text[200:202] for part in message.content[::3]] == ["…\n", "…\n"]
+    assert (result.history[0].result.output, await kept(talk, result.history[0].variable)) == (
+        parts,
+        LONG,
+    )
+
+
+async def test_an_error_is_not_put_aside(run):
+    def fail(arguments):
+        raise ToolError("execution", LONG)
+
+    talk, result = await run([Tool("f", "", None, fail)], [call()])
+    assert (result.history[0].variable, shown(talk)) == (None, f"Error (execution): {LONG}")
+
+
+async def test_notes_stay_in_sight(run, recorder):
+    talk, _ = await run(
+        [recorder(returns=LONG).tool], [call(x=1)], approve=lambda request: Edit({"x": 2})
+    )
+    assert shown(talk).endswith(
+        ': read_variable]\nNote: a person changed the arguments of this call to {"x": 2}.'
+    )
+
+
+# ---- arguments
+# ------------------------------------------------------------------------------------------
+
+
+async def test_long_arguments_are_stored_as_references_and_the_tool_gets_all(
+    run, recorder, dialect
+):
+    noted = recorder()
+    given = {"text": LONG, "rows": [LONG], "n": 1}
+    talk, result = await run([noted.tool], [call(dialect=dialect, **given)], dialect)
+    assert noted.seen == [given]
+    stored = (await talk.history())[1]
+    arguments = json.loads(stored.tool_calls[0].arguments)
+    assert (arguments["n"], stored.raw_text, arguments["text"][:9]) == (1, None, "$VAR_REF{")
+    assert await talk.engine.variables.expand("s", arguments) == given
+    assert json.loads(result.history[0].arguments) == given
+    assert [json.loads(e.call.arguments) for e in talk.events if e.name == "tool_call"] == [given]
+    assert (await talk.problems(), LONG in talk.model.requests[-1].messages[-2].text) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        json.dumps({str(n): "x" * 900 for n in range(5)}, indent=1),
+        json.dumps([LONG]),
+        '{"text": "' + LONG,
+        "{" + LONG,
+    ],
+    ids=["many short ones", "no object", "cut off", "no JSON"],
+)
+async def test_what_has_no_long_argument_is_stored_as_it_was_written(run, recorder, arguments):
+    message = Message.assistant("", [ToolCall("call", "f", arguments)])
+    talk, _ = await run([recorder().tool], [message])
+    assert (await talk.history())[1].tool_calls[0].arguments == arguments
+
+
+async def test_results_and_arguments_outlive_the_process(tmp_path, recorder, dialect):
+    path, noted = tmp_path / "sessions.db", recorder(returns={"text": LONG})
+
+    async def process(*replies, question="Go.", **options):
+        store, model = SqliteStore(path), ScriptedModel(replies)
+        async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
+            engine = ContextEngine(store=store)
+            if question == "Go.":
+                await engine.create_session("s")
+            deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(noted.tool))
+            given = ToolLoopOptions(dialect=DIALECTS[dialect](), **options)
+            result = await run_tool_loop(deps, "s", question, given, resume=question is None)
+            problems = (await engine.history("s")).check_history()
+        await store.aclose()
+        return result, problems
+
+    given = {"text": LONG, "n": 1}
+    asked = await process(
+        call(dialect=dialect, **given), question="Go.", approve=lambda request: Later()
+    )
+    assert (asked[0].status, noted.seen) == ("awaiting_approval", [])
+    asked = await process(answer(dialect), question=None, approve=lambda request: Approve())
+    (record,) = asked[0].history
+    assert (noted.seen, asked[1]) == ([given], [])
+    read = call("read_variable", dialect, id=record.variable, pointer="/text")
+    asked = await process(read, answer(dialect), question="And?")
+    assert (asked[0].history[0].result.output, asked[1]) == (LONG, [])
+
+
+async def test_a_resumed_call_gets_what_it_would_have_got(recorder, conversation):
+    """Also where a long argument holds a reference."""
+    noted = recorder()
+    written = [call(text=LONG + reference(1)), call(text=LONG + "once more " + reference(1))]
+    talk = conversation([written[0], answer(), written[1], answer()], noted.tool)
+    await talk.engine.create_session("s")
+    talk._session = "s"
+    await talk.engine.variables.put("s", "value")
+    options = {"dialect": NativeDialect()}
+    await talk.ask(**options)
+    await talk.ask(approve=lambda request: Later(), **options)
+    await talk.ask(None, resume=True, approve=lambda request: True, **options)
+    assert noted.seen == [{"text": LONG + "value"}, {"text": LONG + "once more value"}]
+
+
+async def test_a_run_without_variables_resumes_a_call_with_its_long_arguments(
+    recorder, conversation
+):
+    noted = recorder()
+    talk = conversation([call(text=LONG), answer()], noted.tool)
+    await talk.engine.create_session("s")
+    talk._session = "s"
+    await talk.ask(dialect=NativeDialect(), approve=lambda request: Later())
+    options = {"dialect": NativeDialect(), "approve": lambda request: True, "variables_over": None}
+    await talk.ask(None, resume=True, **options)
+    assert noted.seen == [{"text": LONG}]
+
+
+async def test_a_long_argument_with_a_reference_that_leads_nowhere_is_stored_as_it_was_written(
+    run, recorder
+):
+    noted, text = recorder(), LONG + reference(9)
+    talk, result = await run([noted.tool], [call(text=text)])
+    assert json.loads((await talk.history())[1].tool_calls[0].arguments) == {"text": text}
+    assert (noted.seen, result.history[0].result.error.kind) == ([], "validation")
+
+
+# ---- references in arguments
+# ----------------------------------------------------------------------------
+
+VALUE = {"rows": [1, None], "text": "t"}
+
+
+@pytest.mark.parametrize(
+    ("written", "given"),
+    [
+        (reference(1), VALUE),
+        (" " + reference(1), " " + json.dumps(VALUE)),
+        (f"It says: {reference(1)}, {reference(2)}!", f"It says: {json.dumps(VALUE)}, plain!"),
+        ([reference(2), {"deep": [reference(1)]}], ["plain", {"deep": [VALUE]}]),
+        ({reference(2): reference(2)}, {reference(2): "plain"}),
+        (reference(3), 7),
+        (reference(4), f"not {reference(2)} again"),
+        (f"({reference(4)})", f"(not {reference(2)} again)"),
+        ("$VAR_REF{{ var_2 }}", "plain"),
+        ("$VAR_REF{var_2}", "$VAR_REF{var_2}"),
+    ],
+    ids=[
+        *["whole", "with a space", "in a text", "nested", "a key", "a number", "no second time"],
+        *["nor in a text", "spaces inside", "no reference"],
+    ],
+)
+async def test_a_reference_in_arguments_becomes_the_value(run, recorder, written, given, dialect):
+    noted = recorder()
+    values = [VALUE, "plain", 7, f"not {reference(2)} again"]
+    _, result = await run([noted.tool], [call(dialect=dialect, x=written)], dialect, values)
+    assert noted.seen == [{"x": given}]
+    assert json.loads(result.history[0].arguments) == {"x": written}
+
+
+async def test_arguments_are_checked_with_the_values_in_them(run, recorder):
+    schema = {
+        "type": "object",
+        "properties": {"x": {"type": "array"}},
+        "additionalProperties": False,
+    }
+    noted = recorder(parameters=schema)
+    talk, result = await run(
+        [noted.tool], [call(x=reference(1)), call(x=reference(2))], values=[[1], "no"]
+    )
+    assert noted.seen == [{"x": [1]}]
+    assert result.history[1].result.error.kind == "validation"
+    assert "/x" in shown(talk)
+
+
+async def test_a_reference_that_leads_nowhere_is_told_with_the_variables_there_are(run, recorder):
+    noted = recorder()
+    talk, result = await run([noted.tool], [call(x=[reference(9)])], values=["one", "two"])
+    assert shown(talk) == (
+        "Error (validation): There is no variable 'var_9' in this session. Variables: var_1, var_2."
+    )
+    assert (noted.seen, result.history[0].result.error.kind) == ([], "validation")
+
+
+async def test_references_of_others_stay_text(run, recorder):
+    noted = recorder(returns=f"tool {reference(1)}")
+    talk, _ = await run(
+        [noted.tool], [call(x=1)], values=["secret"], question=f"user {reference(1)}"
+    )
+    texts = [each.text for each in talk.model.requests[-1].messages]
+    assert (texts[0], texts[-1]) == (f"user {reference(1)}", f"tool {reference(1)}")
+    assert "secret" not in "".join(texts)
+
+
+async def test_what_a_person_wrote_instead_stays_text(run, recorder):
+    noted = recorder()
+    edit = Edit({"x": reference(1)})
+    await run([noted.tool], [call(x=reference(1))], values=["secret"], approve=lambda request: edit)
+    assert noted.seen == [{"x": reference(1)}]
+
+
+async def test_who_approves_sees_the_value(run, recorder):
+    seen = []
+    tool = recorder().tool
+    await run(
+        [tool],
+        [call(x=reference(1))],
+        values=[VALUE],
+        approve=lambda r: seen.append(r.arguments) or True,
+    )
+    assert seen == [{"x": VALUE}]
+
+
+@pytest.mark.parametrize("written", ['{"x": "$VAR_REF{{var_1}}",}', "{x: '$VAR_REF{{var_1}}'}"])
+async def test_arguments_that_had_to_be_mended_say_so_also_with_references(run, recorder, written):
+    noted, plain = recorder(), written.replace(reference(1), "plain")
+    calls = [Message.assistant("", [ToolCall("call", "f", each)]) for each in (written, plain)]
+    _, result = await run([noted.tool], calls, values=["value"])
+    first, second = [[each.name for each in record.result.repairs] for record in result.history]
+    assert (noted.seen, first == second, len(first) > 0) == (
+        [{"x": "value"}, {"x": "plain"}],
+        True,
+        True,
+    )
+
+
+async def test_the_cache_and_the_key_go_by_the_value(run):
+    keys = []
+
+    async def look(arguments, context):
+        keys.append(context.idempotency_key)
+        return "ok"
+
+    calls = [call(x=reference(1)), call(x="value"), call(x=reference(2)), call(x=reference(3))]
+    tool = Tool("f", "", None, look, effect="read")
+    _, result = await run([tool], calls, values=["value", "value", "other"], cache=ResultCache())
+    assert [record.result.cached for record in result.history] == [False, True, True, False]
+    assert len(set(keys)) == 2
+
+
+async def test_without_variables_a_reference_is_text(run, recorder):
+    noted = recorder()
+    talk, _ = await run([noted.tool], [call(x=reference(1))], values=["value"], variables_over=None)
+    assert noted.seen == [{"x": reference(1)}]
+    assert [[tool.name for tool in request.tools] for request in talk.model.requests] == [
+        ["f"],
+        ["f"],
+    ]
+
+
+# ---- read_variable
+# --------------------------------------------------------------------------------------
+
+TREE = {"a/b": {"~c": [10, {"d": "deep"}]}, "": 1, "list": [[], 2], "~1": "tilde"}
+COMPACT = json.dumps(TREE, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"id": "var_1"}, "0123456789"),
+        ({"id": reference(1)}, "0123456789"),
+        ({"id": " $VAR_REF{{ var_1 }} "}, "0123456789"),
+        ({"id": "var_1", "start": 3}, "3456789\n[characters 3 to 10 of 10]"),
+        ({"id": "var_1", "start": 3, "length": 2}, "34\n[characters 3 to 5 of 10]"),
+        ({"id": "var_1", "length": 10}, "0123456789"),
+        ({"id": "var_1", "length": 9}, "012345678\n[characters 0 to 9 of 10]"),
+        ({"id": "var_1", "start": 99}, "\n[characters 99 to 99 of 10]"),
+        ({"id": "var_2"}, COMPACT),
+        ({"id": "var_2", "pointer": ""}, COMPACT),
+        ({"id": "var_2", "pointer": "/a~1b/~0c/1/d"}, "deep"),
+        ({"id": "var_2", "pointer": "/a~1b/~0c/0"}, "10"),
+        ({"id": "var_2", "pointer": "/"}, "1"),
+        ({"id": "var_2", "pointer": "/~01"}, "tilde"),
+        ({"id": "var_2", "pointer": "/list", "length": 3}, "[[]\n[characters 0 to 3 of 6]"),
+    ],
+)
+async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
+    talk, _ = await run(
+        [recorder().tool],
+        [call("read_variable", **asked)],
+        values=["0123456789", TREE],
+        question=reference(1),
+    )
+    assert shown(talk) == told
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (
+            {"id": "var_2", "pointer": "a"},
+            "'a' is not a JSON pointer: one begins with '/', or is empty.",
+        ),
+        (
+            {"id": "var_2", "pointer": "/c"},
+            "'/c' leads nowhere at 'c'. There are the keys a/b, , list, ~1.",
+        ),
+        (
+            {"id": "var_2", "pointer": "/list/2"},
+            "'/list/2' leads nowhere at '2'. There are 2 elements.",
+        ),
+        (
+            {"id": "var_2", "pointer": "/list/-1"},
+            "'/list/-1' leads nowhere at '-1'. There are 2 elements.",
+        ),
+        (
+            {"id": "var_2", "pointer": "/list/x"},
+            "'/list/x' leads nowhere at 'x'. There are 2 elements.",
+        ),
+        (
+            {"id": "var_2", "pointer": "/list/0/0"},
+            "'/list/0/0' leads nowhere at '0'. There are 0 elements.",
+        ),
+        (
+            {"id": "var_1", "pointer": "/c"},
+            "'/c' leads nowhere at 'c'. There is no object or list.",
+        ),
+        ({"id": "var_9"}, "There is no variable 'var_9' in this session. Variables: var_1, var_2."),
+        ({"id": "x"}, "There is no variable 'x' in this session. Variables: var_1, var_2."),
+        ({"id": "var_1", "start": -1}, "/start"),
+        ({"id": "var_1", "length": 0}, "/length"),
+    ],
+)
+async def test_what_cannot_be_read_says_what_there_is(run, recorder, asked, why):
+    talk, result = await run(
+        [recorder().tool],
+        [call("read_variable", **asked)],
+        values=["text", TREE],
+        question=reference(1),
+    )
+    assert (why in shown(talk), result.history[0].result.is_error) == (True, True)
+
+
+async def test_what_was_read_is_not_put_aside_again(run, recorder):
+    calls = [call(), call("read_variable", id=reference(4))]
+    talk, result = await run([recorder(returns=LONG).tool], calls)
+    assert (result.history[0].variable, result.history[1].variable) == ("var_4", None)
+    assert shown(talk) == LONG
+
+
+def offered(talk):
+    """The tools of each request."""
+    if talk.model.requests[0].tools:
+        return [[tool.name for tool in request.tools] for request in talk.model.requests]
+    lines = [request.messages[0].text.split("\n") for request in talk.model.requests]
+    return [
+        [json.loads(line)["name"] for line in each if line.startswith('{"name"')] for each in lines
+    ]
+
+
+async def test_a_tool_that_reads_is_offered_from_the_first_reference_on(run, recorder, dialect):
+    noted = recorder(returns="short")
+    talk, _ = await run([noted.tool], [call(dialect=dialect)], dialect)
+    assert offered(talk) == [["f"], ["f"]]
+    noted = recorder(returns=LONG)
+    talk, _ = await run([noted.tool], [call(dialect=dialect)], dialect)
+    assert offered(talk) == [["f"], ["f", "read_variable"]]
+    talk, _ = await run([recorder().tool], [call(dialect=dialect, x=LONG)], dialect)
+    assert offered(talk) == [["f"], ["f", "read_variable"]]
+
+
+async def test_it_cannot_be_called_in_the_last_request(run, recorder):
+    talk, result = await run([recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
+    assert [request.tool_choice for request in talk.model.requests] == [None, "none"]
+    assert result.reply == "done"
+
+
+async def test_a_tool_of_the_same_name_goes_first(run, recorder):
+    mine = recorder("read_variable", returns="mine")
+    calls = [call(), call("read_variable", id="x")]
+    talk, _ = await run([recorder(returns=LONG).tool, mine.tool], calls)
+    assert (offered(talk), mine.seen) == ([["f", "read_variable"]] * 3, [{"id": "x"}])
+    assert shown(talk) == "mine"
