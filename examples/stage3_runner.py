@@ -51,7 +51,7 @@ async def main() -> None:
             if reply.tool_calls:
                 await runner.generate_tool_response()  # now; else they run when the loop goes on
                 runner.push_messages(Message.user("In one line, please."))
-        said = runner.params.said  # its messages, each a `Message`
+        said = runner.params.conversation  # its messages, each a `Message`
         print(*(message.role for message in said), sep=" > ")
 
         print("Another runner, and at most two requests:")

@@ -55,6 +55,7 @@ Reading order:
     chain          execute_tool_chain: from a reply with calls on
 """
 
+from stage3_tools.abort import Abort, RunStopped
 from stage3_tools.chain.chain import (
     ChainMessages,
     ChainStats,
@@ -111,20 +112,17 @@ from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.one_call import execute_tool_call
 from stage3_tools.execution.settings import Execution
 from stage3_tools.execution.several_calls import execute_tool_calls
-from stage3_tools.loop import run_tool_loop, run_turns
-from stage3_tools.loop_result import LoopStats, ToolLoopResult
-from stage3_tools.options import RequestInfo, ToolLoopDeps, ToolLoopOptions
+from stage3_tools.loop import LoopStats, ToolLoopResult, run_tool_loop
+from stage3_tools.options import RequestInfo, RunLimits, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import RegistryView
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
-from stage3_tools.run.abort import Abort, RunStopped
-from stage3_tools.run.limits import RunLimits
-from stage3_tools.run.state import Run
-from stage3_tools.run.stop_policy import Ending, LoopStatus
+from stage3_tools.run.state import RunState, Turn
+from stage3_tools.run.stop_policy import LoopStatus
 from stage3_tools.runner.params import RunnerParams
 from stage3_tools.runner.runner import ToolRunner
 from stage3_tools.tool import Effect, Tool
-from stage3_tools.turn import OpenTurn, Turn, run_turn
+from stage3_tools.turn import run_turn
 
 __all__ = [
     "Abort",
@@ -140,7 +138,6 @@ __all__ = [
     "Dialect",
     "Edit",
     "Effect",
-    "Ending",
     "Execution",
     "FeedbackGiven",
     "FinalReply",
@@ -152,7 +149,6 @@ __all__ = [
     "LoopStatus",
     "MessageFlowFormatter",
     "NativeDialect",
-    "OpenTurn",
     "PromptDialect",
     "Reading",
     "RegistrationError",
@@ -163,8 +159,8 @@ __all__ = [
     "RequestParts",
     "ResultCache",
     "Retry",
-    "Run",
     "RunLimits",
+    "RunState",
     "RunStopped",
     "RunnerParams",
     "TOOL_DECISION_SCHEMA",
@@ -200,6 +196,5 @@ __all__ = [
     "parse_tool_decisions",
     "run_tool_loop",
     "run_turn",
-    "run_turns",
     "tool",
 ]

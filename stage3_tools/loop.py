@@ -1,32 +1,99 @@
-"""`run_turns`: turn after turn, until there is a reply or a reason why there is none. The one loop
-there is.
+"""`run_turns`: repeat the turn until a stop policy ends the run. This is the only loop.
 
-`run_tool_loop` is its first face: one question, one result. `ToolRunner` shows it step by step, and
-`execute_tool_chain` begins in the middle of it. A turn itself is `turn.py`, when to stop is said by
-`ending.py`.
+`run_tool_loop` answers one question with it. `ToolRunner` takes the same three steps of a turn one
+at a time, and `execute_tool_chain` starts the loop with a reply. The turn itself is in `turn.py`.
 """
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
-from stage0_gateway import Message, as_message
+from stage0_gateway import Message, ToolCall, Usage, as_message
 from stage1_context import Transcript
 from stage3_tools.dialects.escaping import is_feedback
-from stage3_tools.execution.several_calls import obey
-from stage3_tools.loop_result import LoopStats, ToolLoopResult
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_kind
-from stage3_tools.resume.open_calls import go_on, let_go
-from stage3_tools.run.cancellation import unless_stopped
-from stage3_tools.run.state import Run
-from stage3_tools.run.stop_policy import Course, Ending, stopped
-from stage3_tools.turn import OpenTurn, begin_turn
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_type
+from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
+from stage3_tools.result import ToolCallRecord
+from stage3_tools.run.cancellation import run_until_stopped
+from stage3_tools.run.recorder import deliver_cancellation
+from stage3_tools.run.state import RunState, Turn
+from stage3_tools.run.stop_policy import Ending, LoopStatus, StopPolicy, stopped
+from stage3_tools.turn import act, read, request
 
-_held: ContextVar[tuple[list[Transcript], ...]] = ContextVar("held", default=())
-"""The conversations held by the runs that the current code is part of; a list is empty when its run
-is over."""
+
+async def run_turns(run: RunState, turn: Turn | None = None) -> Ending:
+    """Repeat the turn until the run ends.
+
+    Args:
+        run: The run; its question is in the history.
+        turn: A first turn whose reply exists already.
+
+    Raises:
+        GatewayError: The model could not be reached. The history can be continued.
+        Exception: A listener or an approver raised. Each call has its result.
+    """
+    policy = StopPolicy(run)
+    while True:
+        turn = turn or await request(run, last=policy.last)
+        await read(run, turn)
+        await act(run, turn, policy.skip_reason)
+        if ending := policy.after(turn):
+            return ending
+        turn = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStats:
+    """Counts of a run.
+
+    Attributes:
+        turns: The number of model requests.
+        tool_calls: The number of tool calls.
+        duration: Seconds.
+    """
+
+    turns: int
+    tool_calls: int
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoopResult:
+    """The result of a run.
+
+    Attributes:
+        reply: The final reply, or None.
+        status: Why the run ended.
+        status_reason: The reason in a sentence, where the status does not say everything.
+        tool_rounds: The number of turns that ran at least one tool.
+        last_raw_content: The text of the last reply, as the model wrote it.
+        usage: The tokens of all requests of this run.
+        cost: US dollars, or None if no price is known.
+        history: Every tool call of this run with its result.
+        messages: The messages of the last request, as they were sent.
+        stats: The number of turns and calls, and the duration.
+        pending_approvals: Calls that wait for approval. `resume=True` continues with them.
+    """
+
+    reply: str | None
+    status: LoopStatus
+    status_reason: str | None
+    tool_rounds: int
+    last_raw_content: str | None
+    usage: Usage
+    cost: float | None
+    history: tuple[ToolCallRecord, ...] = field(repr=False)
+    messages: tuple[Message, ...] = field(repr=False)
+    stats: LoopStats
+    pending_approvals: tuple[ToolCall, ...] = ()
+
+    @property
+    def max_rounds_reached(self) -> bool:
+        """Whether the limit of tool rounds ended the use of tools."""
+        return self.status == "max_rounds"
 
 
 async def run_tool_loop(
@@ -37,88 +104,85 @@ async def run_tool_loop(
     *,
     resume: bool = False,
 ) -> ToolLoopResult:
-    """Answer a question, with tools where the model asks for them.
+    """Answer a question, with tools where the model calls them.
 
     Args:
-        deps: The pieces of the other stages.
+        deps: The parts of the other stages.
         session_id: A session of `deps.context_engine`.
-        user_message: The question; None only goes on with what there is, which is for `resume`.
-        options: None takes the defaults.
-        resume: First answer the calls that an earlier run left open: those that waited for
-            approval, and those it could not end. Without it they are closed unanswered, and the
-            model is told so.
+        user_message: The question; None continues without a new question, together with `resume`.
+        options: The options; None uses the defaults.
+        resume: Whether calls that an earlier run left without results are run first: those that
+            waited for approval, and those that were interrupted. If False, they get a result that
+            says they were interrupted.
 
     Returns:
-        The reply, or why there is none. Bad replies, bad calls and failing tools are part of it,
-        not exceptions.
+        The reply, or the reason why there is none. Invalid replies, invalid calls and failing tools
+        are part of the result, not exceptions.
 
     Raises:
-        GatewayError: The model could not be asked. The history is sound and the question stands in
-            it.
-        SessionNotFound: There is no such session.
-        SessionConflict: Somebody else goes on with the session; what was written until then is in
-            the history.
+        GatewayError: The model could not be reached. The history contains the question and can be
+            continued.
+        SessionNotFound: The session does not exist.
+        SessionConflict: Another process continued the session at the same time.
         WindowTooSmall: The question, or a call with its result, does not fit into the window.
-        ValueError: The question is no user message.
-        RuntimeError: A tool of a run asks in the session of the same run, which would wait for
-            itself.
-        Exception: What a listener, an approver, `before_send` or `classify` raises; every call has
-            its result then, too.
+        TypeError: `deps` or `options` has the wrong type.
+        ValueError: The question is not a user message.
+        RuntimeError: A tool of a run asks in the session of that run, which would wait for itself.
+        Exception: A listener, an approver, `before_send` or `classify` raised. Each call has its
+            result.
     """
-    check_kind(
-        "deps", deps, ToolLoopDeps, "It holds gateway.chat, an engine, a controller and a registry."
-    )
-    check_kind("options", options or ToolLoopOptions(), ToolLoopOptions)
-    question = _question(user_message, resume)
-    transcript = deps.context_engine.transcript(session_id)
-    run = Run(deps, transcript, options or ToolLoopOptions(), question)
-    ending = await stoppable(run, lambda: _started(run, session_id, resume))
-    await obey()  # who was cancelled while the reply was written sees it here, and nobody later
+    hint = "It holds gateway.chat, an engine, a controller and a registry."
+    check_type("deps", deps, ToolLoopDeps, hint)
+    options = options or ToolLoopOptions()
+    check_type("options", options, ToolLoopOptions)
+    question = _check_question(user_message, resume)
+    run = RunState(deps, deps.context_engine.transcript(session_id), options, question)
+
+    async def body() -> Ending:
+        async with session_lock(run.transcript, session_id):
+            return await _prepare(run, resume) or await run_turns(run)
+
+    ending = await stoppable(run, body)
+    await deliver_cancellation()
     run.end(ending.status, ending.reply)
     return result_of(run, ending)
 
 
-async def run_turns(run: Run, first: OpenTurn | None = None) -> AsyncIterator[OpenTurn | Ending]:
-    """Turn after turn, until the run is over.
+async def _prepare(run: RunState, resume: bool) -> Ending | None:
+    """Resume or close the calls of an earlier run, then append the question.
 
-    Args:
-        run: The run; its question stands in the history.
-        first: A turn whose request was made elsewhere.
-
-    Yields:
-        Each turn when the model has replied, before any tool of it is run; whoever gets it may
-        finish it, and if nobody does it is finished here when the next one is asked for. At last
-        the ending.
-
-    Raises:
-        GatewayError: The model could not be asked. The history is sound.
-        Exception: What a listener or an approver raises; every call has its result then, too.
+    Returns:
+        The ending if the model need not be asked, or if calls wait for approval again.
     """
-    course, turn, ending = Course(run), first, None
-    while ending is None:
-        turn = turn or await begin_turn(run, run.deps.tool_registry, last=course.last)
-        yield turn
-        ending, turn = course.after(await turn.finish(course.refusal)), None
-        if (
-            run.between is not None
-            and await run.between()
-            and ending is not None
-            and not course.exhausted
-        ):
-            ending, course = None, Course(run)
-    yield ending
+    question, ending = run.question, None
+    if resume:
+        ending = await resume_open_calls(run)  # which may find an earlier question to answer
+    else:
+        await close_open_calls(run)
+    if question is not None and ending is None:
+        await run.transcript.append(question)
+    return ending
 
 
-async def until_over(run: Run, first: OpenTurn | None = None) -> Ending:
-    """All turns of a run; see `run_turns`."""
-    async for step in run_turns(run, first):
-        last = step
-    assert isinstance(last, Ending)  # it comes last
-    return last
+def _check_question(
+    user_message: str | Message | Mapping[str, Any] | None, resume: bool
+) -> Message | None:
+    if user_message is None:
+        if resume:
+            return None
+        raise ValueError("The question is missing. To continue without one, pass resume=True.")
+    if isinstance(user_message, str):
+        return Message.user(user_message)
+    question = as_message(user_message)
+    if question.role != "user" or question.tool_calls:
+        raise ValueError(f"The question must be a user message, not a {question.role!r} message.")
+    if is_feedback(question):
+        raise ValueError("The question has the name of feedback messages. Remove its name.")
+    return question
 
 
-def result_of(run: Run, ending: Ending) -> ToolLoopResult:
-    """What became of a run."""
+def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
+    """The result of a run that has ended."""
     return ToolLoopResult(
         reply=ending.reply,
         status=ending.status,
@@ -128,82 +192,47 @@ def result_of(run: Run, ending: Ending) -> ToolLoopResult:
         usage=run.usage,
         cost=run.cost,
         history=tuple(run.records),
-        messages=run.shown,
+        messages=run.last_request,
         stats=LoopStats(run.turns, len(run.records), time.perf_counter() - run.started),
         pending_approvals=ending.waiting,
     )
 
 
-def _question(
-    user_message: str | Message | Mapping[str, Any] | None, resume: bool
-) -> Message | None:
-    if user_message is None and resume:
-        return None
-    if user_message is None:
-        raise ValueError("There is no question. To go on with what there is, say resume=True.")
-    question = (
-        Message.user(user_message) if isinstance(user_message, str) else as_message(user_message)
-    )
-    if question.role != "user" or question.tool_calls:
-        raise ValueError(
-            f"A question is a user message, not a message of the role {question.role!r}."
-        )
-    if is_feedback(question):
-        raise ValueError(
-            "A question is a user's own message, not the framework's feedback: leave out its name."
-        )
-    return question
-
-
-async def stoppable(run: Run, body: Callable[[], Awaitable[Ending]]) -> Ending:
-    """The ending of the run's body; or it is ended by its `abort` or its time limit, if they come
-    first.
-    """
+async def stoppable(run: RunState, body: Callable[[], Awaitable[Ending]]) -> Ending:
+    """Run the body; end it by the run's abort event or time limit if one of them comes first."""
     abort, seconds = run.options.abort, run.seconds_left
     if abort is None and seconds is None:
         return await body()
     if run.is_aborted:
         return stopped("aborted", run.options)
-    ended = await unless_stopped(body(), abort, seconds)
-    return ended if isinstance(ended, Ending) else stopped(ended, run.options)
+    ending = await run_until_stopped(body(), abort, seconds)
+    return ending if isinstance(ending, Ending) else stopped(ending, run.options)
 
 
-async def _started(run: Run, session_id: str, resume: bool) -> Ending:
-    async with alone(run.transcript, session_id):
-        return await _begin(run, resume) or await until_over(run)
-
-
-async def _begin(run: Run, resume: bool) -> Ending | None:
-    """Answer or close the calls that an earlier run left open, then store the question.
-
-    Returns:
-        An ending if there is nothing to ask the model, or if calls wait for approval again.
-    """
-    question, ending = run.question, None
-    if resume:
-        ending = await go_on(run)
-    else:
-        await let_go(run)
-    if question is not None and ending is None:
-        await run.transcript.append(question, seen=run.transcript.length)
-    return ending
+_locked: ContextVar[tuple[list[Transcript], ...]] = ContextVar("_locked", default=())
+"""The conversations of the runs that the current code is part of. The list of a run is emptied when
+it ends, because tasks that it started keep their copy of this variable.
+"""
 
 
 @asynccontextmanager
-async def alone(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
-    """Hold a conversation for oneself: runs on it come one after the other.
+async def session_lock(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
+    """Serialize the runs on one conversation.
 
     Raises:
-        RuntimeError: Whoever asks is part of a run on it, which would wait for ever.
+        RuntimeError: The caller is part of a run on the same conversation, and would wait forever.
     """
-    outer = _held.get()
-    if any(transcript in held for held in outer):
-        raise RuntimeError(f"{session_id!r} is running already, and waits for whoever asks here.")
+    outer = _locked.get()
+    if any(transcript in locked for locked in outer):
+        raise RuntimeError(
+            f"{session_id!r} is running already, and waits for the tool or callback that asks "
+            "here. Use another session, or ask after the run."
+        )
     async with transcript.lock:
-        held = [transcript]
-        _held.set((*outer, held))
+        locked = [transcript]
+        _locked.set((*outer, locked))
         try:
             yield
         finally:
-            held.clear()
-            _held.set(outer)
+            locked.clear()
+            _locked.set(outer)

@@ -1,49 +1,82 @@
-"""What a run of the loop works with, and how it is to go: `ToolLoopDeps` and `ToolLoopOptions`.
+"""`ToolLoopDeps` and `ToolLoopOptions`: the parts that a run uses, and its settings.
 
-The first names the pieces of the stages below, the second the knobs. Both are values; what a run
-has done so far is `run.py`.
+Both are frozen values. The state of a run is in `run/state.py`. Used by the loop, the runner and
+the chain.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, as_message
-from stage1_context import ContextEngine, Transcript
+from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, Usage, as_message
+from stage1_context import ContextEngine
 from stage2_output import OutputController
+from stage3_tools.abort import Abort
 from stage3_tools.dialects.protocol import Dialect
 from stage3_tools.events import LoopEvent
 from stage3_tools.execution.approval import Approver
 from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import Classify, ErrorText
-from stage3_tools.execution.settings import Consent
 from stage3_tools.execution.several_calls import MAX_PARALLEL
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.run.abort import Abort
-from stage3_tools.run.limits import RunLimits
 from stage3_tools.schema.callables import is_async
 
-MOST_CHARACTERS = 100_000
-"""Of one result that a model is shown, unless something else is said."""
+MAX_RESULT_CHARS = 100_000
+"""The default maximum of characters of one result that the model sees."""
 
 PREVIEW = 200
-"""Characters of a long result that a model is shown."""
+"""The number of characters that the model sees of a result stored as a variable."""
 
 LONG = 4_000
-"""Characters above which a result or an argument is kept as a variable, unless `variables_over` is
-set."""
+"""The default number of characters above which a result or an argument is stored as a variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Limits of a run. At a limit, the run ends with a status, not with an exception.
+
+    Tokens and cost are compared after each reply, because only then they are known: no further tool
+    is run, and no further request is made. The time limit takes effect at any time.
+
+    Attributes:
+        seconds: From the question to the reply, including waiting for approvals; None is no limit.
+        tokens: Of all requests and replies together, as servers report them; None is no limit.
+            Usage that is not reported does not count.
+        cost: US dollars; None is no limit. A model without a known price costs nothing here.
+
+    Raises:
+        ValueError: A limit is not above 0.
+    """
+
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "tokens", "cost"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"The limit of {name} is {value!r}; it must be above 0, or None.")
+
+    def reached(self, usage: Usage, cost: float | None) -> str | None:
+        """The limit of tokens or cost that was reached, as a sentence; None if none was."""
+        used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if self.tokens is not None and used >= self.tokens:
+            return f"The limit of {self.tokens} tokens for this run was reached: {used} were used."
+        if self.cost is not None and (cost or 0.0) >= self.cost:
+            limit = f"The limit of {self.cost:g} dollars for this run was reached"
+            return f"{limit}: {cost:g} were spent."
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """What `before_send` is told about a request besides its messages.
+    """Information about a request, for `before_send`.
 
     Attributes:
-        turn: The number of the turn, counted from 1.
-        tools: The tools that the model may call, or on the last request could have called.
+        turn: The number of the turn; the first is 1.
+        tools: The tools that the model may call. In the final request it may not call them.
         last: Whether this is the final request, in which tools cannot be called.
     """
 
@@ -52,61 +85,25 @@ class RequestInfo:
     last: bool
 
 
-Sent = Iterable[Message | Mapping[str, Any]] | None
-BeforeSend = Callable[[Sequence[Message], RequestInfo], Sent | Awaitable[Sent]]
-"""Receives the messages of a request before they are sent; returns others to send instead, or
-None."""
-
-
-def check_kind(name: str, given: object, kind: type, hint: str = "") -> None:
-    """Say at once that something was given in the place of something else.
-
-    Raises:
-        TypeError: It is not of this kind.
-    """
-    if not isinstance(given, kind):
-        raise TypeError(f"{name} is a {kind.__name__}, not {type(given).__name__}. {hint}".rstrip())
-
-
-def check_listener(name: str, given: object) -> None:
-    """Refuse what could not be called, or would have to be awaited, where somebody is to be told
-    something.
-
-    Raises:
-        ValueError: It is no plain function.
-    """
-    if given is not None and (not callable(given) or is_async(given)):
-        raise ValueError(
-            f"{name} must be a plain function. An async function would never be awaited."
-        )
-
-
-def messages_of(name: str, given: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-    """Messages as people give them, each a `Message`.
-
-    Raises:
-        ValueError: It is one message, or something in it is none.
-    """
-    if isinstance(given, str | Message | Mapping):
-        raise ValueError(f"{name} is a list of messages; put the one into brackets.")
-    return tuple(map(as_message, given))
+EditedMessages = Iterable[Message | Mapping[str, Any]] | None
+BeforeSend = Callable[[Sequence[Message], RequestInfo], EditedMessages | Awaitable[EditedMessages]]
+"""Receives the messages of a request; returns the messages to send instead, or None."""
 
 
 @dataclass(frozen=True)
 class ToolLoopDeps:
-    """The pieces a loop is made of, one from each stage.
+    """The parts that a run uses, one from each stage.
 
     Attributes:
         chat: Sends messages and returns the reply; `Gateway.chat`.
-        context_engine: Keeps the sessions.
-        output_controller: Reads decisions out of replies.
+        context_engine: Stores the sessions.
+        output_controller: Parses decisions.
         tool_registry: The tools.
-        stream: Sends messages and returns the reply while it arrives; `Gateway.stream`. Where it is
-            given it is used instead of `chat`, and the event `reply_stream` has each reply to
-            listen to.
+        stream: Sends messages and returns the reply while it arrives; `Gateway.stream`. If it is
+            set, it is used instead of `chat`, and the event `reply_stream` holds each reply.
 
     Raises:
-        TypeError: One of them is something else.
+        TypeError: A part has the wrong type.
     """
 
     chat: Callable[..., Awaitable[ChatResponse]]
@@ -118,57 +115,48 @@ class ToolLoopDeps:
     def __post_init__(self) -> None:
         if self.chat is not None and not callable(self.chat):
             raise TypeError(
-                f"chat is a function, such as gateway.chat, not {type(self.chat).__name__}."
+                f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
             )
-        check_kind("context_engine", self.context_engine, ContextEngine)
-        check_kind("output_controller", self.output_controller, OutputController)
-        check_kind("tool_registry", self.tool_registry, ToolRegistry)
-
-    @cached_property
-    def always(self) -> "WeakKeyDictionary[Transcript, Consent]":
-        """What nobody is asked about any more, in each session."""
-        return WeakKeyDictionary()
+        check_type("context_engine", self.context_engine, ContextEngine)
+        check_type("output_controller", self.output_controller, OutputController)
+        check_type("tool_registry", self.tool_registry, ToolRegistry)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolLoopOptions:
-    """How a run is to go.
+    """The settings of a run.
 
     Attributes:
-        max_tool_rounds: The most turns that run tools; then one last request is made, in which
-            tools cannot be called. None is no limit.
-        max_parse_retries: How often in a row a reply that could not be used is answered with
-            feedback.
-        temperature: Passed on to the model.
-        max_tokens: The most tokens of one reply; also kept free in the window.
-        dialect: How to talk about tools: `PromptDialect()`, `NativeDialect()`, or one of your own.
-            None is the first.
-        max_parallel_tools: The most tools of one turn that run at once; 1 runs them one after the
-            other.
-        approve: Asked about each call before anything of its turn is run; see `approval`. None asks
-            nobody, and a tool that needs approval ends the run with the status "awaiting_approval".
-        approve_result: Asked about each result before the model sees it.
+        max_tool_rounds: The maximum number of turns that run tools. Then one last request is made,
+            in which tools cannot be called. None is no limit.
+        max_parse_retries: How many invalid replies in a row are answered with feedback.
+        temperature: The model's temperature; None leaves it to the server.
+        max_tokens: The maximum number of tokens of one reply, which the window also reserves.
+        dialect: `PromptDialect()`, `NativeDialect()`, or your own `Dialect`; None is the first.
+        max_parallel_tools: The maximum number of tools of one turn that run at the same time.
+        approve: Decides about each call before any tool of its turn is run; see
+            `execution/approval.py`. Without it, a tool that needs approval ends the run with the
+            status "awaiting_approval".
+        approve_result: Decides about each result before the model sees it.
         abort: Stops the run when it is set, with the status "aborted": an `Abort`, which any thread
             may set, or an `asyncio.Event`, which belongs to one event loop.
-        limits: The most the run may use.
-        cache: Keeps what read tools said; None keeps nothing.
-        classify: Says what the exceptions of tools mean, before the usual rules do.
-        error_text: Whether the model is told an exception's type and message, or its type alone.
-        variables_over: A result or an argument with more characters than this is kept as a variable
-            of the session: the model sees the beginning of a result and a reference, with which it
-            can read on or pass the value to a tool. None keeps nothing, and leaves references in
-            arguments alone.
-        max_result_chars: The most characters of a result that the model is shown; None shows all.
-            People get all.
-        before_send: Called as `before_send(messages, info)` with the messages of each request as
-            they will be sent and a `RequestInfo`; may return other messages, for this request only.
-            Plain or async.
-        on_event: Called with each `LoopEvent`, in the order drawn in `events`. What it raises ends
-            the run.
+        limits: Limits of time, tokens and cost.
+        cache: Stores the results of read tools; None stores nothing.
+        classify: Classifies exceptions of tools, before the built-in rules do.
+        error_text: Whether the model sees an exception's type and message, or its type only.
+        variables_over: A result or an argument with more characters is stored as a variable of the
+            session. The model sees the beginning of a result and a reference, with which it can
+            read the rest or pass the value to a tool. None stores nothing, and does not expand
+            references in arguments.
+        max_result_chars: The maximum number of characters of a result that the model sees; None is
+            no limit. People see all.
+        before_send: Called as `before_send(messages, info)` with the messages of each request and a
+            `RequestInfo`; may return other messages, for this request only. Plain or async.
+        on_event: Called with each `LoopEvent`. An exception ends the run.
 
     Raises:
-        ValueError: A number makes no sense, or `on_event` is async.
-        TypeError: The dialect or the abort is of another type.
+        ValueError: A number is out of range, or `on_event` is async.
+        TypeError: The dialect or the abort has the wrong type.
     """
 
     max_tool_rounds: int | None = 10
@@ -185,25 +173,59 @@ class ToolLoopOptions:
     classify: Classify | None = None
     error_text: ErrorText = "message"
     variables_over: int | None = LONG
-    max_result_chars: int | None = MOST_CHARACTERS
+    max_result_chars: int | None = MAX_RESULT_CHARS
     before_send: BeforeSend | None = None
     on_event: Callable[[LoopEvent], None] | None = None
 
     def __post_init__(self) -> None:
-        least = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
-        least |= {"max_result_chars": 1, "variables_over": PREVIEW}
-        for name, lowest in least.items():
+        minimums = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
+        minimums |= {"max_result_chars": 1, "variables_over": PREVIEW}
+        for name, minimum in minimums.items():
             value = getattr(self, name)
-            if value is not None and value < lowest:
-                raise ValueError(f"{name} is {value}; {lowest} is the least.")
-        if isinstance(self.dialect, type) or not (
-            self.dialect is None or hasattr(self.dialect, "read")
-        ):
+            if value is not None and value < minimum:
+                raise ValueError(f"{name} is {value}; it must be at least {minimum}.")
+        is_dialect = self.dialect is None or hasattr(self.dialect, "read")
+        if isinstance(self.dialect, type) or not is_dialect:
             raise TypeError(
-                f"dialect is PromptDialect(), NativeDialect() or one of your own, not {self.dialect!r:.80}."
+                "dialect must be PromptDialect(), NativeDialect() or an object with their methods, "
+                f"not {self.dialect!r:.80}."
             )
         if not isinstance(self.abort, Abort | asyncio.Event | None):
             raise TypeError(
-                f"abort is an Abort() or an asyncio.Event(), not {type(self.abort).__name__}."
+                f"abort must be an Abort() or an asyncio.Event(), not {type(self.abort).__name__}."
             )
         check_listener("on_event", self.on_event)
+
+
+def check_type(name: str, value: object, expected: type, hint: str = "") -> None:
+    """Check the type of an argument.
+
+    Raises:
+        TypeError: The type is wrong.
+    """
+    if not isinstance(value, expected):
+        text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
+        raise TypeError(text.rstrip())
+
+
+def check_listener(name: str, listener: object) -> None:
+    """Check that a callback can be called, and need not be awaited.
+
+    Raises:
+        ValueError: The callback is not a plain function.
+    """
+    if listener is not None and (not callable(listener) or is_async(listener)):
+        raise ValueError(
+            f"{name} must be a plain function. An async function would never be awaited."
+        )
+
+
+def as_messages(name: str, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Convert messages and mappings to `Message`s.
+
+    Raises:
+        ValueError: The argument is one message instead of several, or a message is invalid.
+    """
+    if isinstance(messages, str | Message | Mapping):
+        raise ValueError(f"{name} must be a list of messages: write [message].")
+    return tuple(map(as_message, messages))

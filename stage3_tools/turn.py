@@ -1,263 +1,250 @@
-"""`run_turn`: one model call and the tools it asks for. The heart; everything else is built around
-it.
+"""One turn: request a reply, read it, act on it.
 
-    window the history ─▶ render ─▶ model ─▶ read ─┬─▶ calls     ─▶ run them, append call and
-    results
-                                                   ├─▶ reply     ─▶ append it; ask again if it is
-                                                   empty └─▶ unusable  ─▶ append it and the feedback
+    request   select the messages that fit, render them, call the model
+    read      wait for the reply, interpret it, give each of its calls a unique id
+    act       append the reply; run its calls and append their results, or append feedback
 
-A turn can be taken in two steps: `begin_turn` asks, and `OpenTurn.finish` does what the reply says,
-once, whoever asks for it first. Whatever happens, each call that was appended gets exactly one
-result: also when the task is cancelled in the middle. Knows no limit of turns and no reason to
-stop: that is `loop.py`.
+`loop.py` repeats the turn until a stop policy ends the run. `ToolRunner` pauses before `act`.
+`execute_tool_chain` starts with a reply, at `read`. Whatever happens in `act`, each call that was
+appended gets exactly one result, also if the task is cancelled.
 """
 
-import asyncio
-from dataclasses import dataclass, replace
-from typing import Literal
+import inspect
+from dataclasses import replace
 
-from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
-from stage3_tools.dialects.protocol import Calls, FinalReply, Reading, Unusable
-from stage3_tools.events import DecisionMade, FeedbackGiven, TurnEnded
-from stage3_tools.execution.results import interrupted
+from stage3_tools.dialects.protocol import (
+    LAST_REQUEST,
+    Calls,
+    FinalReply,
+    Reading,
+    RequestParts,
+    Unusable,
+)
+from stage3_tools.events import DecisionMade, FeedbackGiven, ReplyStreamed, TurnEnded, TurnStarted
+from stage3_tools.options import RequestInfo, check_type
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolCallRecord
-from stage3_tools.run.recorder import answer_calls, ran_tools
-from stage3_tools.run.request import ask
-from stage3_tools.run.state import Run
+from stage3_tools.run.recorder import run_and_record_calls
+from stage3_tools.run.state import ProviderStop, RunState, Turn
 
 _FAILED = "Your reply ended with the error {raw}, so nothing in it was used. Answer again."
 _EMPTY = "Your reply was empty. Answer the user."
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """The provider ended the reply itself: it refused, or paused and wants to be asked to go on."""
-
-    message: Message
-    why: Literal["refusal", "pause"]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one turn led to.
-
-    Attributes:
-        response: The model's reply.
-        reading: What it meant.
-        records: The calls it asked for, each with its result.
-        waiting: Calls that wait for consent; where there are any, nothing was run.
-    """
-
-    response: ChatResponse
-    reading: Reading | Stopped
-    records: tuple[ToolCallRecord, ...] = ()
-    waiting: tuple[ToolCall, ...] = ()
-
-    @property
-    def ran_tools(self) -> bool:
-        """Whether at least one tool was run, or its answer known; calls that were refused do not
-        count.
-        """
-        return ran_tools(self.records)
-
-
-class OpenTurn:
-    """A turn whose request was made, and whose reply has not been acted upon.
+async def run_turn(run: RunState, *, last: bool = False) -> Turn:
+    """Request a reply, read it, and act on it.
 
     Args:
-        run: The run it belongs to.
-        registry: The tools of this turn.
-        reply: The model's reply, or the stream it arrives in.
-        reading: What it means, where that is known; None reads it in the dialect of the run.
-        last: Whether tools could not be called in the request, so that stray calls in its reply are
-            dropped.
-
-    Attributes:
-        stream: The stream, or None where the reply came whole.
-    """
-
-    def __init__(
-        self,
-        run: Run,
-        registry: ToolRegistry,
-        reply: ChatResponse | MessageStream,
-        reading: Calls | None = None,
-        *,
-        last: bool = False,
-    ) -> None:
-        self.stream = reply if isinstance(reply, MessageStream) else None
-        self._response = None if isinstance(reply, MessageStream) else reply
-        self._run = run
-        self._registry = registry
-        self._can_call = len(registry) > 0 and not last
-        self._known = reading
-        self._reading: Reading | Stopped | None = None
-        self._turn: Turn | None = None
-        self._one_at_a_time = asyncio.Lock()
-
-    async def response(self) -> ChatResponse:
-        """The whole reply.
-
-        Raises:
-            GatewayError: Its stream failed.
-        """
-        if self._response is None and self.stream is not None:
-            response = await self.stream.final_message()
-            self._response = self._response or self._run.took(
-                response
-            )  # another may have waited, too
-        assert self._response is not None
-        return self._response
-
-    async def reading(self) -> Reading | Stopped:
-        """What the reply means; its calls have the ids that they will have in the history."""
-        if self._reading is None:
-            reading = self._known or _read(
-                self._run, await self.response(), can_call=self._can_call
-            )
-            if isinstance(reading, Calls):
-                reading = Calls(await _with_ids(self._run, reading.message), reading.repairs)
-            self._reading = reading
-        return self._reading
-
-    async def understood(self) -> ChatResponse:
-        """The reply, with the message it was understood as: the same in every dialect."""
-        response, reading = await self.response(), await self.reading()
-        understood = isinstance(reading, Calls | FinalReply)
-        return replace(response, message=reading.message) if understood else response
-
-    async def finish(self, refusal: str = "") -> Turn:
-        """Do what the reply says, unless that was done before.
-
-        Args:
-            refusal: Why its calls are not to be run; the model is told so. "" runs them.
-
-        Returns:
-            What the turn led to; all of it is in the history.
-
-        Raises:
-            GatewayError: The stream of the reply failed; nothing was done.
-            Exception: What a listener or an approver raises. Every call has its result then, and
-                asking once more returns them.
-        """
-        async with self._one_at_a_time:
-            if self._turn is None:
-                self._turn = await self._finish(
-                    await self.response(), await self.reading(), refusal
-                )
-            return self._turn
-
-    async def _finish(
-        self, response: ChatResponse, reading: Reading | Stopped, refusal: str
-    ) -> Turn:
-        run, before = self._run, len(self._run.records)
-        waiting, told = tuple[ToolCall, ...](), None
-        if isinstance(reading, Calls):
-            message = await run.storable(reading.message)
-            seen = await run.transcript.append(message, seen=run.seen)
-            try:
-                waiting = await self._answer(response, reading, seen, refusal)
-            finally:
-                turn = Turn(response, reading, tuple(run.records[before:]), waiting)
-                self._turn = turn
-        else:
-            told = await _enter(run, response.content, reading)
-            turn = self._turn = Turn(response, reading)  # written, whatever a listener raises
-        if told is not None:
-            run.emit(told)
-        run.tell(TurnEnded, usage=response.usage)
-        return turn
-
-    async def _answer(
-        self, response: ChatResponse, reading: Calls, seen: int, refusal: str
-    ) -> tuple[ToolCall, ...]:
-        run, calls = self._run, reading.message.tool_calls
-        known = {call.id: interrupted(call, None, refusal) for call in calls} if refusal else None
-        decision = DecisionMade(
-            turn=run.turns, text=response.content, calls=calls, repairs=reading.repairs
-        )
-        return await answer_calls(
-            run, self._registry, calls, seen=seen, decision=decision, known=known
-        )
-
-
-async def run_turn(run: Run, registry: ToolRegistry, *, last: bool = False) -> Turn:
-    """Ask the model once, and do what it says.
-
-    Args:
-        run: The run this turn belongs to.
-        registry: The tools of this turn; if it is empty, the model must answer.
-        last: Whether this is the final request: the tools are described, but cannot be called.
+        run: The run that this turn belongs to.
+        last: Whether this is the final request: tools are described but cannot be called.
 
     Returns:
-        What it led to; all of it is in the history.
+        The turn; its messages are in the history.
 
     Raises:
-        GatewayError: The model could not be asked; the history is as it was.
-        WindowTooSmall: Not even the newest exchange fits.
-        RunStopped: The run was aborted or has no time left; nothing was sent.
+        GatewayError: The model could not be reached. The history is unchanged.
+        RunStopped: The run was aborted or its time is over. Nothing was sent.
+        SessionConflict: Another run works on this conversation.
+        WindowTooSmall: Not even the newest exchange fits into the window.
+        Exception: A listener, an approver or `before_send` raised. Each call has its result.
     """
-    return await (await begin_turn(run, registry, last=last)).finish()
+    turn = await request(run, last=last)
+    await read(run, turn)
+    await act(run, turn)
+    return turn
 
 
-async def begin_turn(run: Run, registry: ToolRegistry, *, last: bool = False) -> OpenTurn:
-    """Ask the model; the first step of `run_turn`, with the same arguments and errors."""
+# ---- request
+
+
+async def request(run: RunState, *, last: bool = False) -> Turn:
+    """Select the messages that fit, render them, and call the model.
+
+    With `deps.stream`, the request is sent when the stream is read. Raises what `run_turn` raises.
+    """
     run.checkpoint()
     run.turns += 1
-    await run.execution()  # now, so that nothing need be waited for between a call and its result
-    reply, registry = await ask(run, registry, last=last)
-    return OpenTurn(run, registry, reply, last=last)
+    await run.settings()  # now, because nothing may wait between appending calls and running them
+    tools = run.tools()
+    messages = await _select_messages(run, tools, last)
+    if run.find_references(messages):
+        tools = run.tools()
+        messages = await _select_messages(run, tools, last)
+    run.expected_length = run.transcript.length
+    parts = run.dialect.render(messages, tools, last=last)
+    if run.options.before_send is not None:
+        parts = await _edit_messages(run, parts, tools, last)
+    run.last_request = parts.messages
+    run.notify(TurnStarted, messages=parts.messages)
+    run.checkpoint()
+    keywords = {
+        "tools": parts.tools,
+        "tool_choice": parts.tool_choice,
+        "temperature": run.options.temperature,
+        "max_tokens": run.options.max_tokens,
+    }
+    keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
+    if run.deps.stream is None:
+        response = await run.deps.chat(parts.messages, **keywords)
+        run.add_usage(response)
+        return Turn(tools, last, response=response)
+    stream = run.deps.stream(parts.messages, **keywords)
+    check_type("The return value of stream", stream, MessageStream, "Pass gateway.stream.")
+    run.notify(ReplyStreamed, stream=stream)
+    if run.is_stopped:
+        await stream.aclose()
+    run.checkpoint()
+    return Turn(tools, last, stream=stream)
 
 
-def _read(run: Run, response: ChatResponse, *, can_call: bool) -> Reading | Stopped:
-    why = response.finish_reason
-    if why == "refusal" or (why == "pause" and not response.tool_calls):
-        said = response.message.content or response.refusal or ""
-        message = Message.assistant(said)
-        return Stopped(replace(message, raw_text=message.text or None), why)
-    if why == "error":
-        raw = response.raw_finish_reason or why
+async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
+    """The messages of the conversation that fit into the window."""
+    messages = await run.transcript.for_request(
+        extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
+        reserve_tokens=run.options.max_tokens or 0,
+        pinned=run.question,
+    )
+    if _has_open_calls(messages):
+        raise SessionConflict(
+            "The newest calls of this conversation have no results yet: another run works on them. "
+            "If that run has ended, resume=True continues with its calls."
+        )
+    return messages
+
+
+def _has_open_calls(messages: list[Message]) -> bool:
+    """Whether the newest calls have fewer results than there are calls."""
+    results = 0
+    for message in reversed(messages):
+        if message.role == "assistant":
+            return len(message.tool_calls) > results
+        results += message.role == "tool"
+    return False
+
+
+async def _edit_messages(
+    run: RunState, parts: RequestParts, tools: ToolRegistry, last: bool
+) -> RequestParts:
+    """Let `before_send` replace the messages of a request."""
+    assert run.options.before_send is not None
+    info = RequestInfo(run.turns, tools.specs(), last)
+    edited = run.options.before_send([*parts.messages], info)
+    if inspect.isawaitable(edited):
+        edited = await edited
+    if edited is None:
+        return parts
+    messages = tuple(map(as_message, edited))
+    if not messages:
+        raise ValueError(
+            "before_send returned an empty list. Return the messages to send, or None to send the "
+            "messages that it received."
+        )
+    return replace(parts, messages=messages)
+
+
+# ---- read
+
+
+async def read(run: RunState, turn: Turn) -> None:
+    """Wait for the reply and interpret it. Reading a turn again has no effect.
+
+    Raises:
+        GatewayError: The stream of the reply failed.
+    """
+    if turn.response is None:
+        assert turn.stream is not None
+        turn.response = await turn.stream.final_message()
+        run.add_usage(turn.response)
+    if turn.interpretation is None:
+        can_call = len(turn.tools) > 0 and not turn.last
+        turn.interpretation = _interpret(run, turn.response, can_call)
+    if isinstance(turn.interpretation, Calls):
+        turn.interpretation = await _with_unique_ids(run, turn.interpretation)
+
+
+def _interpret(run: RunState, response: ChatResponse, can_call: bool) -> Reading | ProviderStop:
+    reason = response.finish_reason
+    if reason == "refusal" or (reason == "pause" and not response.tool_calls):
+        message = Message.assistant(response.message.content or response.refusal or "")
+        return ProviderStop(replace(message, raw_text=message.text or None), reason)
+    if reason == "error":
+        raw = response.raw_finish_reason or reason
         return Unusable(Message.assistant(response.content), _FAILED.format(raw=raw))
-    reading = run.dialect.read(response)
+    interpretation = run.dialect.read(response)
     if can_call:
-        return reading
-    # Without tools there is nothing to decide: a stray call is dropped, and any text is the answer.
-    match reading:
+        return interpretation
+    match interpretation:  # without tools, calls are dropped and any text is the answer
         case Calls(message):
             return FinalReply(Message.assistant(message.content))
-        case Unusable(message) if why != "length":
+        case Unusable(message) if reason != "length":
             return FinalReply(message)
-    return reading
+    return interpretation
 
 
-async def _enter(
-    run: Run, text: str, reading: FinalReply | Unusable | Stopped
-) -> DecisionMade | FeedbackGiven | None:
-    """Write down a reply that asks for no tool; returns what to tell of it."""
-    match reading:
-        case FinalReply(message) if not message.text.strip():
-            await run.transcript.append(feedback_message(_EMPTY), seen=run.seen)
-            return FeedbackGiven(turn=run.turns, text=text, feedback=_EMPTY)
-        case FinalReply(message, repairs):
-            await run.transcript.append(message, seen=run.seen)
-            return DecisionMade(turn=run.turns, text=text, reply=message.text, repairs=repairs)
+async def _with_unique_ids(run: RunState, calls: Calls) -> Calls:
+    """Replace ids that are missing or that an earlier call has."""
+    message = calls.message
+    ids = [call.id for call in message.tool_calls]
+    unused = await run.transcript.unused_call_ids(ids)
+    if unused == ids:
+        return calls
+    renamed = [replace(call, id=id) for call, id in zip(message.tool_calls, unused, strict=True)]
+    return replace(calls, message=replace(message, tool_calls=tuple(renamed)))
+
+
+# ---- act
+
+
+async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
+    """Append the reply and carry it out. Acting on a turn again has no effect.
+
+    Args:
+        run: The run.
+        turn: The turn, which was read.
+        skip_reason: Why the calls are not run, as a sentence for the model; "" runs them.
+
+    Raises:
+        SessionConflict: Another run has replied in this conversation.
+        Exception: A listener or an approver raised. Each call has its result.
+    """
+    if turn.acted:
+        return
+    assert turn.response is not None
+    text = turn.response.content
+    match turn.interpretation:
+        case Calls(message, repairs):
+            message = await run.with_references(message)
+            length = await run.transcript.append(message, expected=run.expected_length)
+            before = len(run.records)
+            try:
+                turn.waiting = await run_and_record_calls(
+                    run,
+                    turn.tools,
+                    turn.interpretation.message.tool_calls,
+                    expected_length=length,
+                    decision={"text": text, "repairs": repairs},
+                    skip_reason=skip_reason,
+                )
+            finally:
+                turn.acted, turn.records = True, tuple(run.records[before:])
+        case FinalReply(message, repairs) if message.text.strip():
+            await _append_reply(run, turn, message)
+            run.notify(DecisionMade, text=text, reply=message.text, repairs=repairs)
+        case FinalReply():
+            await _append_reply(run, turn, feedback_message(_EMPTY))
+            run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
         case Unusable(message, feedback):
-            said = (
-                [message] if message.text else []
-            )  # servers refuse an empty message in the history
-            await run.transcript.append(*said, feedback_message(feedback), seen=run.seen)
-            return FeedbackGiven(turn=run.turns, text=text, feedback=feedback)
-        case Stopped(message) if message.content:
-            await run.transcript.append(message, seen=run.seen)
-    return None
+            reply = [message] if message.text else []  # servers reject empty messages
+            await _append_reply(run, turn, *reply, feedback_message(feedback))
+            run.notify(FeedbackGiven, text=text, feedback=feedback)
+        case ProviderStop(message):
+            await _append_reply(run, turn, *([message] if message.content else []))
+    run.notify(TurnEnded, usage=turn.response.usage)
 
 
-async def _with_ids(run: Run, message: Message) -> Message:
-    """Servers leave ids out or repeat them; a history needs one for each call."""
-    ids = await run.transcript.unused_call_ids([call.id for call in message.tool_calls])
-    if ids == [call.id for call in message.tool_calls]:
-        return message
-    calls = [replace(call, id=id) for call, id in zip(message.tool_calls, ids, strict=True)]
-    return replace(message, tool_calls=tuple(calls))
+async def _append_reply(run: RunState, turn: Turn, *messages: Message) -> None:
+    if messages:
+        await run.transcript.append(*messages, expected=run.expected_length)
+    turn.acted = True

@@ -1,11 +1,9 @@
-"""`execute_tool_chain`: from a reply that asks for tools to one that does not, outside of any
-session.
+"""`execute_tool_chain`: from a reply with tool calls to a reply without, outside of a session.
 
-    your request ─▶ reply with calls ─▶ execute_tool_chain ─▶ ToolChainResult ─▶ one assistant
-    message to keep
+    your request ─▶ reply with calls ─▶ execute_tool_chain ─▶ ToolChainResult ─▶ one message to store
 
-For programs that make the first request themselves, keep their messages elsewhere, and want the
-tools handled in between. The loop is `run_turns`, begun with a turn whose reply is there already.
+For programs that make the first request themselves and store their messages elsewhere. The chain
+is `run_turns` (`loop.py`), started with a turn whose reply exists already.
 """
 
 import time
@@ -28,13 +26,13 @@ from stage3_tools.chain.formatter import MessageFlowFormatter
 from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.dialects.protocol import Calls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import stoppable, until_over
-from stage3_tools.options import PREVIEW, ToolLoopDeps, check_kind
+from stage3_tools.loop import run_turns, stoppable
+from stage3_tools.options import PREVIEW, ToolLoopDeps, check_type
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
-from stage3_tools.run.state import Run
+from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending
-from stage3_tools.turn import OpenTurn
+from stage3_tools.turn import act, read
 from stage3_tools.variables.long_values import LongValues, mark_of, value_of
 
 ChainStatus = Literal["completed", "aborted", "error", "timeout"]
@@ -45,9 +43,8 @@ class ChainMessages:
     """The messages of a chain.
 
     Attributes:
-        context: What was said before, as it was given, without the first reply.
-        tool_chain: The first reply, results, further replies, the last one.
-        complete: All of them.
+        context: The messages before the chain, without the first reply.
+        tool_chain: The first reply, its results, and everything that followed.
     """
 
     context: tuple[Message, ...]
@@ -61,8 +58,14 @@ class ChainMessages:
 
 @dataclass(frozen=True, slots=True)
 class ChainStats:
-    """What a chain took: rounds, calls, seconds; when it began and ended, in seconds since the
-    epoch.
+    """Counts and times of a chain.
+
+    Attributes:
+        total_rounds: The number of turns that ran at least one tool.
+        total_calls: The number of calls.
+        total_time: Seconds.
+        start_time: Seconds since the epoch.
+        end_time: Seconds since the epoch.
     """
 
     total_rounds: int
@@ -74,23 +77,23 @@ class ChainStats:
 
 @dataclass(frozen=True, slots=True)
 class ToolChainResult:
-    """What became of a chain.
+    """The result of a chain.
 
     Attributes:
-        reply: The model's last reply; "" where there is none.
-        response_content: All that was said and done, as a flow that ends with the reply; for
-            people.
-        tool_chain_content: A hint for the model: which tools ran, which variables hold what.
-        usage: The tokens of all replies, the first one's too.
-        cost: US dollars, or None where no price is known.
-        messages: The messages, those before apart from those of the chain.
+        reply: The last reply of the model; "" if there is none.
+        response_content: All replies and calls as one text for people; it ends with the reply.
+        tool_chain_content: A hint for the model: the tools that ran, and the variables that hold
+            their results.
+        usage: The tokens of all replies, including the first one.
+        cost: US dollars, or None if no price is known.
+        messages: The messages before the chain and of the chain.
         tool_call_history: Every call with its result.
-        status: "completed"; "aborted"; "timeout"; "error" where there is no reply.
-        status_reason: The same in a sentence, where there is more to say.
+        status: "completed"; "aborted"; "timeout"; "error" if there is no reply.
+        status_reason: The reason in a sentence, where the status does not say everything.
         max_rounds_reached: Whether the limit of tool rounds was reached.
-        error: What the gateway raised, if that ended it.
-        stats: Rounds, calls, times.
-        variables: What long results and arguments were kept in.
+        error: The error of the gateway that ended the chain, or None.
+        stats: Rounds, calls and times.
+        variables: The variables of long results and arguments.
     """
 
     reply: str
@@ -109,47 +112,46 @@ class ToolChainResult:
 
     @property
     def hint_size(self) -> int:
-        """How many characters of `as_message()` are the hint; what follows is for people."""
+        """The number of characters of `as_message()` that are the hint; the rest is for people."""
         return len(self.tool_chain_content)
 
     def as_message(self) -> Message:
-        """The whole chain as one assistant message, to be kept instead of all its messages."""
+        """The chain as one assistant message, to be stored instead of all its messages."""
         return Message.assistant(self.tool_chain_content + self.response_content)
 
 
 async def execute_tool_chain(
     executor: ToolRegistry, first_response: ChatResponse | Message, options: ToolChainOptions
 ) -> ToolChainResult:
-    """Run the tools that a reply asks for, ask again, and so on, until there is a reply without
-    calls.
+    """Run the tools that a reply calls, request the next reply, until a reply has no calls.
 
     Args:
         executor: The tools.
-        first_response: The reply to begin with; one without calls is the result already.
-        options: How it is to go.
+        first_response: The first reply. A reply without calls is the final reply.
+        options: The options.
 
     Returns:
-        What became of it. A model that cannot be asked is part of it (`status`, `error`), as are
-        failing tools.
+        The result. Errors of the gateway (`status`, `error`) and of tools are part of it.
 
     Raises:
-        TypeError: `executor` is no registry, or the reply is none.
-        SessionNotFound: The session that variables are to belong to is not there.
-        Exception: What a callback or an approver raises.
+        TypeError: An argument has the wrong type.
+        SessionNotFound: The session of the variables does not exist.
+        Exception: A callback or an approver raised.
     """
-    check_kind("The executor", executor, ToolRegistry, "ToolRegistry(tool, …) makes one.")
-    check_kind("options", options, ToolChainOptions)
+    check_type("The executor", executor, ToolRegistry, "Create one with ToolRegistry(tool, …).")
+    check_type("options", options, ToolChainOptions)
     started = time.time()
-    context, reply = _parted(options.context, _response(first_response))
-    run = await _run(executor, reply, context, options)
+    context, reply = _without_reply(options.context, _as_response(first_response))
+    run = await _start(executor, reply, context, options)
     before, error = len(await run.transcript.history()), None
     try:
-        ending = await _through(run, reply)
+        ending = await _run(run, reply)
     except GatewayError as failure:
         ending, error = Ending("limit", None, str(failure)), failure
     run.end("error" if error else ending.status, ending.reply)
-    keeps = options.variables_over is not None
-    records = tuple([await _kept(run.long_values, each) if keeps else each for each in run.records])
+    records = tuple(run.records)
+    if options.variables_over is not None:
+        records = tuple([await _with_variables(run.long_values, record) for record in records])
     chain = tuple([*await run.transcript.history()][before:])
     seconds = time.perf_counter() - run.started
     return ToolChainResult(
@@ -169,76 +171,83 @@ async def execute_tool_chain(
     )
 
 
-async def _through(run: Run, reply: ChatResponse) -> Ending:
-    # Calls are calls, in whatever dialect the chain goes on; a text may be a decision.
-    tools = run.deps.tool_registry
-    sound = (
-        reply.tool_calls and len(tools) and reply.finish_reason in ("tool_calls", "stop", "unknown")
-    )
-    first = OpenTurn(run, run.tools(tools), reply, Calls(reply.message) if sound else None)
-
-    async def body() -> Ending:
-        if run.options.max_tool_rounds == 0:  # nobody took the tools away for this turn
-            await first.finish("The limit of 0 tool rounds was reached. This call was not run.")
-        return await until_over(run, first)
-
-    ending = await stoppable(run, body)
-    if (
-        ending.status == "aborted" and not run.records
-    ):  # before anything of the first reply was done
-        await first.finish(STOPPED)
-    return ending
-
-
-async def _run(
+async def _start(
     registry: ToolRegistry,
     reply: ChatResponse,
     context: tuple[Message, ...],
     options: ToolChainOptions,
-) -> Run:
+) -> RunState:
+    """The state of a run whose conversation is the context, in memory."""
     model = {"model": options.model} if options.model else {}
     stream = None if options.stream is None else partial(options.stream, **model)
-    deps = ToolLoopDeps(
-        partial(options.chat, **model), ContextEngine(), OutputController(), registry, stream
-    )
+    chat = partial(options.chat, **model)
+    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry, stream)
     prompt = Message.system(options.system_prompt or "")
     system = [prompt] if options.system_prompt and prompt not in context else []
     name = options.session_id or "chain"
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
-    run = Run(deps, transcript, options.with_callbacks(), waits=False)
-    run.long_values_in = _long_values(options, name, [*context, reply.message])
-    await run.long_values_in.check()
-    run.usage, run.cost, run.asked_with = (
-        run.usage + (reply.usage or Usage()),
-        reply.cost,
-        reply.usage,
+    long_values = _long_values(options, name, [*context, reply.message])
+    await long_values.check()
+    run = RunState(
+        deps,
+        transcript,
+        options.with_callbacks(),
+        can_suspend=False,
+        cost=reply.cost,
+        last_usage=reply.usage,
     )
-    run.has_seen(context)
-    await run.execution()  # as in `begin_turn`
+    run.long_values = long_values
+    if reply.usage is not None:
+        run.usage = reply.usage
+    run.find_references(context)
     return run
 
 
-def _long_values(options: ToolChainOptions, name: str, said: list[Message]) -> LongValues:
+async def _run(run: RunState, reply: ChatResponse) -> Ending:
+    # Native calls are calls in every dialect; a text may be a decision.
+    is_usable = reply.finish_reason in ("tool_calls", "stop", "unknown")
+    is_calls = reply.tool_calls and len(run.deps.tool_registry) and is_usable
+    first = Turn(
+        run.tools(), response=reply, interpretation=Calls(reply.message) if is_calls else None
+    )
+    await run.settings()
+
+    async def body() -> Ending:
+        if run.options.max_tool_rounds == 0:
+            await read(run, first)
+            limit = "The limit of 0 tool rounds was reached. This call was not run."
+            await act(run, first, limit)
+        return await run_turns(run, first)
+
+    ending = await stoppable(run, body)
+    if ending.status == "aborted" and not run.records:  # before the first reply was stored
+        await read(run, first)
+        await act(run, first, STOPPED)
+    return ending
+
+
+def _long_values(options: ToolChainOptions, name: str, messages: list[Message]) -> LongValues:
     if isinstance(options.variables, LongValues):
         return options.variables
-    return LongValues(options.variables or VariableStore(mark=mark_of(said)), name)
+    return LongValues(options.variables or VariableStore(mark=mark_of(messages)), name)
 
 
-def _response(given: ChatResponse | Message) -> ChatResponse:
-    if isinstance(given, Message) and given.role == "assistant":
-        return ChatResponse(given, "tool_calls" if given.tool_calls else "stop")
-    if isinstance(given, ChatResponse):
-        return given
+def _as_response(response: ChatResponse | Message) -> ChatResponse:
+    if isinstance(response, Message) and response.role == "assistant":
+        return ChatResponse(response, "tool_calls" if response.tool_calls else "stop")
+    if isinstance(response, ChatResponse):
+        return response
     raise TypeError(
-        f"A chain begins with a ChatResponse or an assistant's Message, not {type(given).__name__}."
+        "A chain starts with a ChatResponse or an assistant message, not "
+        f"{type(response).__name__}."
     )
 
 
-def _parted(
+def _without_reply(
     context: tuple[Message, ...], reply: ChatResponse
 ) -> tuple[tuple[Message, ...], ChatResponse]:
-    """The context without the first reply, where the caller has added that already."""
+    """Remove the first reply from the context, if the caller has added it already."""
     last = context[-1] if context else None
     if last is None or last.role != "assistant" or last.tool_calls != reply.tool_calls:
         return context, reply
@@ -246,25 +255,19 @@ def _parted(
     return context[:-1] if is_reply else context, reply
 
 
-async def _kept(long_values: LongValues, record: ToolCallRecord) -> ToolCallRecord:
-    """A call whose result and arguments can be read in full, where the flow shows only how they
-    begin.
-    """
-    result, kept = record.result, record
-    whole = isinstance(
-        result.output, str
-    )  # of several parts each has a variable, and the record knows one
-    with suppress(StoreFailed):  # what was done is told, even where it cannot be kept
-        if (record.variable is None or not whole) and len(
-            text := result.as_message().text
-        ) > PREVIEW:
+async def _with_variables(long_values: LongValues, record: ToolCallRecord) -> ToolCallRecord:
+    """Store the result and the arguments of a call as variables, if the flow shortens them."""
+    result, stored = record.result, record
+    is_text = isinstance(result.output, str)  # a result of several parts has several variables
+    with suppress(StoreFailed):  # the result of the chain is reported in any case
+        text = result.as_message().text
+        if (record.variable is None or not is_text) and len(text) > PREVIEW:
             value = value_of(text) if result.is_json and not result.note else text
-            kept = replace(kept, variable=await long_values.keep(value))
+            stored = replace(stored, variable=await long_values.keep(value))
         if len(record.arguments) > PREVIEW:
-            kept = replace(
-                kept, arguments_variable=await long_values.keep(value_of(record.arguments))
-            )
-    return kept
+            arguments = await long_values.keep(value_of(record.arguments))
+            stored = replace(stored, arguments_variable=arguments)
+    return stored
 
 
 def _status(ending: Ending) -> ChainStatus:

@@ -1,7 +1,7 @@
-"""`ToolChainOptions`: how a tool chain is to go, and who is told of it on the way.
+"""`ToolChainOptions`: the options of a tool chain, and its callbacks.
 
-What is shown to people while the chain runs is one text: what the model says, and a line for each
-tool. Knows no loop; used by `chain`.
+While the chain runs, people see one text: the words of the model, and a line for each tool. Used by
+`chain.py`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,38 +20,41 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.options import ToolLoopOptions, check_listener, messages_of
+from stage3_tools.options import ToolLoopOptions, as_messages, check_listener
 from stage3_tools.result import ToolResult
 from stage3_tools.variables.long_values import LongValues, value_of
 
 
 @dataclass(frozen=True)
 class ToolChainOptions(ToolLoopOptions):
-    """Options of a chain: all of `ToolLoopOptions` except `max_tool_rounds`, and the following.
+    """The options of a chain: those of `ToolLoopOptions` except `max_tool_rounds`, and these.
 
     Attributes:
         chat: Sends messages and returns the reply; `Gateway.chat`.
-        context_messages: The conversation before the reply that the chain begins with.
-        max_rounds: The most tool rounds; then one last request is made, in which tools cannot be
-            called.
-        model: Another "provider:name", for the requests of this chain.
+        context_messages: The conversation before the first reply of the chain.
+        max_rounds: The maximum number of tool rounds. Then one last request is made, in which tools
+            cannot be called.
+        model: Another "provider:name" for the requests of this chain.
         system_prompt: The system prompt, unless the context contains it already.
         check_tool_results: Whether `approve` also receives the results, if there is no
             `approve_result`.
         on_tool_call_start: Called as `(name, arguments, call_id)` with each call before it is
             checked; arguments that are not a JSON object are passed as text.
         on_tool_call_complete: Called as `(result, call_id)` with each `ToolResult`, in call order.
-        on_llm_response_update: Called with the text to show so far: the model's words, streamed if
-            `stream` is given and the dialect is a `NativeDialect`, and a line for each tool.
-        stream: `Gateway.stream`; used instead of `chat` if it is given.
-        variables: Where long results and arguments are kept: `engine.variables`, together with
-            `session_id`; or the `variables` of an earlier chain's result. None keeps them in
-            memory, as long as the result of the chain. When the chain is over, everything else that
-            its flow shows shortened is kept there as well.
-        session_id: The session that they belong to.
+        on_llm_response_update: Called with the text so far: the words of the model, streamed if
+            `stream` is set and the dialect is a `NativeDialect`, and a line for each tool.
+        stream: `Gateway.stream`; used instead of `chat` if it is set.
+        variables: Where long results and arguments are stored: `engine.variables`, together with
+            `session_id`; or the `variables` of an earlier chain's result. None stores them in
+            memory, with the result of the chain. At the end of the chain, everything else that its
+            flow shortens is stored there too.
+        session_id: The session of the variables.
         dialect: As in `ToolLoopOptions`, but None is a `NativeDialect`.
-        approve: As in `ToolLoopOptions`, but without it a tool that needs approval is rejected: a
+        approve: As in `ToolLoopOptions`. Without it, a tool that needs approval is rejected: a
             chain does not wait.
+
+    Raises:
+        ValueError: A number is out of range, or two options contradict each other.
     """
 
     chat: Callable[..., Awaitable[ChatResponse]]
@@ -72,18 +75,16 @@ class ToolChainOptions(ToolLoopOptions):
         for name in ("on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"):
             check_listener(name, getattr(self, name))
         if self.max_rounds < 0:
-            raise ValueError(f"max_rounds is {self.max_rounds}; 0 is the least.")
-        if not isinstance(self.variables, LongValues) and (self.variables is None) != (
-            self.session_id is None
-        ):
+            raise ValueError(f"max_rounds is {self.max_rounds}; it must be at least 0.")
+        is_store = not isinstance(self.variables, LongValues)
+        if is_store and (self.variables is None) != (self.session_id is None):
             raise ValueError(
-                "variables and session_id belong together: engine.variables, and whose they are."
+                "variables and session_id must be set together: pass engine.variables and the id "
+                "of the session."
             )
         if self.check_tool_results and self.approve is None and self.approve_result is None:
-            raise ValueError(
-                "check_tool_results needs somebody to ask: approve_result, or approve."
-            )
-        self._set("context_messages", messages_of("context_messages", self.context_messages))
+            raise ValueError("check_tool_results needs an approver: set approve_result or approve.")
+        self._set("context_messages", as_messages("context_messages", self.context_messages))
         self._set("max_tool_rounds", self.max_rounds)
         self._set("dialect", self.dialect or NativeDialect())
         if self.check_tool_results:
@@ -95,73 +96,71 @@ class ToolChainOptions(ToolLoopOptions):
 
     @property
     def context(self) -> tuple[Message, ...]:
-        """The context, each a `Message`."""
+        """`context_messages`, with the type that they have after the conversion."""
         return cast("tuple[Message, ...]", self.context_messages)
 
     def with_callbacks(self) -> "ToolChainOptions":
         """The same options with a listener that calls the callbacks."""
-        return replace(self, on_event=_Told(self).tell)
+        return replace(self, on_event=_Callbacks(self).on_event)
 
 
-class _Told:
-    """Who is told what, and the text that people see so far."""
+class _Callbacks:
+    """Calls the callbacks of a chain, and composes the text that people see."""
 
     def __init__(self, options: ToolChainOptions) -> None:
         self._options = options
-        # The text of native replies is meant for people.
-        self._plain = isinstance(options.dialect, NativeDialect)
+        # The text of native replies is meant for people; the text of prompt replies is JSON.
+        self._shows_text = isinstance(options.dialect, NativeDialect)
         self._blocks: list[str] = []
-        self._lines: dict[str, int] = {}  # in which block a call stands
-        self._arriving = ""
+        self._call_blocks: dict[str, int] = {}  # the index of the block of each call
+        self._partial_text = ""
 
-    def tell(self, event: LoopEvent) -> None:
-        """Tell whom it concerns."""
+    def on_event(self, event: LoopEvent) -> None:
+        """Call the callbacks that an event concerns."""
         options = self._options
         match event:
             case ReplyStreamed(stream=stream) if (
-                self._plain and options.on_llm_response_update is not None
+                self._shows_text and options.on_llm_response_update is not None
             ):
-                stream.on("text", lambda piece: self._arrives(getattr(piece, "delta", "")))
+                stream.on("text", lambda piece: self._add_text(getattr(piece, "delta", "")))
             case DecisionMade():
-                self._said(event.reply or (event.text if self._plain else ""))
-            case FeedbackGiven():  # nothing in it was used; another reply follows
-                self._said("")
-            case TurnEnded() if self._arriving:  # the provider ended it: refused, paused
-                self._said(self._arriving)
+                self._end_text(event.reply or (event.text if self._shows_text else ""))
+            case FeedbackGiven():  # the reply was not used; another one follows
+                self._end_text("")
+            case TurnEnded() if self._partial_text:  # the provider ended the reply
+                self._end_text(self._partial_text)
             case ToolCalled(call=call):
-                self._line(call.id, f"[{call.name} …]")
+                self._show_call(call.id, f"[{call.name} …]")
                 if options.on_tool_call_start is not None:
                     options.on_tool_call_start(call.name, _object_or_text(call.arguments), call.id)
             case ToolAnswered(result=result):
-                self._line(
-                    result.call_id,
-                    f"[{result.name} {'✗ ' + result.status if result.is_error else '✓'}]",
-                )
+                mark = f"✗ {result.status}" if result.is_error else "✓"
+                self._show_call(result.call_id, f"[{result.name} {mark}]")
                 if options.on_tool_call_complete is not None:
                     options.on_tool_call_complete(result, result.call_id)
         if options.on_event is not None:
             options.on_event(event)
 
-    def _arrives(self, delta: str) -> None:
-        self._arriving += delta
+    def _add_text(self, delta: str) -> None:
+        self._partial_text += delta
         self._update()
 
-    def _said(self, said: str) -> None:
-        changed, self._arriving = said != self._arriving, ""
-        if said:
-            self._blocks.append(said)
-        if changed:
+    def _end_text(self, text: str) -> None:
+        has_changed, self._partial_text = text != self._partial_text, ""
+        if text:
+            self._blocks.append(text)
+        if has_changed:
             self._update()
 
-    def _line(self, call_id: str, line: str) -> None:
-        place = self._lines.setdefault(call_id, len(self._blocks))
-        self._blocks[place : place + 1] = [line]
+    def _show_call(self, call_id: str, line: str) -> None:
+        index = self._call_blocks.setdefault(call_id, len(self._blocks))
+        self._blocks[index : index + 1] = [line]
         self._update()
 
     def _update(self) -> None:
         if self._options.on_llm_response_update is not None:
-            shown = [*self._blocks, self._arriving] if self._arriving else self._blocks
-            self._options.on_llm_response_update("\n\n".join(shown))
+            partial_text = [self._partial_text] if self._partial_text else []
+            self._options.on_llm_response_update("\n\n".join([*self._blocks, *partial_text]))
 
 
 def _object_or_text(arguments: str) -> Any:

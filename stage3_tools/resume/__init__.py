@@ -1,1 +1,4 @@
-"""TODO."""
+"""Calls that an earlier run left without results.
+
+open_calls   run them, or close them
+"""

@@ -1,1 +1,10 @@
-"""TODO."""
+"""The state of one run, and what decides its end.
+
+    state          `RunState` and `Turn`: what a run has done so far
+    repeats        the same call several times in a row
+    recorder       run the calls of a message and append one result for each
+    stop_policy    when a run ends, and with which status
+    cancellation   stop a run by its abort event or its time limit
+
+The verbs that use them are in `turn.py` and `loop.py`.
+"""

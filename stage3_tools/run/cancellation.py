@@ -1,8 +1,8 @@
-"""Stop a run from outside: by its `abort` event, or because its time is over.
+"""Stop a run from outside: by its abort event, or by its time limit.
 
-Both are the same thing as cancelling its task, done from here: what the run waits for is cancelled,
-a request as well as the tools, and on the way out every call gets its result. Whoever cancels the
-task itself is obeyed, and sees his CancelledError. Knows nothing of runs; used by the loop.
+Both cancel whatever the run waits for, a request as well as tools, and every call gets its result
+on the way out. If the task itself is cancelled, CancelledError is raised. Used by the loop and the
+runner.
 """
 
 import asyncio
@@ -10,34 +10,37 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, TypeVar
 
-from stage3_tools.run.abort import Abort, RunStopped
+from stage3_tools.abort import Abort, RunStopped
 
 T = TypeVar("T")
 
 Stop = Literal["aborted", "timeout"]
 
 
-async def unless_stopped(
+async def run_until_stopped(
     body: Awaitable[T], abort: Abort | asyncio.Event | None, seconds: float | None
 ) -> T | Stop:
-    """What the body returns; or what stopped it: the abort was set, or the time is over.
+    """Await the body; cancel it when the abort event is set or the time is over.
+
+    Returns:
+        The value of the body, or the reason why it was stopped.
 
     Raises:
-        BaseException: Whatever the body raises.
+        BaseException: The body raised.
     """
     try:
-        async with asyncio.timeout(seconds) as clock, _watching(abort, clock):
-            others = _cancellations()
+        async with asyncio.timeout(seconds) as timeout, _watch(abort, timeout):
+            cancellations = _cancellations()
             try:
                 return await body
             finally:
-                if clock.expired():
-                    await _too_late(others)
+                if timeout.expired():
+                    await _consume_late_cancellation(cancellations)
     except RunStopped as stop:
         return stop.status
     except TimeoutError:
-        if not clock.expired():
-            raise  # the body's own
+        if not timeout.expired():
+            raise  # raised by the body
         return "aborted" if abort is not None and abort.is_set() else "timeout"
 
 
@@ -46,39 +49,37 @@ def _cancellations() -> int:
     return task.cancelling() if task else 0
 
 
-async def _too_late(others: int) -> None:
-    """The body ended before it saw that it was stopped: whoever comes after it must not see that
-    instead.
-    """
+async def _consume_late_cancellation(before: int) -> None:
+    """Receive the cancellation of the timeout here, if the body ended without receiving it."""
     try:
         await asyncio.sleep(0)
     except asyncio.CancelledError:
-        if _cancellations() > others + 1:
-            raise  # somebody else wants this task to end
+        if _cancellations() > before + 1:
+            raise  # the task was cancelled as well
 
 
 @asynccontextmanager
-async def _watching(
-    abort: Abort | asyncio.Event | None, clock: asyncio.Timeout
+async def _watch(
+    abort: Abort | asyncio.Event | None, timeout: asyncio.Timeout
 ) -> AsyncIterator[None]:
-    """Let the time be over as soon as the event is set."""
+    """Let the timeout expire as soon as the abort event is set."""
     if abort is None:
         yield
         return
 
-    def ended(task: asyncio.Task[object]) -> None:
+    def expire(task: asyncio.Task[object]) -> None:
         if not task.cancelled():
-            with suppress(RuntimeError):  # the time is over already
-                clock.reschedule(asyncio.get_running_loop().time())
+            with suppress(RuntimeError):  # it has expired already
+                timeout.reschedule(asyncio.get_running_loop().time())
 
     async def wait() -> None:
         await abort.wait()
 
-    watching = asyncio.create_task(wait())
-    watching.add_done_callback(ended)
+    watcher = asyncio.create_task(wait())
+    watcher.add_done_callback(expire)
     try:
         yield
     finally:
-        if watching.done() and not watching.cancelled():
-            watching.result()  # raises where the event belongs to another event loop
-        watching.cancel()
+        if watcher.done() and not watcher.cancelled():
+            watcher.result()  # raises if the event belongs to another event loop
+        watcher.cancel()

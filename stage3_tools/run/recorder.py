@@ -1,195 +1,203 @@
-"""Answer the calls of a message: run them as a batch, write down each result, tell whoever watches.
+"""Run the calls of a message, and append exactly one result for each of them.
 
-Each call gets exactly one result in the history: in call order, and also when the run is stopped or
-breaks in the middle. Where a call waits for consent nothing is run; that it waits is written down
-instead. Used by `turn` and, for calls that an earlier run left open, by `resume`.
+Results are appended in call order, also if the run is stopped or fails in between. If a call waits
+for approval, no tool is run; that the calls wait is recorded instead. Used by `turn.py`, and by
+`resume/` for calls that an earlier run left without results.
 """
 
-import itertools
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
-    Claims,
     MessageRecord,
+    SessionConflict,
 )
 from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, ToolCalled
-from stage3_tools.execution.settings import ReadyCall
-from stage3_tools.execution.several_calls import Batch
+from stage3_tools.execution.results import interrupted
+from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord, ToolResult
-from stage3_tools.run.state import Run
+from stage3_tools.run.state import RunState, ran_tools
 
 
-def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
-    """Whether any of these calls was run, or its answer known from before; a refused one does not
-    count.
-    """
-    return any(each.result.attempts or each.result.cached for each in records)
-
-
-async def answer_calls(
-    run: Run,
+async def run_and_record_calls(
+    run: RunState,
     registry: ToolRegistry,
     calls: Sequence[ToolCall],
     *,
-    seen: int,
-    decision: DecisionMade | None = None,
+    expected_length: int,
+    decision: Mapping[str, Any] | None = None,
+    skip_reason: str = "",
     known: Mapping[str, ToolResult] | None = None,
-    written: Mapping[str, Message] | None = None,
+    messages: Mapping[str, Message] | None = None,
 ) -> tuple[ToolCall, ...]:
-    """Run the calls, and add their results to the history and to the records of the run.
+    """Run calls, and append their results to the history and to the records of the run.
 
     Args:
-        run: The run they belong to.
+        run: The run.
         registry: The tools.
-        calls: Calls of the newest message, each with an id of its own.
-        seen: How many records the journal had when nobody had begun them yet.
-        decision: To be told first; None where it was told in another run.
-        known: Results that are there already, by call id.
-        written: The messages that were made of some of them.
+        calls: Calls of the newest message, each with a unique id.
+        expected_length: The number of records in the journal before any of the calls was started.
+        decision: Fields of the event to report first; None if it was reported in another run.
+        skip_reason: Why the calls are not run, as a sentence for the model; "" runs them.
+        known: Results that exist already, by call id.
+        messages: The messages of known results that were stored, by call id.
 
     Returns:
-        The calls that wait for consent; if there are any, nothing was run.
+        The calls that wait for approval. If there are any, no tool was run.
 
     Raises:
-        SessionConflict: Somebody else answers them: what was begun here has its result, unless
-            theirs was first; the rest is theirs.
-        Exception: What a listener or an approver raises. Every call has its result then, too.
+        SessionConflict: Another run continues with these calls. No further tool was started.
+        Exception: A listener or an approver raised. Each call has its result.
     """
-    book = _Book(run, calls, run.transcript.claims(seen), known or {}, written or {})
-    batch = Batch(
-        registry,
-        calls,
-        replace(await run.execution(), on_start=book.tool_begins),
-        max_parallel=run.options.max_parallel_tools,
-        known=known,
-        on_finish=book.tool_ended,
-    )
-    try:
+    if skip_reason:
+        known = {call.id: interrupted(call, None, skip_reason) for call in calls}
+    pending = [PendingCall(call, result=(known or {}).get(call.id)) for call in calls]
+    recorder = _ResultRecorder(run, pending, expected_length, messages or {})
+    try:  # nothing was awaited since the calls were appended: each of them gets a result
         if decision is not None:
-            run.emit(decision)
-        await batch.prepare(book.called)
-        if not run.waits:
-            batch.refuse_waiting()
-        elif waiting := batch.waiting:
-            return await book.wait(waiting)
-        await batch.run(book.answered)
+            run.notify(DecisionMade, calls=tuple(calls), **decision)
+        settings = await run.settings()
+        for one in pending:
+            recorder.announce(one.call)
+            await one.prepare(registry, settings)
+        waiting = [one for one in pending if one.is_waiting]
+        if waiting and run.can_suspend:
+            return await recorder.suspend(waiting)
+        for one in waiting:
+            one.reject(registry)
+        for group in groups(pending):
+            await recorder.start(group)
+            async for one in run_group(group, registry, settings, run.options.max_parallel_tools):
+                await recorder.finish(one)
     except BaseException:
-        await book.answer_the_rest(await batch.stop(), batch.has_begun)
+        await cancel(pending)
+        await recorder.close()
         raise
-    run.tool_rounds += ran_tools(book.records)
+    run.tool_rounds += ran_tools(recorder.records)
     return ()
 
 
-class _Book:
-    """Where it is written what became of each call."""
+class _ResultRecorder:
+    """Appends the results of pending calls to the journal and to the records of the run.
+
+    Args:
+        run: The run.
+        pending: The calls, in call order.
+        expected_length: The number of records in the journal.
+        messages: The messages of known results that were stored, by call id.
+
+    Attributes:
+        records: The calls whose results were recorded.
+    """
 
     def __init__(
         self,
-        run: Run,
-        calls: Sequence[ToolCall],
-        claims: Claims,
-        known: Mapping[str, ToolResult],
-        written: Mapping[str, Message],
+        run: RunState,
+        pending: Sequence[PendingCall],
+        expected_length: int,
+        messages: Mapping[str, Message],
     ) -> None:
         self.records: list[ToolCallRecord] = []
-        self._claims = claims
-        self._run = run
-        self._calls = calls
-        self._started: list[float] = []
-        self._written: set[str] = set()
-        self._answers: dict[str, tuple[ToolResult, tuple[Message, str | None]]] = {
-            id: (known[id], (message, None)) for id, message in written.items()
+        self._run, self._pending, self._length = run, pending, expected_length
+        self._start_times: list[float] = []  # of the calls that were announced
+        self._messages: dict[str, tuple[Message, str | None]] = {
+            call_id: (message, None) for call_id, message in messages.items()
         }
 
-    def called(self, call: ToolCall) -> None:
-        """A call is about to be looked up."""
-        self._started.append(time.time())
-        self._run.tell(ToolCalled, call=call)
+    def announce(self, call: ToolCall) -> None:
+        """Report a call that is about to be looked up."""
+        self._start_times.append(time.time())
+        self._run.notify(ToolCalled, call=call)
 
-    async def tool_begins(self, call: ToolCall) -> None:
-        """A tool is about to run."""
-        await self._claims.add(CallStartedRecord(call.id, call.name))
+    async def suspend(self, waiting: Sequence[PendingCall]) -> tuple[ToolCall, ...]:
+        """Record calls that wait for approval; return them with the values of their references."""
+        stored = [one.call for one in waiting]
+        await self._append(
+            *(ApprovalPendingRecord(call.id, call.name, call.arguments) for call in stored)
+        )
+        calls = []
+        for one in waiting:
+            assert one.ready is not None
+            calls.append(replace(one.call, arguments=one.ready.arguments.text))
+            self._run.notify(ApprovalPending, call=calls[-1])
+        return tuple(calls)
 
-    async def answered(self, result: ToolResult) -> None:
-        """The next call has its result."""
-        place = len(self.records)
-        await self._write(result)
-        self._record(place, result)
-        self._run.tell(ToolAnswered, result=result)
+    async def start(self, group: Sequence[PendingCall]) -> None:
+        """Record that calls start. If another run has started them, no tool is run twice."""
+        ready = [one.call for one in group if one.ready is not None]
+        if ready:
+            await self._append(*(CallStartedRecord(call.id, call.name) for call in ready))
+        await deliver_cancellation()
 
-    async def wait(self, waiting: Sequence[ReadyCall]) -> tuple[ToolCall, ...]:
-        """Note that calls wait for consent, and return them."""
-        stored = [each.call for each in waiting]
-        records = (ApprovalPendingRecord(call.id, call.name, call.arguments) for call in stored)
-        await self._run.transcript.note(*records)
-        # Whoever is asked later should see what would be run, with the values of references in it.
-        calls = tuple(replace(each.call, arguments=each.arguments.text) for each in waiting)
-        for call in calls:
-            self._run.tell(ApprovalPending, call=call)
-        return calls
+    async def finish(self, one: PendingCall) -> None:
+        """Record a call that has ended.
 
-    async def tool_ended(self, result: ToolResult) -> None:
-        """A call has ended; that is written down before anything else begins, so that a crash
-        cannot undo it.
-
-        Where the calls before it have their results this is its result already, else a note of what
-        came of it. Not so where somebody is asked about results first.
+        Its result is appended once all calls before it have their results. Until then, the journal
+        holds a record of its outcome, so that a crash does not lose it.
         """
-        if self._run.options.approve_result is not None:
+        if one.error is not None:
+            raise one.error
+        if one.reviewed:
+            return  # it was recorded together with a call before it
+        position = len(self.records)
+        needs_review = self._run.options.approve_result is not None
+        if one is not self._pending[position]:
+            if one.ready is not None and one.result is not None and not needs_review:
+                message, _ = await self._message(one.result)
+                record = CallFinishedRecord(one.call.id, one.result.status, message)
+                await self._append(record)
             return
-        before = itertools.takewhile(lambda call: call.id != result.call_id, self._calls)
-        if all(call.id in self._written for call in before):
-            await self._write(result)
-        else:
-            message, _ = await self._answer(result)
-            await self._claims.add(CallFinishedRecord(result.call_id, result.status, message))
+        settings = await self._run.settings()
+        while position < len(self._pending) and self._has_ended(self._pending[position]):
+            result = await self._pending[position].review(settings)
+            message, _ = await self._message(result)
+            await self._append(MessageRecord(message))
+            self._add_record(result)
+            self._run.notify(ToolAnswered, result=result)
+            position += 1
 
-    async def answer_the_rest(
-        self, results: Sequence[ToolResult], has_begun: Callable[[int], bool]
-    ) -> None:
-        """Calls that were cut off have their results, too: written at once, to the end, whoever
-        cancels once more.
+    @staticmethod
+    def _has_ended(one: PendingCall) -> bool:
+        return one.result is not None or (one.task is not None and one.task.done())
 
-        Args:
-            results: Those of all calls.
-            has_begun: Whether the call at a place was begun here; one that was not may be somebody
-                else's to answer.
-        """
-        places = range(len(self.records), len(results))
-        left = [place for place in places if not self._claims.lost or has_begun(place)]
-        await self._write(*(results[place] for place in left), skip=True)
-        for place in left:
-            told = place < len(self._started)
-            self._record(place, results[place])
-            if told:
-                self._run.emit_safely(ToolAnswered(turn=self._run.turns, result=results[place]))
+    async def close(self) -> None:
+        """Append a result for each call that has none, after the calls were cancelled."""
+        settings, left = await self._run.settings(), self._pending[len(self.records) :]
+        results = [one.interrupt(settings) for one in left]
+        messages = [(await self._message(result))[0] for result in results]
+        with suppress(SessionConflict):  # another run continues with the calls
+            if messages:
+                await self._append(*map(MessageRecord, messages))
+        for result in results:
+            was_announced = len(self.records) < len(self._start_times)
+            self._add_record(result)
+            if was_announced:
+                self._run.notify_safely(ToolAnswered, result=result)
         self._run.tool_rounds += ran_tools(self.records)
 
-    async def _write(self, *results: ToolResult, skip: bool = False) -> None:
-        """Write down the results that are not written yet."""
-        new = [each for each in results if each.call_id not in self._written]
-        messages = [(await self._answer(each))[0] for each in new]
-        await self._claims.add(*map(MessageRecord, messages), skip=skip)
-        self._written.update(each.call_id for each in new)
+    async def _append(self, *records: Any) -> None:
+        self._length = await self._run.transcript.append(*records, expected=self._length)
 
-    async def _answer(self, result: ToolResult) -> tuple[Message, str | None]:
-        """The message that answers a call, made once."""
-        kept = self._answers.get(result.call_id)
-        if kept is None or kept[0] != result:
-            kept = self._answers[result.call_id] = (result, await self._run.answer(result))
-        return kept[1]
+    async def _message(self, result: ToolResult) -> tuple[Message, str | None]:
+        """The message of a result and the id of its variable, created once."""
+        if result.call_id not in self._messages:
+            self._messages[result.call_id] = await self._run.result_message(result)
+        return self._messages[result.call_id]
 
-    def _record(self, place: int, result: ToolResult) -> None:
-        call, now = self._calls[place], time.time()
-        started = self._started[place] if place < len(self._started) else now
-        message, variable = self._answers[call.id][1]
+    def _add_record(self, result: ToolResult) -> None:
+        position, now = len(self.records), time.time()
+        call = self._pending[position].call
+        started = self._start_times[position] if position < len(self._start_times) else now
+        message, variable = self._messages[call.id]
         record = ToolCallRecord(
             call.id,
             call.name,
@@ -200,7 +208,13 @@ class _Book:
             ended=now,
             message=message,
             variable=variable,
-            usage=self._run.asked_with,
+            usage=self._run.last_usage,
         )
         self.records.append(record)
         self._run.records.append(record)
+
+
+async def deliver_cancellation() -> None:
+    """Let a cancellation that arrived during a shielded write take effect here."""
+    if (task := asyncio.current_task()) and task.cancelling():
+        await asyncio.sleep(0)

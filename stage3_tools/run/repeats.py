@@ -1,7 +1,6 @@
-"""The same call again and again.
+"""`Repeats`: detects a model that repeats the same call.
 
-`Repeats` notices a model that asks for the same thing again and again: a note at the third time in
-a row, a refusal from the fifth on.
+The third equal call in a row gets a note, the fifth one is rejected. Used by `RunState`.
 """
 
 import json
@@ -15,25 +14,25 @@ BLOCK_AT = 5
 
 
 class Repeats:
-    """Counts how often the same call came in a row."""
+    """Counts equal calls in a row."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, str] | None = None
+        self._last: ToolCall | None = None
         self._count = 0
 
     def note(self, call: ToolCall) -> str:
-        """Count a call in; returns what to tell the model besides the result, or "".
+        """Count a call; return a note for the model, or "".
 
         Raises:
-            ToolError: It came too often and is not to be run ("rejected").
+            ToolError: The call was repeated too often and must not be run ("rejected").
         """
-        key = (call.name, _spelled_alike(call.arguments))
-        self._count = self._count + 1 if key == self._last else 1
-        self._last = key
+        self._count = self._count + 1 if self._last and _are_equal(self._last, call) else 1
+        self._last = call
         if self._count >= BLOCK_AT:
             raise ToolError(
                 "rejected",
-                f"{call.name} was called with the same arguments {self._count} times in a row and is not run again.",
+                f"{call.name} was called {self._count} times in a row with the same arguments, so "
+                "it is not run again.",
                 hint="Use the results above, call another tool, or answer.",
             )
         if self._count >= NOTE_AT:
@@ -41,9 +40,13 @@ class Repeats:
         return ""
 
 
-def _spelled_alike(arguments: str) -> str:
-    """The same text for the same arguments, however a model spaced and ordered them."""
+def _are_equal(first: ToolCall, second: ToolCall) -> bool:
+    """Whether two calls have the same tool and arguments, in any spelling of the JSON."""
+    if first.name != second.name:
+        return False
+    if first.arguments == second.arguments:
+        return True
     try:
-        return canonical(json.loads(arguments))
+        return canonical(json.loads(first.arguments)) == canonical(json.loads(second.arguments))
     except (ValueError, RecursionError):
-        return arguments
+        return False

@@ -1,19 +1,22 @@
-"""A run of the loop in progress: what it has used so far, and how its calls are executed.
+"""`RunState` and `Turn`: what a run of the loop has done so far.
 
-The only value in this stage that changes on the way: `turn.py` and `loop.py` carry it through the
-turns. Does not know what comes next.
+`RunState` is the one value that changes during a run: `turn.py` and `loop.py` pass it along. It
+counts usage, notifies the listener, and holds the settings for executing calls. It does not decide
+what happens next.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
 
-from stage0_gateway import ChatResponse, Message, ToolCall, Usage
+from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
+from stage3_tools.abort import RunStopped
 from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import Dialect
+from stage3_tools.dialects.protocol import Calls, Dialect, FinalReply, Reading
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution.results import STOPPED
@@ -22,221 +25,143 @@ from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.registry_view import ExtendedRegistry
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
-from stage3_tools.run.abort import RunStopped
 from stage3_tools.run.repeats import Repeats
 from stage3_tools.tool import Tool
 from stage3_tools.variables.long_values import LongValues
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderStop:
+    """The provider ended the reply: the model refused, or it paused and expects another request."""
+
+    message: Message
+    reason: Literal["refusal", "pause"]
+
+
+@dataclass(eq=False)
+class Turn:
+    """One model request, the reply to it, and the results of the calls in the reply.
+
+    Attributes:
+        tools: The tools that the model may call.
+        last: Whether tools could not be called in the request; calls in the reply are dropped.
+        stream: The reply while it arrives, if it is streamed.
+        response: The complete reply; None until it was read.
+        interpretation: The meaning of the reply; None until it was read. Its calls have the ids
+            that the history shows.
+        acted: Whether the reply and the results of its calls are in the history.
+        records: The calls of the reply with their results.
+        waiting: Calls that wait for approval; if there are any, no tool of the turn was run.
+    """
+
+    tools: ToolRegistry
+    last: bool = False
+    stream: MessageStream | None = None
+    response: ChatResponse | None = None
+    interpretation: Reading | ProviderStop | None = None
+    acted: bool = False
+    records: tuple[ToolCallRecord, ...] = ()
+    waiting: tuple[ToolCall, ...] = ()
+
+    @property
+    def normalized_response(self) -> ChatResponse:
+        """The reply with its interpreted message, which is the same in every dialect."""
+        assert self.response is not None
+        if isinstance(self.interpretation, Calls | FinalReply):
+            return replace(self.response, message=self.interpretation.message)
+        return self.response
+
+
+def ran_tools(records: Iterable[ToolCallRecord]) -> bool:
+    """Whether a tool was run or a cached result was used; rejected calls do not count."""
+    return any(record.result.attempts or record.result.cached for record in records)
+
+
 @dataclass
-class Run:
-    """One run in progress. The only value here that changes: the counts grow with each turn."""
+class RunState:
+    """The state of one run.
+
+    Attributes:
+        deps: The parts of the other stages.
+        transcript: The conversation.
+        options: The options of the run.
+        question: The message that is being answered. Every request contains it, even if the window
+            has moved past it.
+        can_suspend: Whether the run may end because a call waits for approval. If not, such a call
+            is rejected.
+        max_requests: The maximum number of requests. The calls of the last reply are not run,
+            because their results could not be sent.
+        started: When the run started, by `time.perf_counter`.
+        is_over: Whether `loop_end` was reported. An abandoned tool may still run.
+        turns: The number of requests so far.
+        tool_rounds: The number of turns that ran a tool.
+        usage: The tokens of all replies.
+        cost: The cost of all replies in US dollars; None if no price is known.
+        records: All calls with their results.
+        repeats: Counts equal calls in a row.
+        expected_length: The number of records in the journal when the last request was made. A
+            reply or call that another run has added since is a conflict.
+        last_request: The messages of the last request.
+        last_content: The text of the last reply.
+        last_usage: The tokens of the last reply.
+        reads_variables: Whether the model has seen a reference, and therefore has the tool
+            `read_variable`; None if not known yet.
+        expands_references: Whether references in arguments are expanded even if `variables_over` is
+            None, because another run has stored the calls.
+    """
 
     deps: ToolLoopDeps
     transcript: Transcript
     options: ToolLoopOptions
     question: Message | None = None
-    """What is being answered. It is sent in every turn, also where the window has moved past it."""
-
-    # How it may end, and be changed on the way.
-    waits: bool = True
-    """Whether the run may end because a call waits for consent; else such a call is rejected."""
-    max_turns: int | None = None
-    """The most requests; after the last one nothing is run whose result could not be sent."""
-    between: Callable[[], Awaitable[bool]] | None = None
-    """Awaited after each turn, for edits; returns whether there is something new to answer."""
+    can_suspend: bool = True
+    max_requests: int | None = None
     started: float = field(default_factory=time.perf_counter)
-    """When it began, as `time.perf_counter` counts; its limit of time counts from here."""
-    over: bool = False
-    """Whether nobody listens any more: a tool may go on that did not end when it was told to."""
-
-    # What it has done so far.
+    is_over: bool = False
     turns: int = 0
     tool_rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     records: list[ToolCallRecord] = field(default_factory=list)
     repeats: Repeats = field(default_factory=Repeats)
-
-    # Of the newest request and its reply.
-    seen: int | None = None
-    """How many records the journal had when the request was made: whoever replied since is a
-    rival."""
-    shown: tuple[Message, ...] = ()
+    expected_length: int | None = None
+    last_request: tuple[Message, ...] = ()
     last_content: str | None = None
-    asked_with: Usage | None = None
-    """What the reply took."""
-
-    # Long results and arguments.
-    long_values_in: LongValues | None = None
-    """Where they are kept, if not in the journal of the conversation."""
+    last_usage: Usage | None = None
     reads_variables: bool | None = None
-    """Whether the model has seen a reference, and so has a tool that reads variables; None: to be
-    found out."""
+    expands_references: bool = False
+    _settings: Execution | None = None
+    _listener_error: Exception | None = None
 
-    expands: bool = False
-    """Whether references are expanded although `variables_over` is None: in calls that another run
-    has stored."""
-
-    _execution: Execution | None = None
-    _untold: Exception | None = None
+    @cached_property
+    def long_values(self) -> LongValues:
+        """Long results and arguments, stored as variables. Created when first used."""
+        return LongValues.of(self.transcript)
 
     @property
     def dialect(self) -> Dialect:
         """The dialect of this run."""
         return self.options.dialect or PromptDialect(self.deps.output_controller)
 
-    def tools(self, registry: ToolRegistry) -> ToolRegistry:
-        """These tools, and one that reads variables where there are any; no tools stay no tools."""
+    # ---- tools and their settings
+
+    def tools(self) -> ToolRegistry:
+        """The tools of the next turn; `read_variable` is added if the model knows a reference."""
+        registry = self.deps.tool_registry
         if not self.reads_variables or not len(registry):
             return registry
         return ExtendedRegistry(registry, self.long_values.reader)
 
-    @property
-    def long_values(self) -> LongValues:
-        """Where long results and arguments of this run are kept; most runs have none."""
-        if self.long_values_in is None:
-            self.long_values_in = LongValues.of(self.transcript)
-        return self.long_values_in
-
-    async def storable(self, message: Message) -> Message:
-        """The message of a reply as it is stored: with references to its long arguments.
-
-        A conversation without a session keeps them: another runner may continue with its messages
-        elsewhere.
-        """
-        most = self.options.variables_over
-        if most is None or not self.transcript.session_id:
-            return message
-        if all(len(call.arguments) <= most for call in message.tool_calls):
-            return message
-        with suppress(StoreFailed, ValueError):  # then they are stored whole
-            shorter = await self.long_values.with_references(message, most)
-            self.reads_variables = self.reads_variables or shorter is not message or None
-            return shorter
-        return message
-
-    async def answer(self, result: ToolResult) -> tuple[Message, str | None]:
-        """The message that answers a call; a long result is kept as a variable, whose id is
-        returned, too.
-        """
-        most, variable = self.options.variables_over, None
-        if most is not None and not result.is_error and is_longer(result.output, most):
-            with suppress(StoreFailed, ValueError):  # then its beginning is shown, and no more
-                result, variable = await self.long_values.preview(result, most)
-                self.reads_variables = self.reads_variables or variable is not None or None
-        return result.as_message(self.options.max_result_chars), variable
-
-    def change(self, options: ToolLoopOptions) -> None:
-        """Go on with other options."""
-        self.options, self._execution = options, None
-
-    def has_seen(self, messages: Iterable[Message]) -> bool:
-        """Look for references in what the model is shown; returns whether these are the first
-        ones.
-        """
-        if self.reads_variables is not None or self.options.variables_over is None:
-            return False
-        self.reads_variables = any(map(_refers, messages))
-        return self.reads_variables
-
-    def emit(self, event: LoopEvent) -> None:
-        """Tell whoever watches.
-
-        Raises:
-            Exception: What a listener raises, now or when it was told by a tool.
-        """
-        if self._untold is not None:
-            untold, self._untold = self._untold, None
-            raise untold
-        if self.options.on_event is not None:
-            self.options.on_event(event)
-
-    def tell(self, kind: Callable[..., LoopEvent], **what: Any) -> None:
-        """Tell of this turn whoever watches; where nobody does, no event is made."""
-        if self.options.on_event is not None:
-            self.emit(kind(turn=self.turns, **what))
-
-    def emit_safely(self, event: LoopEvent) -> None:
-        """Tell it where nothing may fail, such as in a tool; what a listener raises comes with the
-        next event.
-        """
-        try:
-            self.emit(event)
-        except Exception as error:
-            self._untold = error
-
-    def end(self, status: str, reply: str | None) -> None:
-        """Report once that the run is over.
-
-        Raises:
-            Exception: What a listener raises.
-        """
-        if not self.over:
-            self.over = True
-            self.tell(LoopEnded, status=status, reply=reply)
-
-    @property
-    def is_aborted(self) -> bool:
-        """Whether somebody has set the `abort` of the options."""
-        return self.options.abort is not None and self.options.abort.is_set()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the run was aborted, or its time is over: no further request or tool call may
-        begin.
-        """
-        left = self.seconds_left
-        return (left is not None and left <= 0) or self.is_aborted
-
-    @property
-    def seconds_left(self) -> float | None:
-        """How many seconds the run still has; None is no limit."""
-        limits = self.options.limits
-        if limits is None or limits.seconds is None:
-            return None
-        return self.started + limits.seconds - time.perf_counter()
-
-    def checkpoint(self) -> None:
-        """End the run here if it was stopped; called before each request.
-
-        A task is cancelled only once when it is stopped, and a function of the user may suppress
-        that.
-
-        Raises:
-            RunStopped: It was stopped.
-        """
-        if self.is_stopped:
-            raise RunStopped("aborted" if self.is_aborted else "timeout")
-
-    @property
-    def spent(self) -> str | None:
-        """Which limit of tokens or money was reached, in a sentence; or None."""
-        limits = self.options.limits
-        return None if limits is None else limits.reached(self.usage, self.cost)
-
-    def screen(self, call: ToolCall) -> str:
-        """Look at a call before anything else does; returns what to tell the model besides its
-        result.
-
-        Raises:
-            ToolError: It is not to be run.
-        """
-        if spent := self.spent:
-            raise ToolError("interrupted", f"{spent} This call was not run.")
-        if self.is_stopped:
-            raise ToolError("interrupted", STOPPED)
-        return self.repeats.note(call)
-
-    async def execution(self) -> Execution:
+    async def settings(self) -> Execution:
         """How the calls of this run are executed."""
-        if self._execution is None:
+        if self._settings is None:
             info, options = await self.transcript.info(), self.options
             origin = f"{info.id}\0{info.created.isoformat()}"
-            consent = self.deps.always.get(self.transcript)
-            if consent is None or consent.origin != origin:
-                consent = self.deps.always[self.transcript] = Consent(origin)
-            self._execution = Execution(
+            consent = self.transcript.attachments.get("consent")
+            if not isinstance(consent, Consent) or consent.origin != origin:
+                consent = self.transcript.attachments["consent"] = Consent(origin)
+            expands = self.expands_references or options.variables_over is not None
+            self._settings = Execution(
                 session_id=info.id,
                 origin=origin,
                 approve=options.approve,
@@ -246,38 +171,154 @@ class Run:
                 classify=options.classify,
                 error_text=options.error_text,
                 screen=self.screen,
-                expand=self._expanded
-                if self.expands or options.variables_over is not None
-                else None,
+                expand=self._expand if expands else None,
                 stopped=lambda: self.is_stopped,
-                on_progress=self._progressed,
-                on_retry=self._retried,
+                on_progress=self._on_progress,
+                on_retry=self._on_retry,
             )
-        return self._execution
+        return self._settings
 
-    async def _expanded(self, tool: Tool, arguments: Any) -> str:
+    async def _expand(self, tool: Tool, arguments: Any) -> str:
         return await self.long_values.expanded(tool, arguments)
 
-    def _progressed(self, call: ToolCall, value: Any) -> None:
-        if not self.over:
-            self.emit_safely(ToolProgressed(turn=self.turns, call=call, value=value))
+    def change_options(self, options: ToolLoopOptions) -> None:
+        """Use other options from now on."""
+        self.options, self._settings = options, None
 
-    def _retried(self, call: ToolCall, error: ToolError, attempt: int) -> None:
-        self.emit_safely(ToolRetried(turn=self.turns, call=call, error=error, attempt=attempt))
+    def screen(self, call: ToolCall) -> str:
+        """Check the limits of the run before a call; return a note for the model, or "".
 
-    def took(self, response: ChatResponse) -> ChatResponse:
-        """Add up what a reply took; returns it."""
-        self.asked_with = response.usage
-        self.usage += response.usage or Usage()
+        Raises:
+            ToolError: The call must not be run.
+        """
+        if limit := self.limit_reached:
+            raise ToolError("interrupted", f"{limit} This call was not run.")
+        if self.is_stopped:
+            raise ToolError("interrupted", STOPPED)
+        return self.repeats.note(call)
+
+    # ---- long values
+
+    async def with_references(self, message: Message) -> Message:
+        """Replace the long arguments of a reply by references to variables.
+
+        A conversation without a session keeps its arguments, because its messages may be used
+        elsewhere.
+        """
+        limit = self.options.variables_over
+        if limit is None or not self.transcript.session_id:
+            return message
+        if all(len(call.arguments) <= limit for call in message.tool_calls):
+            return message
+        with suppress(StoreFailed, ValueError):  # then the arguments are stored in full
+            shortened = await self.long_values.with_references(message, limit)
+            self.reads_variables = self.reads_variables or shortened is not message or None
+            return shortened
+        return message
+
+    async def result_message(self, result: ToolResult) -> tuple[Message, str | None]:
+        """The message of a result, and the id of the variable that stores it if it is long."""
+        limit, variable = self.options.variables_over, None
+        if limit is not None and not result.is_error and is_longer(result.output, limit):
+            with suppress(StoreFailed, ValueError):  # then only its beginning is shown
+                result, variable = await self.long_values.preview(result, limit)
+                self.reads_variables = self.reads_variables or variable is not None or None
+        return result.as_message(self.options.max_result_chars), variable
+
+    def find_references(self, messages: Iterable[Message]) -> bool:
+        """Search messages for references to variables; return whether these are the first ones."""
+        if self.reads_variables is not None or self.options.variables_over is None:
+            return False
+        self.reads_variables = any(
+            REFERENCE in message.text
+            or any(REFERENCE in call.arguments for call in message.tool_calls)
+            for message in messages
+        )
+        return self.reads_variables
+
+    # ---- usage and limits
+
+    def add_usage(self, response: ChatResponse) -> None:
+        """Add the tokens and the cost of a reply."""
+        self.last_usage = response.usage
+        self.last_content = response.content
         self.transcript.report_usage(response.usage)
+        if response.usage is not None:
+            self.usage += response.usage
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
-        self.last_content = response.content
-        return response
 
+    @property
+    def limit_reached(self) -> str | None:
+        """The limit of tokens or money that was reached, as a sentence; None if none was."""
+        limits = self.options.limits
+        return None if limits is None else limits.reached(self.usage, self.cost)
 
-def _refers(message: Message) -> bool:
-    """Whether a reference stands in a message, or in the arguments of its calls."""
-    return REFERENCE in message.text or any(
-        REFERENCE in call.arguments for call in message.tool_calls
-    )
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the time limit; None without a limit."""
+        limits = self.options.limits
+        if limits is None or limits.seconds is None:
+            return None
+        return self.started + limits.seconds - time.perf_counter()
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the `abort` of the options is set."""
+        return self.options.abort is not None and self.options.abort.is_set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was aborted or its time is over: no request and no call may begin."""
+        seconds = self.seconds_left
+        return (seconds is not None and seconds <= 0) or self.is_aborted
+
+    def checkpoint(self) -> None:
+        """Stop here if the run was stopped. Called before each request.
+
+        A stopped run is cancelled only once, and a function of the user may suppress that.
+
+        Raises:
+            RunStopped: The run was stopped.
+        """
+        if self.is_stopped:
+            raise RunStopped("aborted" if self.is_aborted else "timeout")
+
+    # ---- events
+
+    def notify(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+        """Report an event of this turn. Without a listener, the event is not created.
+
+        Raises:
+            Exception: The listener raised, now or at an event that a tool reported.
+        """
+        if self.options.on_event is None:
+            return
+        if self._listener_error is not None:
+            error, self._listener_error = self._listener_error, None
+            raise error
+        self.options.on_event(event(turn=self.turns, **fields))
+
+    def notify_safely(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+        """Report an event where nothing may fail; `notify` raises the listener's error later."""
+        try:
+            self.notify(event, **fields)
+        except Exception as error:
+            self._listener_error = error
+
+    def end(self, status: str, reply: str | None) -> None:
+        """Report once that the run is over.
+
+        Raises:
+            Exception: The listener raised.
+        """
+        if not self.is_over:
+            self.is_over = True
+            self.notify(LoopEnded, status=status, reply=reply)
+
+    def _on_progress(self, call: ToolCall, value: Any) -> None:
+        if not self.is_over:
+            self.notify_safely(ToolProgressed, call=call, value=value)
+
+    def _on_retry(self, call: ToolCall, error: ToolError, attempt: int) -> None:
+        self.notify_safely(ToolRetried, call=call, error=error, attempt=attempt)

@@ -1,8 +1,8 @@
-"""When a run is over: a reply, or something that may not go on for ever.
+"""`StopPolicy`: when a run ends, and with which status.
 
-`ending_of` looks at one turn; `Tally` counts what happened before. `Course` says whether the next
-request is the last one, in which no tools can be called, because a limit was reached. Knows no
-loop: `loop.py` asks after every turn.
+After each turn, the policy returns the ending of the run, or None to continue. At a limit of tool
+rounds it asks for one last request in which tools cannot be called. Used by `loop.py` and by the
+runner.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,7 @@ from typing import Literal
 from stage0_gateway import ToolCall
 from stage3_tools.dialects.protocol import Calls, FinalReply, Unusable
 from stage3_tools.options import ToolLoopOptions
-from stage3_tools.run.state import Run
-from stage3_tools.turn import Stopped, Turn
+from stage3_tools.run.state import ProviderStop, RunState, Turn, ran_tools
 
 LoopStatus = Literal[
     "completed",
@@ -25,14 +24,21 @@ LoopStatus = Literal[
     "timeout",
 ]
 
-MOST_PAUSES = 5
-MOST_FRUITLESS = 5
-"""Turns in a row in which every call was refused; without a limit they could go on for ever."""
+MAX_PAUSES = 5
+MAX_REJECTED_TURNS = 5
+"""The maximum number of turns in a row in which every call was rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: with which status and reply, why, and which calls still wait for consent."""
+    """How a run ended.
+
+    Attributes:
+        status: The status of the result.
+        reply: The final reply, or None.
+        reason: The reason in a sentence, where the status does not say everything.
+        waiting: Calls that wait for approval.
+    """
 
     status: LoopStatus
     reply: str | None = None
@@ -40,144 +46,128 @@ class Ending:
     waiting: tuple[ToolCall, ...] = ()
 
 
-@dataclass
-class Tally:
-    """How often each thing happened that may not happen for ever."""
-
-    fruitless: int = 0
-    unusable: int = 0
-    empty: int = 0
-    pauses: int = 0
-
-
-def ending_of(turn: Turn, tally: Tally, max_parse_retries: int) -> Ending | None:
-    """Count what a turn led to; returns the ending if it is one."""
-    match turn.reading:
-        case FinalReply(message) if message.text.strip():
-            return Ending("completed", message.text)
-        case FinalReply():
-            tally.empty += 1
-            return (
-                Ending("completed", "", "The model's reply was empty, twice.")
-                if tally.empty > 1
-                else None
-            )
-        case Unusable(feedback=why):
-            tally.unusable += 1
-            if tally.unusable <= max_parse_retries:
-                return None
-            told = (
-                f"The model gave no usable reply in {tally.unusable} tries. It was told last: {why}"
-            )
-            return Ending("parse_failed", None, told)
-        case Calls() if turn.waiting:
-            return awaiting(turn.waiting)
-        case Calls():
-            tally.unusable = 0
-            tally.fruitless = 0 if turn.ran_tools else tally.fruitless + 1
-            return None
-        case Stopped(message, "refusal"):
-            return Ending("refused", None, message.text or "The model refused to answer.")
-        case Stopped():
-            tally.pauses += 1
-            return (
-                Ending("limit", None, "The model paused too often.")
-                if tally.pauses > MOST_PAUSES
-                else None
-            )
-
-
-def stopped(how: Literal["aborted", "timeout"], options: ToolLoopOptions) -> Ending:
-    """The ending of a run that was stopped from outside: by its `abort`, or by its limit of
-    time.
-    """
-    if how == "aborted":
-        reason = getattr(options.abort, "reason", None)
-        return Ending(
-            "aborted", None, f"The run was aborted: {reason}" if reason else "The run was aborted."
-        )
-    seconds = options.limits.seconds if options.limits else None
-    return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
-
-
-def awaiting(waiting: tuple[ToolCall, ...], *, question: bool = False) -> Ending:
-    """The ending of a run in which calls wait for consent, and perhaps a question could not be
-    asked because of it.
-    """
-    names = ", ".join(call.name for call in waiting)
-    reason = f"Waiting for approval: {names}. Nothing of this turn was run; resume when somebody can say."
-    reason += " The question was not asked." if question else ""
-    return Ending("awaiting_approval", None, reason, waiting)
-
-
-class Course:
-    """The course of a run: turns with tools; at a limit a last request in which none can be called;
-    an ending.
+class StopPolicy:
+    """Ends a run at a reply, or at a limit.
 
     Args:
-        run: The run, which counts its tool rounds itself.
+        run: The run, which counts its turns, tool rounds and tokens.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunState) -> None:
         self._run = run
-        self._tally = Tally()
-        self._last = self._limit()
+        self._invalid_replies = 0  # in a row
+        self._empty_replies = 0
+        self._pauses = 0
+        self._rejected_turns = 0  # in a row
+        self._limit = self._tool_limit()  # the ending at the limit, once it is reached
 
     @property
     def last(self) -> bool:
-        """Whether the next request asks for the final answer and offers no tool calls.
-
-        That is the case at a limit, and after an empty reply to tool results.
+        """Whether the next request is the final one: at a limit, and after an empty reply to tool
+        results.
         """
-        return self._last is not None or bool(self._tally.empty and self._run.tool_rounds)
+        return self._limit is not None or bool(self._empty_replies and self._run.tool_rounds)
 
     @property
-    def refusal(self) -> str:
-        """Why the calls of this turn are not to be run; "" where they are."""
-        return f"{self._last_request} This call was not run." if self.exhausted else ""
+    def requests_used_up(self) -> bool:
+        """Whether the run may not make another request."""
+        limit = self._run.max_requests
+        return limit is not None and self._run.turns >= limit
 
     @property
-    def exhausted(self) -> bool:
-        """Whether no further request may be made."""
-        most = self._run.max_turns
-        return most is not None and self._run.turns >= most
+    def skip_reason(self) -> str:
+        """Why the calls of this turn are not run; "" if they are."""
+        return f"{self._request_limit} This call was not run." if self.requests_used_up else ""
 
     @property
-    def _last_request(self) -> str:
-        return f"The limit of {self._run.max_turns} requests was reached."
+    def _request_limit(self) -> str:
+        return f"The limit of {self._run.max_requests} requests was reached."
 
     def after(self, turn: Turn) -> Ending | None:
-        """How the run ends after this turn; None where it goes on."""
-        ending = ending_of(turn, self._tally, self._run.options.max_parse_retries)
-        if ending is None and (spent := self._run.spent):
-            ending = Ending("limit", None, spent)
-        if ending is None and self.exhausted:
-            ending = Ending("limit", None, self._last_request)
-        if self._last is not None:
-            return ending and _without_tools(self._last, ending)
-        if ending is None and isinstance(turn.reading, Calls) and (limit := self._limit()):
-            self._last, self._tally = limit, Tally()
+        """The ending after a turn; None if the run continues."""
+        ending = self._ending(turn)
+        if ending is None and (limit := self._run.limit_reached):
+            ending = Ending("limit", None, limit)
+        if ending is None and self.requests_used_up:
+            ending = Ending("limit", None, self._request_limit)
+        if self._limit is not None:
+            return ending and _without_tools(self._limit, ending)
+        if ending is None and isinstance(turn.interpretation, Calls):
+            self._limit = self._tool_limit()
+            if self._limit is not None:
+                self._invalid_replies = self._empty_replies = self._pauses = 0
         return ending
 
-    def _limit(self) -> Ending | None:
-        """Why no more tools are to be run, as the ending that has no reply yet."""
-        most = self._run.options.max_tool_rounds
-        if most is not None and self._run.tool_rounds >= most:
-            return Ending("max_rounds", None, f"The limit of {most} tool rounds was reached.")
-        if self._tally.fruitless >= MOST_FRUITLESS:
-            return Ending(
-                "limit", None, f"In {MOST_FRUITLESS} turns in a row every call was refused."
-            )
+    def _ending(self, turn: Turn) -> Ending | None:
+        match turn.interpretation:
+            case FinalReply(message) if message.text.strip():
+                return Ending("completed", message.text)
+            case FinalReply():
+                self._empty_replies += 1
+                if self._empty_replies > 1:
+                    return Ending("completed", "", "The model's reply was empty, twice.")
+            case Unusable(feedback=feedback):
+                self._invalid_replies += 1
+                if self._invalid_replies > self._run.options.max_parse_retries:
+                    return Ending("parse_failed", None, self._invalid_reason(feedback))
+            case ProviderStop(message, "refusal"):
+                return Ending("refused", None, message.text or "The model refused to answer.")
+            case ProviderStop():
+                self._pauses += 1
+                if self._pauses > MAX_PAUSES:
+                    return Ending("limit", None, "The model paused too often.")
+            case Calls() if turn.waiting:
+                return awaiting_approval(turn.waiting)
+            case Calls():
+                self._invalid_replies = 0
+                self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
+        return None
+
+    def _invalid_reason(self, feedback: str) -> str:
+        attempts = self._invalid_replies
+        return (
+            f"The model gave no valid reply in {attempts} attempts. The last feedback: {feedback}"
+        )
+
+    def _tool_limit(self) -> Ending | None:
+        """The ending without a reply, if no further tool may be run."""
+        limit = self._run.options.max_tool_rounds
+        if limit is not None and self._run.tool_rounds >= limit:
+            return Ending("max_rounds", None, f"The limit of {limit} tool rounds was reached.")
+        if self._rejected_turns >= MAX_REJECTED_TURNS:
+            reason = f"In {MAX_REJECTED_TURNS} turns in a row, every call was rejected."
+            return Ending("limit", None, reason)
         return None
 
 
-def _without_tools(limit: Ending, last: Ending) -> Ending:
-    """The ending of a run whose last call was made without tools."""
-    if last.reply:
-        return Ending(limit.status, last.reply, limit.reason)
-    why = last.reason if last.status != "completed" else None
+def _without_tools(limit: Ending, ending: Ending) -> Ending:
+    """The ending of a run after its final request, in which tools could not be called."""
+    if ending.reply:
+        return Ending(limit.status, ending.reply, limit.reason)
+    reason = ending.reason if ending.status != "completed" else None
+    reason = reason or "The model gave no reply without tools either."
+    return Ending(limit.status, None, f"{limit.reason} {reason}")
+
+
+def stopped(how: Literal["aborted", "timeout"], options: ToolLoopOptions) -> Ending:
+    """The ending of a run that was stopped by its abort event or its time limit."""
+    if how == "timeout":
+        seconds = options.limits.seconds if options.limits else None
+        return Ending("timeout", None, f"The run took longer than its limit of {seconds:g} s.")
+    reason = getattr(options.abort, "reason", None)
     return Ending(
-        limit.status,
-        None,
-        f"{limit.reason} {why or 'The model gave no reply without tools either.'}",
+        "aborted", None, f"The run was aborted: {reason}" if reason else "The run was aborted."
     )
+
+
+def awaiting_approval(waiting: tuple[ToolCall, ...], *, unasked: bool = False) -> Ending:
+    """The ending of a run whose calls wait for approval.
+
+    Args:
+        waiting: The calls.
+        unasked: Whether the user's question could therefore not be asked.
+    """
+    names = ", ".join(call.name for call in waiting)
+    reason = f"Waiting for approval: {names}. No tool of this turn was run. Resume to decide."
+    reason += " The question was not asked." if unasked else ""
+    return Ending("awaiting_approval", None, reason, waiting)

@@ -1,8 +1,7 @@
-"""`RunnerParams`: what a `ToolRunner` is to do; and `Edits`: what of it is to change when its turn
-is over.
+"""`RunnerParams`: the parameters of a `ToolRunner`; and `Edits`: changes during its run.
 
-An edit never touches the turn that is under way. Its messages come after the reply and the results,
-in the order in which they were pushed. Knows no loop; used by `runner`.
+An edit never affects the current turn. Pushed messages follow the reply and its results, in the
+order in which they were pushed. Used by `runner.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,20 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from stage0_gateway import Message, as_message
-from stage3_tools.options import ToolLoopOptions, messages_of
+from stage3_tools.options import ToolLoopOptions, as_messages
 
 
 @dataclass(frozen=True)
 class RunnerParams(ToolLoopOptions):
-    """What a runner is to do: all of `ToolLoopOptions`, and whom it talks to.
+    """The parameters of a runner: those of `ToolLoopOptions`, and the conversation.
 
     Attributes:
-        messages: The conversation, as `Message`s or mappings; with a session, what is added to it.
+        messages: The conversation, as `Message`s or mappings. With a session, these messages are
+            added to it.
         session_id: A session of the engine; None keeps the conversation in memory.
-        max_tool_rounds: As in `ToolLoopOptions`, but without a limit unless one is given.
+        max_tool_rounds: As in `ToolLoopOptions`, but None by default: no limit.
 
     Raises:
-        ValueError: A number makes no sense, or something is no message.
+        ValueError: A number is out of range, or a message is invalid.
     """
 
     max_tool_rounds: int | None = None
@@ -32,123 +32,113 @@ class RunnerParams(ToolLoopOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "messages", messages_of("messages", self.messages))
+        object.__setattr__(self, "messages", as_messages("messages", self.messages))
 
     @property
-    def said(self) -> tuple[Message, ...]:
-        """The messages, each a `Message`; the same as `messages`, for programs with types."""
+    def conversation(self) -> tuple[Message, ...]:
+        """`messages`, with the type that they have after the conversion."""
         return cast("tuple[Message, ...]", self.messages)
 
 
 class Edits:
-    """The parameters of a runner, and what was changed in them since its last turn ended.
+    """The parameters of a runner, and their changes since its last turn ended.
 
     Args:
-        params: The parameters at first.
-        kept: The messages of the conversation so far, where it is kept in memory; None where a
-            session keeps it.
+        params: The initial parameters.
+        stored: Returns the messages of a conversation in memory; None if a session stores them.
 
     Attributes:
-        latest: The parameters as they will be, but for the messages.
-        pushed: New messages that are not in the conversation yet.
+        latest: The newest parameters; their messages are not up to date.
+        pushed: New messages that were not appended to the conversation yet.
     """
 
     def __init__(
-        self, params: RunnerParams, kept: Callable[[], tuple[Message, ...]] | None
+        self, params: RunnerParams, stored: Callable[[], tuple[Message, ...]] | None
     ) -> None:
         self.latest = params
-        self.pushed: list[Message] = [] if kept else [*params.said]
-        self._kept = kept
-        self._rewritten: tuple[tuple[Message, ...], int] | None = (
-            None  # and how many that stands for
-        )
+        self.pushed: list[Message] = [] if stored else [*params.conversation]
+        self._stored = stored
+        # New messages, and the number of stored messages that they replace.
+        self._replaced: tuple[tuple[Message, ...], int] | None = None
 
     @property
     def params(self) -> RunnerParams:
-        """The parameters as they will be."""
-        return replace(self.latest, messages=self._messages())
+        """The newest parameters, with all messages."""
+        if self._stored is None:
+            return self.latest
+        return replace(self.latest, messages=(*self._without_pushed(self._stored), *self.pushed))
 
     @property
     def changed_messages(self) -> bool:
-        """Whether there are new messages, or others."""
-        return bool(self.pushed) or self._rewritten is not None
+        """Whether messages were pushed or replaced."""
+        return bool(self.pushed) or self._replaced is not None
 
     @property
     def question(self) -> Message | None:
-        """The newest question among the new messages."""
+        """The newest user message among the pushed ones."""
         return next((each for each in reversed(self.pushed) if each.role == "user"), None)
 
-    def _messages(self) -> tuple[Message, ...]:
-        if self._kept is None:
-            return self.latest.said
-        return (*self._settled(self._kept), *self.pushed)
-
-    def _settled(self, kept: Callable[[], tuple[Message, ...]]) -> tuple[Message, ...]:
-        """The messages, but for the new ones."""
-        now = kept()
-        if self._rewritten is None:
-            return now
-        instead, count = self._rewritten
-        return (*instead, *now[count:])
+    def _without_pushed(self, stored: Callable[[], tuple[Message, ...]]) -> tuple[Message, ...]:
+        messages = stored()
+        if self._replaced is None:
+            return messages
+        replacement, count = self._replaced
+        return (*replacement, *messages[count:])
 
     def push(self, messages: Iterable[Message | Mapping[str, Any]]) -> None:
-        """Add messages, behind all there will be then.
+        """Add messages at the end of the conversation.
 
         Raises:
-            ValueError: One is none, or the runner adds its like itself.
+            ValueError: A message is invalid, or holds calls or a result.
         """
-        pushed = [_pushable(as_message(each)) for each in messages]
+        pushed = [_check_pushable(as_message(message)) for message in messages]
         self.pushed += pushed
-        if self._kept is None:
+        if self._stored is None:
             self.latest = replace(self.latest, messages=(*self.latest.messages, *pushed))
 
     def change(self, params: RunnerParams | Callable[[RunnerParams], RunnerParams]) -> None:
-        """Take other parameters, or those that a function makes of the present ones; nothing
-        changes if it raises.
+        """Set other parameters, or those that a function returns. An exception changes nothing.
 
         Raises:
-            ValueError: They belong to another session, or leave out messages of one.
-            TypeError: They are no parameters.
+            ValueError: The parameters name another session, or leave out messages of a session.
+            TypeError: The parameters are not `RunnerParams`.
         """
         before = self.params
-        given = params(before) if callable(params) else params
-        if not isinstance(given, RunnerParams):
+        changed = params(before) if callable(params) else params
+        if not isinstance(changed, RunnerParams):
             raise TypeError(
-                f"set_params takes RunnerParams, or a function that returns some, not {given!r:.100}."
+                "set_params accepts RunnerParams, or a function that returns RunnerParams, not "
+                f"{changed!r:.100}."
             )
-        if given.session_id != before.session_id:
-            raise ValueError(
-                "A runner stays with its session. Make another runner for another one."
-            )
-        old, new = before.said, given.said
+        if changed.session_id != before.session_id:
+            raise ValueError("A runner cannot change its session. Create another runner.")
+        old, new = before.conversation, changed.conversation
         if new[: len(old)] == old:
             self.push(new[len(old) :])
-        elif self._kept is None:
+        elif self._stored is None:
             raise ValueError(
-                "Messages of a session are only added to. Push new ones, or let the window choose."
+                "The messages of a session cannot be replaced. Push new messages, or use a window."
             )
         else:
-            self._rewritten, self.pushed = (new, len(self._kept())), []
-        self.latest = given
+            self._replaced, self.pushed = (new, len(self._stored())), []
+        self.latest = changed
 
-    def take_rewritten(self) -> tuple[Message, ...] | None:
-        """All messages, if they were rewritten, but for the new ones; they come into force with
-        this.
-        """
-        if self._rewritten is None or self._kept is None:
+    def take_replaced(self) -> tuple[Message, ...] | None:
+        """All messages without the pushed ones, if messages were replaced; None otherwise."""
+        if self._replaced is None or self._stored is None:
             return None
-        settled, self._rewritten = self._settled(self._kept), None
-        return settled
+        messages, self._replaced = self._without_pushed(self._stored), None
+        return messages
 
-    def taken(self, pushed: int) -> None:
-        """So many of the new messages are in the conversation now."""
-        del self.pushed[:pushed]
+    def remove_pushed(self, count: int) -> None:
+        """Remove the first pushed messages, which were appended to the conversation."""
+        del self.pushed[:count]
 
 
-def _pushable(message: Message) -> Message:
+def _check_pushable(message: Message) -> Message:
     if message.tool_calls or message.role == "tool":
         raise ValueError(
-            "Calls and their results are added by the runner itself: the reply and its results are in the "
-            "conversation before anything that is pushed. Push what is said besides."
+            "Calls and results cannot be pushed: the runner itself appends the reply and its "
+            "results before pushed messages. Push user messages instead."
         )
     return message

@@ -1,63 +1,43 @@
-"""`Steps`: a run that stops whenever the model has replied, and goes on when it is told to.
+"""`TurnStepper`: a run that pauses when the model has replied, before any tool runs.
 
-The loop itself is `run_turns`; here is only what it takes to stand between two of its steps: time
-that passes, an abort, edits that come into force, a failure after which it goes on where it was.
-Each step holds the conversation for itself, and nobody holds it in between. Used by `runner`.
+A step takes the same three verbs as the loop (`turn.py`), from one reply to the next. Between two
+steps the session is not locked, so other runs may use it. A step that failed can be repeated: it
+continues behind everything that was done. Used by `runner.py`.
 """
 
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialects.protocol import Calls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import alone, result_of, run_turns
-from stage3_tools.loop_result import ToolLoopResult
+from stage3_tools.loop import ToolLoopResult, result_of, session_lock
 from stage3_tools.options import ToolLoopDeps
-from stage3_tools.resume.open_calls import answer_open, last_question
-from stage3_tools.run.cancellation import Stop, unless_stopped
-from stage3_tools.run.state import Run
-from stage3_tools.run.stop_policy import Ending, stopped
+from stage3_tools.resume.open_calls import last_question, run_open_calls
+from stage3_tools.run.cancellation import Stop, run_until_stopped
+from stage3_tools.run.state import RunState, Turn
+from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
-from stage3_tools.turn import OpenTurn
+from stage3_tools.turn import act, read, request
 
 
-@dataclass(eq=False, slots=True)
-class _NewestReply:
-    """The newest reply, and what was done about it.
-
-    Attributes:
-        turn: Its turn; None before the first reply, and after one that failed.
-        is_reported: Whether listeners were notified of it.
-        is_given: Whether it was returned by a step.
-        is_edited: Whether its turn is over, and edits have taken effect.
-        results: The messages with the results of its calls, if they were requested.
-    """
-
-    turn: OpenTurn | None = None
-    is_reported: bool = False
-    is_given: bool = False
-    is_edited: bool = False
-    results: tuple[Message, ...] | None = None
-
-
-class Steps:
-    """A run, step by step.
+class TurnStepper:
+    """A run that is continued step by step.
 
     Args:
-        deps: The pieces of the other stages.
-        params: What it is to do.
-        max_iterations: The most requests; None is no limit.
-        watched: Gives parameters the listener that they are to have.
-        replied: Told of each whole reply.
+        deps: The parts of the other stages.
+        params: The parameters of the run.
+        max_iterations: The maximum number of requests; None is no limit.
+        with_listener: Adds the runner's listener to parameters.
+        on_reply: Called with each complete reply.
 
     Attributes:
-        edits: What is to change when the present turn is over.
-        count: How many replies there were.
-        last: The newest whole one.
+        edits: Changes that take effect when the current turn is over.
+        count: The number of replies so far.
+        newest_reply: The newest complete reply.
     """
 
     def __init__(
@@ -65,219 +45,197 @@ class Steps:
         deps: ToolLoopDeps,
         params: RunnerParams,
         max_iterations: int | None,
-        watched: Callable[[RunnerParams], RunnerParams],
-        replied: Callable[[ChatResponse], None],
+        with_listener: Callable[[RunnerParams], RunnerParams],
+        on_reply: Callable[[ChatResponse], None],
     ) -> None:
         engine, session_id = deps.context_engine, params.session_id
-        transcript = (
-            engine.transcript(session_id) if session_id else engine.transcript_of(params.said)
-        )
-        self.edits = Edits(params, None if session_id else self._kept)
+        if session_id:
+            transcript = engine.transcript(session_id)
+        else:
+            transcript = engine.transcript_of(params.conversation)
+        self.edits = Edits(params, None if session_id else self._stored_messages)
         self.count = 0
-        self.last: ChatResponse | None = None
-        self._run = Run(
-            deps, transcript, watched(params), max_turns=max_iterations, between=self._edit
-        )
-        self._watched, self._replied = watched, replied
+        self.newest_reply: ChatResponse | None = None
+        self._run = RunState(deps, transcript, with_listener(params), max_requests=max_iterations)
+        self._policy: StopPolicy | None = None  # None before the first turn
+        self._with_listener, self._on_reply = with_listener, on_reply
         self._name = session_id or "The conversation of this runner"
-        self._turns: AsyncIterator[OpenTurn | Ending] | None = None
-        self._newest = _NewestReply()
+        self._turn: Turn | None = None  # the newest one that is not over
+        self._was_reported = False  # whether the listener received the reply of the turn
+        self._was_returned = False  # whether a step returned it
         self._ending: Ending | None = None
-        self._begun = False
         self._has_started = False
 
     async def next(self) -> ChatResponse | Ending:
-        """Up to the next reply, or to the end.
+        """Continue up to the next reply, or to the end of the run.
 
         Raises:
-            GatewayError: The model could not be asked; the next step asks once more.
-            Exception: What a listener or an approver raises; the history is sound then, too, and
-                the next step goes on behind it.
+            GatewayError: The model could not be reached. The next step sends the request again.
+            Exception: A listener or an approver raised. The next step continues behind it.
         """
-        self._start()
-        if self._run.max_turns == 0:
-            return Ending(
-                "limit", None, "Nothing ran: max_iterations is 0, so the model was not asked."
-            )
+        self._start_clock()
+        if self._run.max_requests == 0:
+            return Ending("limit", None, "No request was made, because max_iterations is 0.")
         if self._ending is None:
-            item = await self._unless_stopped()
+            item = await self._stoppable_step()
             if not isinstance(item, Ending):
-                self._newest.is_given = True
+                self._was_returned = True
                 return item
             self._ending = item
         return self._ending
 
-    def _start(self) -> None:
+    def _start_clock(self) -> None:
         if not self._has_started:
             self._has_started, self._run.started = True, time.perf_counter()
 
-    async def _unless_stopped(self) -> ChatResponse | Ending:
+    async def _stoppable_step(self) -> ChatResponse | Ending:
         run = self._run
         if run.is_stopped:
-            return await self._stopped("aborted" if run.is_aborted else "timeout")
-        try:
-            item = await unless_stopped(self._step_alone(), run.options.abort, run.seconds_left)
-        except BaseException:
-            if self._newest.is_edited or not self._newest.is_reported:
-                # The turn is over, or its reply never arrived.
-                self._turns, self._newest = None, _NewestReply()
-            elif self._newest.is_given:
-                self._turns = None  # its turn was not over: it goes on where it was
-            raise
-        return stopped(item, self._run.options) if isinstance(item, str) else item
+            return await self._stop("aborted" if run.is_aborted else "timeout")
+        item = await run_until_stopped(self._step(), run.options.abort, run.seconds_left)
+        return stopped(item, run.options) if isinstance(item, str) else item
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Hold the conversation; whoever held it meanwhile has ended its exchange, and our reply
-        comes behind it.
-        """
+    async def _lock(self) -> AsyncIterator[None]:
+        """Lock the session; the reply of the current turn follows what others added meanwhile."""
         transcript = self._run.transcript
-        async with alone(transcript, self._name):
-            if self._run.seen is not None and await transcript.open_calls() is None:
-                self._run.seen = transcript.length
+        async with session_lock(transcript, self._name):
+            if self._run.expected_length is not None and await transcript.open_calls() is None:
+                self._run.expected_length = transcript.length
             yield
 
-    async def _step_alone(self) -> ChatResponse | Ending:
-        async with self._alone():
-            return await self._step()
-
     async def _step(self) -> ChatResponse | Ending:
-        if not self._begun and (ending := await self._begin()):
-            return ending
-        if self._newest.turn is None or self._newest.is_given:
-            turn = await self._next_turn()
-            if isinstance(turn, Ending):
-                return turn
-            self._newest = _NewestReply(turn)
-        else:  # a listener failed before the reply was returned
-            turn = self._newest.turn
-        return await self._reply(turn)
+        async with self._lock():
+            if self._policy is None and (ending := await self._prepare()):
+                return ending
+            if (
+                self._turn is not None
+                and self._was_returned
+                and (ending := await self._complete_turn(self._turn))
+            ):
+                return ending
+            if self._turn is None:
+                assert self._policy is not None
+                turn = await request(self._run, last=self._policy.last)
+                await read(self._run, turn)
+                self._turn, self._was_reported, self._was_returned = turn, False, False
+            return await self._report(self._turn)
 
-    async def _begin(self) -> Ending | None:
-        if ending := await self._answer_open():
+    async def _prepare(self) -> Ending | None:
+        """Run the calls at the end of the messages, and apply edits from before the first step."""
+        if ending := await self._run_open_calls():
             return ending
-        if (
-            isinstance(self._run.transcript.store, MemoryStore)
-            and self._run.transcript.session_id == ""
+        if not self._run.transcript.session_id and isinstance(
+            self._run.transcript.store, MemoryStore
         ):
-            await self._run.transcript.repair_history()  # messages may come from anywhere
-        self._begun = True
+            await self._run.transcript.repair_history()  # the caller's messages may be unpaired
+        await self._apply_edits()
+        self._policy = StopPolicy(self._run)
         return None
 
-    async def _answer_open(self) -> Ending | None:
-        """Answer the calls at the end of the messages, as these are by now."""
-        self._rewrite()
+    async def _run_open_calls(self) -> Ending | None:
+        self._replace_messages()
         self._run.question = self.edits.question
-        return await answer_open(self._run)
+        return await run_open_calls(self._run)
 
-    async def _next_turn(self) -> OpenTurn | Ending:
-        if self._turns is None:
-            if self._newest.turn is None:
-                await self._edit()
-            self._turns = run_turns(self._run, self._newest.turn)
-            if self._newest.turn is not None:
-                await anext(self._turns)  # it was given already
-        return await anext(self._turns)
+    async def _complete_turn(self, turn: Turn) -> Ending | None:
+        """Act on the reply, apply the edits, and return the ending if the run is over."""
+        assert self._policy is not None
+        await act(self._run, turn, self._policy.skip_reason)
+        ending = self._policy.after(turn)
+        self._turn = None
+        has_news = await self._apply_edits()
+        if ending is not None and has_news and not self._policy.requests_used_up:
+            ending, self._policy = None, StopPolicy(self._run)
+        return ending
 
-    async def _reply(self, turn: OpenTurn) -> ChatResponse:
-        self._report(await turn.understood())
-        if not isinstance(await turn.reading(), Calls):
-            await (
-                turn.finish()
-            )  # nothing is to be run, so whoever leaves now leaves the reply in the history
-        return await turn.understood()
+    async def _report(self, turn: Turn) -> ChatResponse:
+        """Report a reply once; append it at once if it has no calls."""
+        response = turn.normalized_response
+        if not self._was_reported:
+            self._was_reported = True
+            self.newest_reply, self.count = response, self.count + 1
+            self._on_reply(response)
+        if not isinstance(turn.interpretation, Calls):
+            await act(self._run, turn)
+        return response
 
-    def _report(self, response: ChatResponse) -> None:
-        if not self._newest.is_reported:
-            self.last, self._newest.is_reported = response, True
-            self.count += 1
-            self._replied(response)
-
-    async def _stopped(self, how: Stop) -> Ending:
-        """The run was stopped between two steps: the reply is kept, its calls are not run, or go on
-        waiting.
-        """
+    async def _stop(self, how: Stop) -> Ending:
+        """End a run that was stopped between two steps: the reply is stored, its calls are not run."""
         waiting: tuple[ToolCall, ...] = ()
-        if self._newest.turn is not None:
-            async with self._alone():
-                waiting = (await self._newest.turn.finish(STOPPED)).waiting
+        if self._turn is not None:
+            async with self._lock():
+                await act(self._run, self._turn, STOPPED)
+                waiting = self._turn.waiting
         return replace(stopped(how, self._run.options), waiting=waiting)
 
-    async def respond(self) -> tuple[Message, ...]:
-        """Run the calls of the newest reply, unless that was done; returns the messages with their
-        results.
+    async def run_calls(self) -> tuple[Message, ...]:
+        """Run the calls of the newest reply, if that was not done; return the result messages.
+
+        Before the first reply, these are the calls at the end of the messages.
         """
-        turn = self._newest.turn  # the one that is meant, also where a step comes first
-        self._start()
-        if self._newest.results is None and not self._run.over:
-            async with self._alone():
-                if turn is not self._newest.turn:
-                    return await self._respond(turn)
-                if self._newest.results is None:  # no other task did it meanwhile
-                    self._newest.results = await self._respond(turn)
-        return self._newest.results or ()
+        turn = self._turn  # another task may complete it meanwhile
+        self._start_clock()
+        run = self._run
+        if run.is_over:
+            return ()
+        async with self._lock():
+            if turn is None and self._policy is not None:
+                return ()
+            body = self._run_open_calls() if turn is None else act(run, turn)
+            await run_until_stopped(body, run.options.abort, run.seconds_left)
+            if turn is not None:
+                await act(run, turn, STOPPED)  # where it was stopped before
+            records = run.records if turn is None else turn.records
+        return tuple(record.message for record in records if record.message is not None)
 
-    async def _respond(self, turn: OpenTurn | None) -> tuple[Message, ...]:
-        await unless_stopped(self._answer(turn), self._run.options.abort, self._run.seconds_left)
-        records = [] if self._begun else self._run.records
-        if turn is not None:
-            records = [*(await turn.finish(STOPPED)).records]
-        return tuple(each.message for each in records if each.message is not None)
-
-    async def _answer(self, turn: OpenTurn | None) -> None:
-        if turn is not None:
-            await turn.finish()
-        elif not self._begun:
-            await self._answer_open()
-
-    async def outside(self) -> None:
-        """For whoever is about to wait for the end of the run.
+    async def check_outside(self) -> None:
+        """Check that the caller is not part of the run, whose end it would wait for.
 
         Raises:
-            RuntimeError: It is a part of the run, which would wait for itself.
+            RuntimeError: The caller is part of the run.
         """
-        async with alone(self._run.transcript, self._name):
+        async with session_lock(self._run.transcript, self._name):
             pass
 
     def result(self, ending: Ending) -> ToolLoopResult:
-        """What became of the run, which is over."""
+        """The result of the run, which is over."""
         return result_of(self._run, ending)
 
     def end(self, ending: Ending) -> None:
         """Report once that the run is over.
 
         Raises:
-            Exception: What a listener raises.
+            Exception: The listener raised.
         """
         self._run.end(ending.status, ending.reply)
 
-    def _kept(self) -> tuple[Message, ...]:
+    def _stored_messages(self) -> tuple[Message, ...]:
         store = self._run.transcript.store
         assert isinstance(store, MemoryStore)
         return store.history(self._run.transcript.session_id).messages
 
-    async def _edit(self) -> bool:
-        """Let the edits come into force; returns whether there is something new to answer."""
-        run, pushed, asked = self._run, [*self.edits.pushed], self.edits.question
-        run.change(self._watched(self.edits.latest))
+    async def _apply_edits(self) -> bool:
+        """Apply the edits; return whether there is something new to answer."""
+        run, pushed, question = self._run, [*self.edits.pushed], self.edits.question
+        run.change_options(self._with_listener(self.edits.latest))
         if self.edits.changed_messages and await run.transcript.open_calls():
-            return False  # they wait for approval, and nothing may stand between them and their results
-        rewritten = self._rewrite()
-        if rewritten:
+            return False  # the calls wait for approval; their results must follow them directly
+        replaced = self._replace_messages()
+        if replaced:
             await run.transcript.repair_history()
         if pushed:
             await run.transcript.append(*pushed)
-            self.edits.taken(len(pushed))
-        if asked is None and (rewritten or not run.turns):
-            asked = last_question(await run.transcript.history())
-        run.question = asked or run.question
-        self._newest.is_edited = True
-        return bool(pushed) and run.spent is None
+            self.edits.remove_pushed(len(pushed))
+        if question is None and (replaced or not run.turns):
+            question = last_question(await run.transcript.history())
+        run.question = question or run.question
+        return bool(pushed) and run.limit_reached is None
 
-    def _rewrite(self) -> bool:
-        """Go on with other messages, if they were rewritten; returns whether they were."""
-        rewritten = self.edits.take_rewritten()
-        if rewritten is not None:
-            self._run.transcript = self._run.deps.context_engine.transcript_of(rewritten)
+    def _replace_messages(self) -> bool:
+        """Start a new transcript if the messages were replaced; return whether they were."""
+        messages = self.edits.take_replaced()
+        if messages is not None:
+            self._run.transcript = self._run.deps.context_engine.transcript_of(messages)
             self._run.question = None
-        return rewritten is not None
+        return messages is not None

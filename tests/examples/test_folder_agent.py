@@ -136,7 +136,7 @@ async def test_search_reads_no_file_that_a_link_leads_to_outside(tools):
     "path", ["deep", ".", "", "none.txt", "deep/none/none.txt", "~", "$HOME", "pipe"]
 )
 async def test_what_is_no_file_is_not_read(tools, outside, path):
-    os.mkfifo(outside / "folder" / "pipe")  # to open it would wait for ever
+    os.mkfifo(outside / "folder" / "pipe")  # to open it must continue its iteration
     with pytest.raises(ToolError) as caught:
         await tools.execute("read_file", {"path": path})
     assert (caught.value.kind, caught.value.message) == ("not_found", f"{path!r} is no file.")

@@ -141,7 +141,7 @@ async def test_after_the_last_retry_the_run_ends_without_a_reply(conversation, r
     talk = conversation(replies, recorder().tool)
     result = await talk.ask(max_parse_retries=retries)
     assert (result.status, result.reply) == ("parse_failed", None)
-    told = f"The model gave no usable reply in {retries + 1} tries. It was told last: {NO_JSON}"
+    told = f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
     assert result.status_reason == told
     assert result.last_raw_content == replies[-1]
     assert talk.events[-1] == LoopEnded(turn=retries + 1, status="parse_failed", reply=None)
@@ -341,7 +341,7 @@ async def test_turns_in_which_every_call_was_refused_end_too(conversation, recor
     talk = conversation([*(call("g", n=n) for n in range(5)), answer()], noted.tool)
     result = await talk.ask(max_tool_rounds=3)
     assert (result.status, result.reply, result.tool_rounds) == ("limit", "done", 0)
-    assert result.status_reason == "In 5 turns in a row every call was refused."
+    assert result.status_reason == "In 5 turns in a row, every call was rejected."
     assert (noted.seen, result.stats.tool_calls, with_tools(talk.seen)[-2:]) == (
         [],
         5,
@@ -492,10 +492,10 @@ async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (None, "There is no question"),
+        (None, "The question is missing"),
         (5, "not int"),
-        (Message.tool("x", "nope"), "not a message of the role 'tool'"),
-        ({"role": "assistant", "content": "x"}, "not a message of the role 'assistant'"),
+        (Message.tool("x", "nope"), "not a 'tool' message"),
+        ({"role": "assistant", "content": "x"}, "not a 'assistant' message"),
     ],
     ids=["nothing", "a number", "a result", "a reply"],
 )

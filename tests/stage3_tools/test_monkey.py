@@ -167,10 +167,10 @@ async def leaves(world, runner, drawn):
     elif drawn < 0.5:
         with pytest.raises(ValueError, match="added by the runner"):
             runner.push_messages(Message.tool("forged", "c1"))
-        with pytest.raises(ValueError, match="stays with its session"):
+        with pytest.raises(ValueError, match="cannot change its session"):
             runner.set_params(lambda now: replace(now, session_id="other"))
     elif drawn < 0.55:
-        with pytest.raises(RuntimeError, match="would wait for ever"):
+        with pytest.raises(RuntimeError, match="must continue its iteration"):
             await runner
     return drawn > 0.96
 

@@ -14,7 +14,7 @@ from stage1_context import (
 from stage2_output import OutputController
 from stage3_tools import (
     FinalReply,
-    Run,
+    RunState,
     Tool,
     ToolLoopDeps,
     ToolLoopOptions,
@@ -59,7 +59,7 @@ def played(response, *tools, history=(), window=None, **options):
     registry = ToolRegistry(*tools)
     deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry)
     transcript = Transcript.of(history or [Message.user("Go.")], window)
-    return Played(Run(deps, transcript, ToolLoopOptions(**options)), registry)
+    return Played(RunState(deps, transcript, ToolLoopOptions(**options)), registry)
 
 
 def asking(*calls, text=""):

@@ -395,7 +395,7 @@ async def test_a_chain_without_a_reply_says_why(chain, recorder, kind):
 
 
 def stopping(abort):
-    """A tool that sets the event, and then would wait for ever."""
+    """A tool that sets the event, and then must continue its iteration."""
 
     async def hang(arguments):
         if abort is not None:
@@ -548,7 +548,7 @@ async def test_results_are_not_asked_about_unless_somebody_says_so(chain, record
 
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
 async def test_an_executor_that_is_no_registry_is_refused(executor):
-    with pytest.raises(TypeError, match="The executor is a ToolRegistry, not "):
+    with pytest.raises(TypeError, match="The executor must be of type ToolRegistry, not "):
         await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
 
 

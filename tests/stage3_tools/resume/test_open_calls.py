@@ -150,7 +150,7 @@ async def test_whoever_asks_something_else_lets_it_go_and_the_model_is_told(worl
     result = await world.run("Fine.", question="Never mind.")
     assert (result.reply, world.did) == ("Fine.", [])
     why = (
-        "The conversation went on without the approval that was waited for. This call was not run."
+        "The conversation continued before this call was approved. It was not run."
     )
     said = f"Error (interrupted): {why}"
     assert await world.results() == [("a", said), ("b", said)]
@@ -252,7 +252,7 @@ async def test_the_question_that_is_being_answered_stays_in_sight(world):
 async def test_without_a_question_a_run_can_only_be_resumed(world):
     await ContextEngine(store=world.store).create_session("s")
     with pytest.raises(
-        ValueError, match=r"There is no question\. To go on with what there is, say resume=True"
+        ValueError, match=r"The question is missing\. To continue without one, pass resume=True"
     ):
         await world.run()
 

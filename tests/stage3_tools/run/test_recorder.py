@@ -7,7 +7,7 @@ from stage1_context import ApprovalPendingRecord, CallStartedRecord, ContextEngi
 from stage2_output import OutputController
 from stage3_tools import (
     Later,
-    Run,
+    RunState,
     Tool,
     ToolContext,
     ToolLoopDeps,
@@ -30,7 +30,7 @@ class Answering:
         given = ToolLoopOptions(**{"on_event": self.events.append, **options})
         deps = ToolLoopDeps(None, ContextEngine(), OutputController(), self.registry)
         transcript = Transcript.of([Message.user("Go."), Message.assistant("", calls)])
-        self.run = Run(deps, transcript, given, turns=1)
+        self.run = RunState(deps, transcript, given, turns=1)
 
     async def __call__(self, **rest):
         return await answer_calls(self.run, self.registry, self.calls, seen=2, **rest)

@@ -17,7 +17,7 @@ def a_run(*tools, text="hi", **options):
 
     deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), ToolRegistry(*tools))
     options = {"dialect": NativeDialect(), **options}
-    return Run(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
+    return RunState(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
 
 
 async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
@@ -69,7 +69,7 @@ async def test_a_streamed_reply_is_told_before_anything_is_sent():
         deps = ToolLoopDeps(
             gateway.chat, ContextEngine(), OutputController(), ToolRegistry(), gateway.stream
         )
-        run = Run(
+        run = RunState(
             deps,
             Transcript.of([Message.user("hi")]),
             ToolLoopOptions(on_event=events.append, dialect=NativeDialect()),

@@ -13,7 +13,7 @@ from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
     ResultCache,
-    Run,
+    RunState,
     RunLimits,
     ToolError,
     ToolLoopDeps,
@@ -26,7 +26,7 @@ from stage3_tools import (
 def a_run(**options):
     """A run that asks nobody."""
     deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
-    return Run(deps, Transcript.of([]), ToolLoopOptions(**options))
+    return RunState(deps, Transcript.of([]), ToolLoopOptions(**options))
 
 
 def reply(text="hi", **rest):

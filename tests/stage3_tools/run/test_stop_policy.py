@@ -14,7 +14,7 @@ from stage3_tools.run.stop_policy import (
 from stage3_tools.turn import Stopped
 
 CALL = ToolCall("c1", "send")
-TOLD = "The model gave no usable reply in {} tries. It was told last: No JSON."
+TOLD = "The model gave no valid reply in {} attempts. The last feedback: No JSON."
 
 
 def turn(reading, **rest):

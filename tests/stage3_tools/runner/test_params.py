@@ -24,9 +24,9 @@ class Kept:
 
     def end_turn(self):
         """What a run does when a turn is over."""
-        rewritten = self.edits.take_rewritten()
+        rewritten = self.edits.take_replaced()
         self.now = (*(self.now if rewritten is None else rewritten), *self.edits.pushed)
-        self.edits.taken(len(self.edits.pushed))
+        self.edits.remove_pushed(len(self.edits.pushed))
         return texts(self.now)
 
 
@@ -40,14 +40,14 @@ def session(*messages):
 
 def test_messages_may_be_mappings_and_are_a_frozen_tuple():
     params = RunnerParams(messages=[A, {"role": "user", "content": "b"}])
-    assert params.messages == params.said == (A, B)
+    assert params.messages == params.conversation == (A, B)
     with pytest.raises(FrozenInstanceError):
         params.messages = ()
 
 
 def test_one_message_is_no_list_of_messages():
     for one in ("a", A, {"role": "user", "content": "a"}):
-        with pytest.raises(ValueError, match="put the one into brackets"):
+        with pytest.raises(ValueError, match="must be a list of messages"):
             RunnerParams(messages=one)
 
 
@@ -81,14 +81,14 @@ def test_what_is_pushed_while_others_are_taken_waits_for_the_next_time():
     kept.edits.push([B])
     taken = len(kept.edits.pushed)
     kept.edits.push([C])
-    kept.edits.taken(taken)
+    kept.edits.remove_pushed(taken)
     assert kept.edits.pushed == [C]
 
 
 def test_messages_that_are_set_behind_the_present_ones_are_pushed():
     kept = Kept(A)
     kept.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
-    assert (kept.edits.pushed, kept.edits.take_rewritten()) == ([B], None)
+    assert (kept.edits.pushed, kept.edits.take_replaced()) == ([B], None)
     assert kept.edits.latest.temperature is None
 
 
@@ -98,7 +98,7 @@ def test_other_messages_stand_for_those_that_were_there():
     kept.now = (A, C)  # the turn under way has added something
     assert texts(kept.edits.params.messages) == "bc"
     assert kept.end_turn() == "bc"
-    assert kept.edits.take_rewritten() is None
+    assert kept.edits.take_replaced() is None
 
 
 def test_messages_are_rewritten_twice_and_pushed_to_in_between():
@@ -128,9 +128,9 @@ def test_a_function_that_raises_or_returns_something_else_changes_nothing():
 )
 def test_calls_and_results_are_refused_and_so_is_what_came_with_them(message):
     kept = Kept(A)
-    with pytest.raises(ValueError, match="added by the runner itself"):
+    with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
         kept.edits.push([B, message])
-    with pytest.raises(ValueError, match="added by the runner itself"):
+    with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
         kept.edits.change(
             lambda now: replace(now, temperature=1, messages=[*now.messages, B, message])
         )
@@ -152,21 +152,21 @@ def test_the_messages_of_a_session_are_new_ones():
     edits = session(A)
     assert (edits.pushed, edits.question) == ([A], A)
     edits.push([B])
-    edits.taken(2)
+    edits.remove_pushed(2)
     edits.push([C])
     assert (edits.pushed, edits.params.messages) == ([C], (A, B, C))
 
 
 def test_a_session_is_only_added_to():
     edits = session(A)
-    with pytest.raises(ValueError, match="only added to"):
+    with pytest.raises(ValueError, match="cannot be replaced"):
         edits.change(lambda now: replace(now, messages=[B]))
     edits.change(lambda now: replace(now, temperature=1, messages=[*now.messages, B]))
     assert (edits.pushed, edits.latest.temperature) == ([A, B], 1)
-    assert edits.take_rewritten() is None
+    assert edits.take_replaced() is None
 
 
 def test_a_runner_stays_with_its_session():
     for edits in (session(A), Kept(A).edits):
-        with pytest.raises(ValueError, match="stays with its session"):
+        with pytest.raises(ValueError, match="cannot change its session"):
             edits.change(lambda now: replace(now, session_id="other"))

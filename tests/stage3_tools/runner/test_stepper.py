@@ -10,7 +10,7 @@ from stage1_context import ContextEngine, MessageHistory, SessionNotFound
 from stage2_output import OutputController
 from stage3_tools import NativeDialect, RunLimits, RunnerParams, Tool, ToolLoopDeps, ToolRegistry
 from stage3_tools.run.stop_policy import Ending
-from stage3_tools.runner.stepper import Steps
+from stage3_tools.runner.stepper import TurnStepper
 
 GO = Message.user("Go.")
 
@@ -36,7 +36,7 @@ class Walk:
         params = RunnerParams(
             messages=messages, dialect=NativeDialect(), on_event=self.hear, **params
         )
-        self.steps = Steps(deps, params, most, lambda now: now, self.replied)
+        self.steps = TurnStepper(deps, params, most, lambda now: now, self.replied)
 
     async def run(self, arguments, context):
         self.ran.append(context.call_id)
@@ -155,12 +155,12 @@ async def test_messages_from_anywhere_are_mended(walk):
 
 async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk):
     w = walk(calls("a", "b"), calls("c"), "done")
-    assert await w.steps.respond() == ()
+    assert await w.steps.run_calls() == ()
     for ids in ("ab", "c", ""):
         await w.steps.next()
-        messages = await w.steps.respond()
+        messages = await w.steps.run_calls()
         assert "".join(each.tool_call_id for each in messages) == ids
-        assert await w.steps.respond() is messages
+        assert await w.steps.run_calls() is messages
     assert w.ran == ["a", "b", "c"]
 
 
@@ -172,7 +172,7 @@ async def test_when_all_is_over_nothing_more_is_run(walk):
     w.steps.end(ending)
     w.steps.end(ending)
     refused = "Error (interrupted): The run was stopped before this call was run."
-    assert (ending.status, await w.steps.respond(), w.ran) == ("aborted", (), [])
+    assert (ending.status, await w.steps.run_calls(), w.ran) == ("aborted", (), [])
     assert w.history == ["Go.", 1, refused]
     assert w.events.count("loop_end") == 1
 

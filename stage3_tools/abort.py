@@ -1,7 +1,7 @@
 """`Abort`: stop a run from a callback, a tool, another task or another thread.
 
-Setting it prevents every further request and tool call of the runs that received it. Knows no run:
-the loop examines it before each request and call, and `stopping` waits for it. Used through the
+Setting it prevents every further request and tool call of the runs that received it. The loop
+checks it before each request and call, and `run/cancellation.py` waits for it. Used through the
 options of the loop, the runner and the chain, which also accept an `asyncio.Event`.
 """
 
@@ -13,11 +13,12 @@ from typing import Literal
 
 
 class Abort:
-    """A switch that stops every run it was given to. It cannot be reset, and `set` may be called
-    from any thread.
+    """An event that stops every run that received it. It cannot be reset.
+
+    `set` may be called from any thread.
 
     Attributes:
-        reason: The reason that the first `set` gave; None if it gave none.
+        reason: The reason of the first `set`; None if it gave none.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class Abort:
         return self._is_set
 
     async def wait(self) -> None:
-        """Return as soon as `set` was called, in whichever thread."""
+        """Return as soon as `set` was called, in any thread."""
         loop, woken, key = asyncio.get_running_loop(), asyncio.Event(), object()
 
         def wake() -> None:
@@ -67,8 +68,7 @@ class Abort:
 
 
 class RunStopped(Exception):
-    """Ends a run that was aborted or has no time left. The loop converts it to a status; `run_turn`
-    alone raises it.
+    """A run was aborted or has no time left. The loop converts it to a status.
 
     Args:
         status: The status of the run.
