@@ -67,12 +67,12 @@ from stage1_context.journal import (
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 from stage1_context.transcript import Transcript
-from stage1_context.view.open_calls import OpenCalls
+from stage1_context.recovery.open_calls import OpenCalls
 from stage1_context.window import (
     DropOldest,
     KeepEverything,
     KeepSystemAndRecent,
-    Room,
+    TokenBudget,
     WindowPolicy,
 )
 
@@ -107,7 +107,6 @@ __all__ = [
     "PostgresStore",
     "Record",
     "RepairRecord",
-    "Room",
     "SessionConflict",
     "SessionExists",
     "SessionInfo",
@@ -117,6 +116,7 @@ __all__ = [
     "StoreFailed",
     "SummaryRecord",
     "TiktokenCounter",
+    "TokenBudget",
     "TokenCounter",
     "Transcript",
     "VariableNotFound",

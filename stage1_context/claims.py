@@ -16,7 +16,6 @@ by `transcript`.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from stage1_context.concurrency import uninterrupted
 from stage1_context.errors import SessionConflict
 from stage1_context.journal import (
     CallFinishedRecord,
@@ -25,7 +24,7 @@ from stage1_context.journal import (
     Record,
     RepairRecord,
 )
-from stage1_context.store import SessionStore
+from stage1_context.store import MemoryStore, SessionStore, run_shielded
 
 ClaimRecord = CallStartedRecord | CallFinishedRecord | MessageRecord
 """The beginning of a call, its outcome, or its result."""
@@ -90,7 +89,7 @@ class Claims:
         Raises:
             SessionConflict: Another writer has replied; nothing was added.
         """
-        return await uninterrupted(self._store, lambda: self._reply([*records]))
+        return await self._run(lambda: self._reply([*records]))
 
     async def add(self, *records: ClaimRecord, skip: bool = False) -> None:
         """Add that calls begin, or their results: all, or none where another run has taken one of
@@ -105,7 +104,10 @@ class Claims:
         Raises:
             SessionConflict: A call is taken; nothing was added.
         """
-        await uninterrupted(self._store, lambda: self._add(records, skip))
+        await self._run(lambda: self._add(records, skip))
+
+    async def _run(self, write):  # type: ignore[no-untyped-def]
+        return await (write() if type(self._store) is MemoryStore else run_shielded(write))
 
     async def _reply(self, records: list[Record]) -> int:
         while not self._others_replied:

@@ -172,7 +172,7 @@ class ContextEngine:
         from stage1_context.view.explanation import explain
 
         selection = await self.transcript(session_id).select(
-            reserve_tokens=reserve_tokens, read_all=True
+            reserve_tokens=reserve_tokens, complete=True
         )
         return explain(selection)
 

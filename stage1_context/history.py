@@ -17,19 +17,11 @@ class MessageHistory:
     """The messages of a session, oldest first.
 
     Args:
-        messages: Any messages; they are copied into a tuple.
-        visible: Those that a model may still be shown; None means all of them.
-
-    Attributes:
-        messages: All messages.
-        visible: Those that no summary stands for.
+        messages: The messages; an attribute too, as a tuple.
     """
 
-    def __init__(
-        self, messages: Iterable[Message], visible: Iterable[Message] | None = None
-    ) -> None:
+    def __init__(self, messages: Iterable[Message]) -> None:
         self.messages = tuple(messages)
-        self.visible = self.messages if visible is None else tuple(visible)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -110,15 +102,3 @@ class MessageHistory:
             f"{count} results for one call: {id}" for id, count in answered.items() if count > 1
         ]
         return problems
-
-    def repair_history(self) -> "MessageHistory":
-        """The same history with one result for each call: a new one, which passes `check_history`.
-
-        A call without a result gets one that says it was interrupted, a late result moves to its
-        call, a result without a call and a second result are left out, and a call id that is there
-        twice is changed.
-        """
-        from stage1_context.recovery.repair import repaired
-
-        visible = None if self.visible is self.messages else repaired(self.visible)
-        return MessageHistory(repaired(self.messages), visible)

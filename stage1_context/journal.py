@@ -106,20 +106,21 @@ ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
 
 Record = MessageRecord | ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 
-LANDMARKS = ("system", "summary", "repair")
-"""The kinds that say how the messages are shown; there are few of them, wherever in the journal
-they stand."""
+CONTROL_KINDS = ("system", "summary", "repair")
+"""The kinds that a reader needs from the whole journal. Their records are few."""
 
-TALK = ("message", "call")
-"""The kinds that a conversation consists of."""
+MESSAGE_KINDS = ("message", "call")
+"""The kinds of the other messages."""
 
-SHOWN = (*TALK, *LANDMARKS)
-"""The kinds that a view of the conversation needs; the others may be large, and are left where they
-are."""
+VIEW_KINDS = (*MESSAGE_KINDS, *CONTROL_KINDS)
+"""The kinds that determine which messages are shown. Records of other kinds may be large."""
+
+PROGRESS_KINDS = tuple(each.kind for each in get_args(ProgressRecord))
+"""The kinds that record the progress of a call."""
 
 _WithFields = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 _BY_KIND: dict[str, type[_WithFields]] = {each.kind: each for each in get_args(_WithFields)}
-KINDS = (*TALK, "system", *_BY_KIND)
+KINDS = (*MESSAGE_KINDS, "system", *_BY_KIND)
 """Every kind of record there is."""
 _NAMES: dict[Any, str] = {str: "text", int: "a whole number"}
 
@@ -165,7 +166,7 @@ def record_from_json(text: str) -> Record:
     if not isinstance(plain, dict):
         raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
     kind = plain.get("kind")
-    if kind in (*TALK, "system"):
+    if kind in (*MESSAGE_KINDS, "system"):
         return MessageRecord(Message.from_dict(plain))
     if not isinstance(kind, str) or kind not in _BY_KIND:
         raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")

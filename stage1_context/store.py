@@ -5,15 +5,19 @@ Records are only appended. `MemoryStore` forgets everything when the process end
 `postgres` keep the same promises on disk.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
-from stage1_context.history import MessageHistory
+from typing import TYPE_CHECKING
 from stage1_context.journal import Record, record_to_json
-from stage1_context.view.projection import history_of, view_of
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    from stage1_context.history import MessageHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +147,12 @@ class MemoryStore:
         found = enumerate(self._journal(session_id)[start:end], start)
         return [(index, record) for index, record in found if kinds is None or record.kind in kinds]
 
-    def history(self, session_id: str) -> MessageHistory:
-        """All messages of a session; they are in memory, so nothing need be waited for."""
-        entries = [*enumerate(self._journal(session_id))]
-        return history_of(entries, view_of(entries))
+    def history(
+        self, session_id: str
+    ) -> "MessageHistory":  # until stage 3 uses Transcript.messages
+        from stage1_context.view.projection import history_of
+
+        return history_of([*enumerate(self._journal(session_id))])
 
     async def info(self, session_id: str) -> SessionInfo:
         """How many records a journal holds, and since when it is there."""
@@ -213,3 +219,33 @@ def session_not_found(session_id: str, some: Iterable[str]) -> SessionNotFound:
     return SessionNotFound(
         f"There is no session {session_id!r}. Sessions: {named}. Create one with create_session()."
     )
+
+
+async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True) -> T:
+    """Run a write to its end, even if the caller is cancelled.
+
+    The write runs in a task of its own. A cancellation is delivered after the write, at the
+    caller's next wait, so the caller can rely on the result.
+
+    `asyncio.run` cancels every task when it ends, also the write's own. Then the write may be
+    stored or not, so it runs again.
+
+    Args:
+        write: The write. A repeated call must not add records that were already stored.
+        repeat: False raises CancelledError instead of repeating the write.
+    """
+    is_cancelled = False
+    while True:
+        task = asyncio.ensure_future(write())
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                is_cancelled = True
+        # A write may also raise CancelledError itself; then nobody cancelled the task.
+        if not (repeat and task.cancelled() and task.cancelling()):
+            break
+    if is_cancelled and (caller := asyncio.current_task()):
+        caller.cancel()
+        caller.uncancel()  # this cancellation was counted when it was requested
+    return task.result()

@@ -1,46 +1,51 @@
-"""`Transcript`: one conversation as a loop sees it: append to it, and ask for the next request.
+"""`Transcript`: append to one session, and select the messages of the next request.
 
-It holds the newest part of a journal (`tail`), lets the window choose, and learns from what servers
-report: a turn costs the same after ten messages and after ten thousand. Knows no model and no
-tools; stage 3 works on it.
+It reads the journal through a `JournalReader`, so the cost of a turn does not grow with the
+history. It knows no models and no tools; the loop of stage 3 works on it.
+
+Several processes may write to one session. An append with `expected` raises SessionConflict if
+another process added a reply or the progress of a call. Then no tool runs twice, and
+`repair_history` restores one result per call.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from typing import get_args
+from typing import Any
 
 from stage0_gateway import Message, Usage
-from stage1_context.claims import Claims
-from stage1_context.concurrency import Locks, uninterrupted
 from stage1_context.counting.calibration import Calibration
 from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
-from stage1_context.journal import SHOWN, MessageRecord, ProgressRecord, Record, SummaryRecord
-from stage1_context.store import MemoryStore, SessionInfo, SessionStore
-from stage1_context.tokens import Counted, TokenCounter
-from stage1_context.view.journal_reader import Tail, is_open
-from stage1_context.view.open_calls import OpenCalls, open_calls
-from stage1_context.view.projection import history_of, messages_of, view_of
-from stage1_context.view.selection import Selection, Selector
-from stage1_context.window import KeepEverything, WindowPolicy
-
-_TRIES = 5
-"""How often to look again where somebody else writes at the same time."""
+from stage1_context.journal import (
+    PROGRESS_KINDS,
+    VIEW_KINDS,
+    MessageRecord,
+    Record,
+    SummaryRecord,
+    VariableRecord,
+)
+from stage1_context.recovery.open_calls import OpenCalls, open_calls
+from stage1_context.recovery.repair import repairs
+from stage1_context.store import MemoryStore, SessionInfo, SessionStore, run_shielded
+from stage1_context.tokens import TokenCounter
+from stage1_context.view.journal_reader import JournalReader, is_open
+from stage1_context.view.projection import exchanges_of, history_of, shown_exchanges
+from stage1_context.view.selection import Selection, select
+from stage1_context.window import KeepEverything, TokenBudget, WindowPolicy
 
 
 class Transcript:
-    """A view on one session's journal.
+    """One session of a store.
+
+    A transcript may be used in several event loops, one after the other.
 
     Args:
-        store: Where the journal is. An attribute, too, as is the next.
-        session_id: Which journal.
-        window: Decides which messages a request holds; None sends all.
+        store: The store of the session's journal. Also an attribute.
+        session_id: The session's id. Also an attribute.
+        window: Selects the messages of a request; None selects all.
         counter: Counts tokens; None counts approximately.
-        calibration: What was learnt about the counter; None begins anew.
-
-    It may be used in one event loop after the other, such as those of two calls of `asyncio.run`.
+        calibration: Corrects the counts by reported usage; None starts a new one.
     """
 
     def __init__(
@@ -53,15 +58,13 @@ class Transcript:
     ) -> None:
         self.store = store
         self.session_id = session_id
+        self._window = KeepEverything() if window is None else window
         self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._calibration = Calibration() if calibration is None else calibration
-        self._selector = Selector(
-            KeepEverything() if window is None else window, self._counter, self._calibration
-        )
-        self._tail = Tail(store, session_id, self._counter)
-        self._unfolded: Tail | None = None
-        self._held: Locks | None = None
-        self._asked_for: Selection | None = None  # last
+        self._reader = JournalReader(store, session_id, self._counter)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._extra_text, self._extra_tokens = "", 0
+        self._last_request: Selection | None = None
 
     @classmethod
     def of(
@@ -70,258 +73,291 @@ class Transcript:
         window: WindowPolicy | None = None,
         counter: TokenCounter | None = None,
     ) -> "Transcript":
-        """A transcript of these messages that belongs to no session and is kept in memory."""
+        """Return a transcript of these messages in memory, outside of any session."""
         return cls(MemoryStore({"": map(MessageRecord, messages)}), "", window, counter)
 
     @property
     def lock(self) -> asyncio.Lock:
-        """Held by whoever runs a turn, so that two runs on one session come one after the other."""
-        return self._locks().turn
+        """The lock of the running event loop that serializes the runs on this session."""
+        return self._locks()[0]
 
-    def _locks(self) -> "Locks":
-        """The locks of this event loop: one that was waited for in another loop is of no use
-        here.
-        """
+    def _locks(self) -> tuple[asyncio.Lock, asyncio.Lock]:
+        """Return the locks of the running event loop: for runs, and for the reader."""
         loop = asyncio.get_running_loop()
-        if self._held is None or self._held.loop is not loop:
-            self._held = Locks(loop)
-        return self._held
+        if self._loop is not loop:
+            self._loop, self._pair = loop, (asyncio.Lock(), asyncio.Lock())
+        return self._pair
 
     @property
     def length(self) -> int:
-        """How many records the journal had when it was read last."""
-        return self._tail.length
+        """The number of records when the journal was read or written last."""
+        return self._reader.length
 
-    async def append(self, *messages: Message, seen: int | None = None) -> int:
-        """Add messages to the journal, all or none.
+    async def append(
+        self, *entries: Message | Record, expected: int | None = None, seen: int | None = None
+    ) -> int:
+        """Append messages and other records, all or none.
 
-        A cancellation is delivered after they were added, at the caller's next wait. If all tasks
-        are cancelled and `seen` is None, CancelledError is raised here, and the messages may have
-        been added or not.
+        A cancellation is delivered after the write, at the caller's next wait. If `asyncio.run`
+        ends during the write and `expected` is None, CancelledError is raised here, and the entries
+        may be stored or not.
 
         Args:
-            messages: What to add.
-            seen: Refuse if another writer has replied since there were so many records; None adds
-                in any case.
+            entries: The messages and records.
+            expected: Refuse if another writer added a reply or the progress of a call since the
+                journal had so many records. Other additions, such as user messages, are no
+                conflict. None appends in any case.
 
         Returns:
-            How many records the journal now holds.
+            The number of records in the journal, with these.
 
         Raises:
-            SessionConflict: Another writer has replied; nothing was added.
-            ValueError: One of them is not a `Message`.
+            SessionConflict: Another writer added a reply or the progress of a call.
+            SessionNotFound: The session does not exist.
+            ValueError: An entry is neither a message nor a record, or JSON cannot hold it.
         """
-        for each in messages:
-            if not isinstance(each, Message):
-                raise ValueError(f"A transcript holds Messages, not {type(each).__name__}.")
-        records = [*map(MessageRecord, messages)]
-        if seen is None:
-            return await uninterrupted(self.store, lambda: self._write(*records), repeat=False)
-        return await self.claims(seen).reply(*records)
+        expected = seen if expected is None else expected
+        records = [MessageRecord(each) if isinstance(each, Message) else each for each in entries]
+        for each in records:
+            if not isinstance(each, Record):
+                raise ValueError(
+                    f"A transcript holds messages and records, not {type(each).__name__}."
+                )
+        if type(self.store) is MemoryStore:  # writes without waiting
+            return await self._append(records, expected)
+        attempts = 0
 
-    async def note(self, *records: ProgressRecord) -> int:
-        """Add progress of calls: begun, ended, waiting for approval. It is not shown as a
-        message.
-        """
-        return await uninterrupted(
-            self.store, lambda: self._write(*records)
-        )  # a second note changes nothing
+        async def write() -> int:
+            nonlocal attempts
+            attempts += 1
+            return await self._append(records, expected, is_repeated=attempts > 1)
 
-    def claims(self, seen: int) -> Claims:
-        """What a run writes that has read so many records of the journal."""
-        return Claims(self.store, self.session_id, self._write, seen)
+        return await run_shielded(write, repeat=expected is not None)
 
-    async def _write(self, *records: Record, expected: int | None = None) -> int:
-        length = await self.store.append(self.session_id, *records, expected=expected)
-        if not self._locks().reading.locked():  # otherwise the reader finds them
-            self._tail.wrote(records, length)
+    # Until stage 3 uses `append`: its former names.
+
+    async def note(self, *records: Record) -> int:
+        return await self.append(*records)
+
+    def claims(self, seen: int) -> Any:
+        from stage1_context.claims import Claims
+
+        async def write(*records: Record, expected: int | None = None) -> int:
+            length = await self.store.append(self.session_id, *records, expected=expected)
+            if not self._locks()[1].locked():
+                self._reader.on_append(records, length)
+            return length
+
+        return Claims(self.store, self.session_id, write, seen)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, without waiting. Only a transcript in memory has this property."""
+        assert isinstance(self.store, MemoryStore)
+        return self.store.history(self.session_id).messages
+
+    async def _append(
+        self, records: Sequence[Record], expected: int | None, *, is_repeated: bool = False
+    ) -> int:
+        while True:
+            try:
+                length = await self.store.append(self.session_id, *records, expected=expected)
+                break
+            except SessionConflict:
+                if expected is None:
+                    raise
+                new = [each for _, each in await self.store.read(self.session_id, expected)]
+                if is_repeated and new[: len(records)] == records:
+                    return expected + len(records)  # the interrupted attempt was stored
+                if not new or any(map(_is_progress, new)):
+                    raise SessionConflict(
+                        f"Another writer continued the session {self.session_id!r}: it added a "
+                        "reply or the progress of a call. Read the new records and decide again."
+                    ) from None
+                expected += len(new)
+        if not self._locks()[1].locked():  # otherwise the reader finds the records
+            self._reader.on_append(records, length)
         return length
 
     async def for_request(
         self,
         *,
+        extra_text: str = "",
         alongside: str = "",
         reserve_tokens: int = 0,
         include_summary: bool = True,
         pinned: Message | None = None,
     ) -> list[Message]:
-        """The messages to send next.
+        """Return the messages of the next request.
 
         Args:
-            alongside: Text that will be sent besides, such as the description of the tools; its
+            extra_text: Text that is sent besides the messages, such as tool descriptions. Its
                 tokens count.
-            reserve_tokens: Room to leave for the reply.
-            include_summary: False shows the messages as if nothing had been summarized.
-            pinned: A message to send in any case, such as the question that is being answered:
-                where the window has moved past it, it stands before the messages that are left.
+            reserve_tokens: Tokens to leave for the reply.
+            include_summary: False shows the messages that a summary replaces, and no summary.
+            pinned: A message to send even if the window drops it, such as the question. It is then
+                placed before the other messages.
 
         Raises:
-            SessionNotFound: There is no such session.
-            WindowTooSmall: Not even the newest exchange fits.
+            SessionNotFound: The session does not exist.
+            WindowTooSmall: The newest exchange does not fit.
         """
-        selection = await self.select(
-            alongside=alongside,
+        self._last_request = await self.select(
+            extra_text=extra_text or alongside,
             reserve_tokens=reserve_tokens,
             include_summary=include_summary,
             pinned=pinned,
         )
-        self._asked_for = selection
-        return selection.messages
+        return [each.message for each in self._last_request.chosen]
 
     async def select(
         self,
         *,
-        alongside: str | None = None,
+        extra_text: str | None = None,
         reserve_tokens: int = 0,
         include_summary: bool = True,
         pinned: Message | None = None,
-        read_all: bool = False,
+        complete: bool = False,
     ) -> Selection:
-        """The same, with everything the window was given, so that it can be explained; with the
-        same errors.
+        """Return the same selection with everything that the window was given.
 
         Args:
-            alongside: As above; None takes the text of the last request.
-            reserve_tokens: As above.
-            include_summary: As above.
-            pinned: As above.
-            read_all: Give the window every message, also those it would not need to see.
+            extra_text: See `for_request`; None repeats the text of the last request.
+            reserve_tokens: See `for_request`.
+            include_summary: See `for_request`.
+            pinned: See `for_request`.
+            complete: Read and count everything, also what the window does not need.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+            WindowTooSmall: The newest exchange does not fit.
         """
-        async with self._locks().reading:
-            tail = await self._read_on(include_summary)
-            while read_all and not tail.whole:
-                await tail.read_back()
-            return await self._selector.select(
-                tail,
-                summary=tail.view.summary if include_summary else "",
-                alongside=alongside,
-                reserve_tokens=reserve_tokens,
-                pinned=pinned,
-            )
+        if extra_text is not None and extra_text != self._extra_text:
+            self._extra_text, self._extra_tokens = extra_text, -1  # not counted yet
+        has_limit = complete or not isinstance(self._window, KeepEverything)
+        if has_limit and self._extra_tokens < 0:
+            self._extra_tokens = self._counter.count(self._extra_text)
+        budget = TokenBudget(
+            reserve_tokens, max(0, self._extra_tokens), self._calibration.ratio, self._counter
+        )
+        async with self._locks()[1]:
+            reader = self._reader
+            if not include_summary:
+                reader = JournalReader(self.store, self.session_id, self._counter, summaries=False)
+            await reader.read_new()
+            while complete and not reader.has_all:
+                await reader.read_back()
+            return await select(reader, self._window, budget, pinned)
 
     def report_usage(self, usage: Usage | None) -> None:
-        """Learn from what a server reported of the request that was asked for last, if there is a
-        window to fill.
-        """
-        if self._asked_for is not None and not isinstance(self._selector.window, KeepEverything):
-            self._calibration.learn(self._asked_for.tokens, usage)
+        """Learn the server's token counts from the reported usage of the last request."""
+        if self._last_request is not None and not isinstance(self._window, KeepEverything):
+            self._calibration.learn(self._last_request.tokens, usage)
 
     async def summary(self) -> str:
-        """What stands for the messages that were summarized; empty if none were."""
-        async with self._locks().reading:
-            return (await self._read_on(include_summary=True)).view.summary
+        """Return the summary; empty without one."""
+        async with self._locks()[1]:
+            await self._reader.read_new()
+            return self._reader.projection.summary
 
     async def set_summary(
         self, text: str, *, until: int | None = None, expected: int | None = None
     ) -> None:
-        """Say what a model is told of the messages before.
+        """Replace old messages by a summary. The journal keeps them.
 
         Args:
-            text: The summary. An empty one takes the summary back: all messages are shown again.
-            until: The index of the first record that it does not stand for; None leaves that as it
-                is.
-            expected: How many records the writer has seen; None writes whatever was added.
+            text: The summary. An empty text removes the summary, so that all messages are shown.
+            until: The index of the first record that the summary does not replace. None keeps the
+                index of the last summary.
+            expected: The number of records; any other number is a conflict. None does not compare.
 
         Raises:
-            SessionConflict: There are more records than expected.
+            SessionConflict: The journal has another number of records.
         """
         if until is None:
-            async with self._locks().reading:
-                until = (await self._read_on(include_summary=True)).view.until if text else 0
+            async with self._locks()[1]:
+                await self._reader.read_new()
+                until = self._reader.projection.until if text else 0
         await self.store.append(self.session_id, SummaryRecord(text, until), expected=expected)
 
     async def open_calls(self) -> OpenCalls | None:
-        """The calls of the newest exchange that have no result yet, and what is known of them."""
-        newest, length = await self._newest_exchange()
-        if not is_open(newest):
+        """Return the calls of the newest exchange without a result, and their progress."""
+        async with self._locks()[1]:
+            await self._reader.read_new()
+            exchange, length = await self._reader.newest_exchange(), self._reader.length
+        if not is_open(exchange):
             return None
-        kinds = [each.kind for each in get_args(ProgressRecord)]
-        notes = await self.store.read(self.session_id, newest[0].index, kinds=kinds)
-        return open_calls([each.message for each in newest], [note for _, note in notes], length)
-
-    async def _newest_exchange(self) -> tuple[Sequence[Counted], int]:
-        async with self._locks().reading:
-            return (await self._read_on(include_summary=True)).newest_exchange(), self._tail.length
+        progress = await self.store.read(self.session_id, exchange[0].index, kinds=PROGRESS_KINDS)
+        return open_calls(
+            [each.message for each in exchange], [record for _, record in progress], length
+        )
 
     async def close_open_calls(self) -> None:
-        """Give the calls of the newest exchange that have no result one that says they were
-        interrupted.
+        """Append a result for each call of the newest exchange that has none.
 
-        For whoever goes on with a conversation after the program was killed; `repair_history` looks
-        further back.
+        The result says that the call was interrupted. Older exchanges are not repaired.
 
         Raises:
-            SessionConflict: Somebody else keeps writing to the session.
+            SessionConflict: Another writer continued the session.
         """
-        for _ in range(_TRIES - 1):
-            with suppress(SessionConflict):  # somebody wrote just now: look again
-                await self._close_newest()
-                return
-        await self._close_newest()
-
-    async def _close_newest(self) -> None:
-        newest, length = await self._newest_exchange()
-        if any(each.message.tool_calls for each in newest):
-            await self._repair(((each.index, each.message) for each in newest), length)
+        async with self._locks()[1]:
+            await self._reader.read_new()
+            exchange, length = await self._reader.newest_exchange(), self._reader.length
+        entries = [(each.index, each.message) for each in exchange]
+        if records := repairs(exchanges_of(entries)):
+            await self.append(*records, expected=length)
 
     async def repair_closed_exchanges(self) -> None:
-        """Repair what was read of the history, without the newest exchange while a call of it is
-        open.
+        """Repair the messages that were read, except the newest exchange while it is open.
 
-        Another run may be answering open calls; all others must have one result each. Nothing is
-        repaired if another writer adds records at the same time.
-        """
-        async with self._locks().reading:
-            tail = await self._read_on(include_summary=True)
-            entries, length = (
-                [(each.index, each.message) for each in tail.closed_exchanges()],
-                tail.length,
-            )
-        with suppress(SessionConflict):
-            await self._repair(entries, length)
-
-    async def repair_history(self) -> list[str]:
-        """Give each call of the whole history one result, right behind it.
-
-        Returns:
-            What was wrong, in words; empty if nothing was.
+        Another run may be answering open calls. Each other call gets one result.
 
         Raises:
-            SessionConflict: Another writer adds records at the same time, so nothing was repaired.
+            SessionConflict: Another writer continued the session.
+        """
+        async with self._locks()[1]:
+            await self._reader.read_new()
+            exchange, length = await self._reader.newest_exchange(), self._reader.length
+            entries = [(each.index, each.message) for each in self._reader.messages]
+            if self._reader.has_all:
+                entries += self._reader.results
+        skip = exchange[0].index if is_open(exchange) else None
+        if records := repairs(exchanges_of(entries), skip):
+            await self.append(*records, expected=length)
+
+    async def repair_history(self) -> list[str]:
+        """Give each call of the whole history one result.
+
+        Returns:
+            The problems that were found, as sentences; empty for a sound history.
+
+        Raises:
+            SessionConflict: Another writer continued the session, so nothing was repaired.
         """
         length = (await self.info()).records
-        entries = await self.store.read(self.session_id, 0, length, kinds=SHOWN)
-        view = view_of(entries)
-        if problems := history_of(entries, view).check_history():
-            await self._repair(messages_of(entries, view), length)
+        entries = await self.store.read(self.session_id, 0, length, kinds=VIEW_KINDS)
+        problems = history_of(entries).check_history()
+        if problems:
+            await self.append(*repairs(shown_exchanges(entries)), expected=length)
         return problems
 
-    async def _repair(self, entries: Iterable[tuple[int, Message]], length: int) -> None:
-        from stage1_context.recovery.repair import repairs
-
-        if record := repairs(entries):
-            await self.store.append(self.session_id, record, expected=length)
-
     async def info(self) -> SessionInfo:
-        """How many records the journal holds, and since when it is there."""
+        """Return the number of records and the times of the session."""
         return await self.store.info(self.session_id)
 
     async def history(self) -> MessageHistory:
-        """All messages, whatever a window shows of them."""
-        entries = await self.store.read(self.session_id, kinds=SHOWN)
-        return history_of(entries, view_of(entries))
+        """Return all messages, also those that a window drops or a summary replaces."""
+        return history_of(await self.store.read(self.session_id, kinds=VIEW_KINDS))
 
-    async def unused_call_ids(self, wanted: Iterable[str]) -> list[str]:
-        """Ids that no call of this conversation has: the wanted ones where they are free."""
-        async with self._locks().reading:
-            await self._tail.read_on()
-            return [await self._tail.take_call_id(each) for each in wanted]
+    async def unused_call_ids(self, ids: Iterable[str]) -> list[str]:
+        """Return ids that no call of this session has: the given ones, if they are unused."""
+        async with self._locks()[1]:
+            await self._reader.read_new()
+            return await self._reader.unused_call_ids(ids)
 
-    async def _read_on(self, include_summary: bool) -> Tail:
-        await self._tail.read_on()
-        if include_summary or not self._tail.view.until:
-            return self._tail
-        if self._unfolded is None:
-            self._unfolded = Tail(self.store, self.session_id, self._counter, folded=False)
-        await self._unfolded.read_on()
-        return self._unfolded
+
+def _is_progress(record: Record) -> bool:
+    """Return whether a record belongs to a reply or to a call."""
+    if isinstance(record, MessageRecord):
+        return record.message.role in ("assistant", "tool")
+    return not isinstance(record, SummaryRecord | VariableRecord)

@@ -15,10 +15,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from stage1_context.concurrency import uninterrupted
 from stage1_context.errors import SessionExists, VariableNotFound
 from stage1_context.journal import VariableRecord, record_from_json, record_to_json
-from stage1_context.store import MemoryStore, SessionStore
+from stage1_context.store import MemoryStore, SessionStore, run_shielded
 
 _REFERENCE = re.compile(r"\$VAR_REF\{\{\s*([^{}\s]+)\s*\}\}")
 _ID = re.compile(r"var_([0-9a-z]*_)?([1-9][0-9]{0,17})")
@@ -68,7 +67,7 @@ class VariableStore:
         record = record_from_json(record_to_json(VariableRecord(value)))
         if self._makes_sessions:
             await self._make(session_id)
-        length = await uninterrupted(self._store, lambda: self._store.append(session_id, record))
+        length = await run_shielded(lambda: self._store.append(session_id, record))
         return f"var_{self._mark}{length}"
 
     async def get(self, session_id: str, id: str) -> Any:

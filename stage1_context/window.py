@@ -9,23 +9,23 @@ stops where the window is full, so its cost depends on the window, not on the le
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import ClassVar, Literal, Protocol
 
 from stage1_context.counting.heuristic import ApproximateCounter
+from stage1_context.counting.truncate import truncate_messages
 from stage1_context.errors import WindowTooSmall
 from stage1_context.tokens import Counted, TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class TokenBudget:
     """What a window has to leave free, and how to measure it.
 
     Attributes:
         reserve_tokens: To leave for the reply.
-        alongside_tokens: What is sent besides the messages takes, such as the descriptions of the
+        extra_tokens: What is sent besides the messages takes, such as the descriptions of the
             tools.
         ratio: How many tokens the server counts for each of ours; see `Calibration`.
         counter: Counts a message that a window cuts.
@@ -35,7 +35,7 @@ class Room:
     """
 
     reserve_tokens: int = 0
-    alongside_tokens: int = 0
+    extra_tokens: int = 0
     ratio: float = 1.0
     counter: TokenCounter = field(default_factory=ApproximateCounter, repr=False, compare=False)
 
@@ -43,9 +43,9 @@ class Room:
         if self.reserve_tokens < 0:
             raise ValueError(f"reserve_tokens is {self.reserve_tokens}; 0 is the least.")
 
-    def within(self, max_tokens: int) -> int:
+    def available(self, max_tokens: int) -> int:
         """How many tokens, by our own counting, are left for messages in a window of so many."""
-        return math.floor((max_tokens - self.reserve_tokens) / self.ratio) - self.alongside_tokens
+        return math.floor((max_tokens - self.reserve_tokens) / self.ratio) - self.extra_tokens
 
 
 class WindowPolicy(Protocol):
@@ -57,14 +57,14 @@ class WindowPolicy(Protocol):
     """
 
     def select(
-        self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /
+        self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
     ) -> list[Counted]:
         """What to send: all of `system`, then what is chosen of `rest`, oldest first.
 
         Args:
             system: The system messages, with the summary if there is one.
             rest: All other messages, oldest first.
-            room: What to leave free.
+            budget: What to leave free.
 
         Raises:
             WindowTooSmall: Not even the newest exchange fits.
@@ -76,7 +76,7 @@ class KeepEverything:
     """No window: all messages, system messages first."""
 
     def select(
-        self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /
+        self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
     ) -> list[Counted]:
         """All messages."""
         return [*system, *rest]
@@ -118,46 +118,40 @@ class DropOldest:
             raise ValueError(f"oversize is {self.oversize!r}; it is 'error' or 'cut'.")
 
     def select(
-        self, system: Sequence[Counted], rest: Sequence[Counted], room: Room, /
+        self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
     ) -> list[Counted]:
-        """The system messages and the newest whole exchanges that fit beside the reserve."""
-        tokens_left = places_left = math.inf
+        """Return the system messages and the newest whole exchanges that fit."""
+        tokens_left = math.inf
         if self.max_tokens is not None:
-            tokens_left = room.within(self.max_tokens) - sum(each.tokens for each in system)
-        if (places := self.places(system)) is not None:
-            places_left = places
-        start = _start(rest, tokens_left, places_left)
-        if start < len(rest) or (not rest and min(tokens_left, places_left) >= 0):
+            tokens_left = budget.available(self.max_tokens) - sum(each.tokens for each in system)
+        messages_left = self.messages_left(system)
+        start = _newest_that_fit(rest, tokens_left, messages_left)
+        if start < len(rest) or (not rest and min(tokens_left, messages_left) >= 0):
             return [*system, *rest[start:]]
         newest = rest[exchange_start(rest, len(rest)) :]
-        if self.oversize == "cut" and newest and len(newest) <= places_left:
-            from stage1_context.view.truncate import cut_to_fit
+        if self.oversize == "cut" and newest and len(newest) <= messages_left:
+            if truncated := truncate_messages(newest, tokens_left, budget.counter):
+                return [*system, *truncated]
+        raise WindowTooSmall(self._too_small(system, newest, budget))
 
-            if cut := cut_to_fit(newest, tokens_left, room.counter):
-                return [*system, *cut]
-        raise WindowTooSmall(self._too_small(system, newest, room))
+    def messages_left(self, system: Sequence[Counted]) -> float:
+        """Return how many messages fit besides the system messages; infinity without a limit."""
+        return math.inf if self.max_messages is None else self.max_messages - len(system)
 
-    def places(self, system: Sequence[Counted]) -> int | None:
-        """How many messages may be sent besides the system messages; None for no limit."""
-        return None if self.max_messages is None else self.max_messages - len(system)
-
-    def _too_small(self, system: Sequence[Counted], newest: Sequence[Counted], room: Room) -> str:
+    def _too_small(
+        self, system: Sequence[Counted], newest: Sequence[Counted], budget: TokenBudget
+    ) -> str:
         """Return the text of the error: what takes how much room, and what to change."""
         text = f"The request does not fit into {self!r}: "
-        places = self.places(system)
-        if newest and newest[0].message.tool_call_id:
-            call_id = newest[0].message.tool_call_id
-            text += f"its newest exchange begins with a result whose call {call_id!r} is missing. "
-            return text + "Call repair_history()."
-        if places is not None and len(newest) > places:
+        if len(newest) > self.messages_left(system):
             text += (
                 f"{len(newest)} message(s) besides {len(system)} system message(s) are too many. "
             )
             return text + "Give the window more messages."
         text += (
             f"its newest exchange takes {sum(each.tokens for each in newest)} tokens, {len(system)} system message(s) "
-            f"{sum(each.tokens for each in system)}, the tools {room.alongside_tokens}, "
-            f"and {room.reserve_tokens} are kept for the reply. "
+            f"{sum(each.tokens for each in system)}, the tools {budget.extra_tokens}, "
+            f"and {budget.reserve_tokens} are kept for the reply. "
         )
         if newest:
             largest = max(newest, key=lambda each: each.tokens)
@@ -176,42 +170,26 @@ class KeepSystemAndRecent(DropOldest):
     messages.
     """
 
-    def places(self, system: Sequence[Counted]) -> int | None:
-        """How many messages may be sent besides the system messages; None for no limit."""
-        return self.max_messages
+    def messages_left(self, system: Sequence[Counted]) -> float:
+        """Return how many messages fit besides the system messages; infinity without a limit."""
+        return math.inf if self.max_messages is None else self.max_messages
 
 
 def exchange_start(rest: Sequence[Counted], end: int) -> int:
     """Return the index at which the exchange that ends before `end` begins."""
-    return next(exchange_starts(rest, end), 0)
+    start = max(0, end - 1)
+    while start and rest[start].message.role == "tool":
+        start -= 1
+    return start
 
 
-def exchange_starts(rest: Sequence[Counted], end: int | None = None) -> Iterator[int]:
-    """Yield the indices at which exchanges begin, the newest first.
-
-    Results usually follow their call at once, but a message may have been added in between. Results
-    without a call belong to no exchange.
-    """
-    unanswered = set[str]()  # calls whose results were passed
-    for place in range((len(rest) if end is None else end) - 1, -1, -1):
-        message = rest[place].message
-        if message.tool_call_id:
-            unanswered.add(message.tool_call_id)
-        if unanswered:
-            unanswered.difference_update(call.id for call in message.tool_calls)
-        if not unanswered:
-            yield place
-
-
-def _start(rest: Sequence[Counted], tokens_left: float, places_left: float) -> int:
-    """Return where the newest whole exchanges begin that fit."""
+def _newest_that_fit(rest: Sequence[Counted], tokens_left: float, messages_left: float) -> int:
+    """Return the index at which the newest whole exchanges that fit begin."""
     start = len(rest)
-    for begin in chain(
-        exchange_starts(rest), [0]
-    ):  # at 0, because results without a call may be left
-        for each in rest[begin:start]:
-            tokens_left -= each.tokens
-        if tokens_left < 0 or len(rest) - begin > places_left:
+    for index in range(len(rest) - 1, -1, -1):
+        tokens_left -= rest[index].tokens
+        if tokens_left < 0 or len(rest) - index > messages_left:
             break
-        start = begin
+        if rest[index].message.role != "tool":
+            start = index
     return start

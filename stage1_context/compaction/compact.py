@@ -13,6 +13,7 @@ kept · a summary that
 Not covered: whether a summary is true; a model wrote it.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -72,7 +73,7 @@ async def compact(
             f"chat is a function that asks a model, such as gateway.chat, not {type(chat).__name__}."
         )
     begun, before = (await transcript.info()).created, await transcript.summary()
-    seen = await transcript.select(reserve_tokens=reserve_tokens, read_all=True)
+    seen = await transcript.select(reserve_tokens=reserve_tokens, complete=True)
     fill = _fill(seen)
     if fill < at:
         return Compaction(
@@ -83,39 +84,40 @@ async def compact(
         return Compaction(False, "All messages belong to the newest part.", fill)
     try:
         text = await summarize(
-            chat, before, [each.message for each in old], seen.room.counter, _piece_tokens(seen)
+            chat, before, [each.message for each in old], seen.budget.counter, _piece_tokens(seen)
         )
     except Exception as error:  # whatever went wrong, the conversation goes on as it was
         return Compaction(False, f"The model failed: {error}", fill, error=error)
+    until = newest[0].index if newest else old[-1].index + 1
     reason = _harm(seen, text, old, newest)
-    if reason or (reason := await _write(transcript, begun, before, text, old[-1].index + 1)):
+    if reason or (reason := await _write(transcript, begun, before, text, until)):
         return Compaction(False, reason, fill)
     return Compaction(True, f"{len(old)} messages were summarized.", fill, len(old))
 
 
-def _limits(seen: Selection) -> tuple[float | None, int | None]:
+def _limits(seen: Selection) -> tuple[float | None, float]:
     """How many tokens and messages there may be; a window that names no limit is taken to be just
     full.
     """
     window = seen.window
     tokens: float | None = window.max_tokens if isinstance(window, DropOldest) else None
-    places = window.places(seen.system) if isinstance(window, DropOldest) else None
-    if tokens is None and places is None:
+    places = window.messages_left(seen.system) if isinstance(window, DropOldest) else math.inf
+    if tokens is None and places == math.inf:
         tokens = _tokens(seen)
     return tokens, places
 
 
 def _tokens(seen: Selection) -> float:
     """What everything there is to show would take, as the server counts."""
-    tokens = seen.room.alongside_tokens + sum(each.tokens for each in (*seen.system, *seen.rest))
-    return tokens * seen.room.ratio + seen.room.reserve_tokens
+    tokens = seen.budget.extra_tokens + sum(each.tokens for each in (*seen.system, *seen.rest))
+    return tokens * seen.budget.ratio + seen.budget.reserve_tokens
 
 
 def _fill(seen: Selection) -> float:
     """How full the window would be with everything there is to show."""
     tokens, places = _limits(seen)
     by_tokens = 0.0 if tokens is None else _tokens(seen) / max(1, tokens)
-    by_places = 0.0 if places is None else len(seen.rest) / max(1, places)
+    by_places = len(seen.rest) / max(1, places)
     return max(by_tokens, by_places)
 
 
@@ -126,10 +128,10 @@ def _parted(seen: Selection, to: float) -> tuple[Sequence[Counted], Sequence[Cou
     tokens, places = _limits(seen)
     smaller = KeepSystemAndRecent(
         max_tokens=None if tokens is None else int(tokens * to),
-        max_messages=None if places is None else max(0, int(places * to)),
+        max_messages=None if places == math.inf else max(0, int(places * to)),
     )
     try:
-        kept = len(smaller.select(seen.system, seen.rest, seen.room)) - len(seen.system)
+        kept = len(smaller.select(seen.system, seen.rest, seen.budget)) - len(seen.system)
     except WindowTooSmall:
         kept = len(seen.rest) - exchange_start(seen.rest, len(seen.rest))
     start = len(seen.rest) - kept
@@ -145,7 +147,7 @@ def _is_reply(message: Message) -> bool:
 def _piece_tokens(seen: Selection) -> int:
     """How much to have summarized at once, by our own counting: half of the window."""
     if isinstance(seen.window, DropOldest) and seen.window.max_tokens is not None:
-        return int(seen.window.max_tokens / seen.room.ratio) // 2
+        return int(seen.window.max_tokens / seen.budget.ratio) // 2
     return _PIECE_TOKENS
 
 
@@ -154,14 +156,16 @@ def _harm(
 ) -> str | None:
     """Why the conversation would be worse off with this summary; None if it would not."""
     message = summary_message(text)
-    summary = Counted(message, message_tokens(seen.room.counter, message))
+    summary = Counted(message, message_tokens(seen.budget.counter, message))
     summary_before = [each for each in seen.system if each.index < 0]
     _, places = _limits(seen)
-    if places is None and summary.tokens >= sum(each.tokens for each in (*old, *summary_before)):
+    if places == math.inf and summary.tokens >= sum(
+        each.tokens for each in (*old, *summary_before)
+    ):
         return "The summary is longer than what it would stand for."
     system = [each for each in seen.system if each.index >= 0]
     try:
-        seen.window.select([*system, summary], newest, seen.room)
+        seen.window.select([*system, summary], newest, seen.budget)
     except WindowTooSmall:
         return "The summary would leave no room for the newest exchange."
     return None

@@ -13,7 +13,7 @@ from typing import Any
 from stage0_gateway import ChatResponse, JsonPart, Message, Part, TextPart, ThinkingPart
 from stage1_context.errors import ContextError
 from stage1_context.tokens import TokenCounter
-from stage1_context.view.truncate import SHORTEST, cut_text
+from stage1_context.counting.truncate import SHORTEST, truncate_text
 
 _TASK = """\
 Summarize the old part of a conversation, which is about to be left out. Write what somebody needs to know to \
@@ -81,10 +81,17 @@ def _line(message: Message, counter: TokenCounter, most: int) -> tuple[str, int]
         len(_said(message)), *(len(call.arguments) for call in message.tool_calls), SHORTEST
     )
     while True:
-        plain: dict[str, Any] = {"role": message.role, "content": cut_text(_said(message), length)}
+        plain: dict[str, Any] = {
+            "role": message.role,
+            "content": truncate_text(_said(message), length),
+        }
         if message.tool_calls:
             plain["tool_calls"] = [
-                {"id": call.id, "name": call.name, "arguments": cut_text(call.arguments, length)}
+                {
+                    "id": call.id,
+                    "name": call.name,
+                    "arguments": truncate_text(call.arguments, length),
+                }
                 for call in message.tool_calls
             ]
         plain |= {"tool_call_id": message.tool_call_id} if message.tool_call_id else {}

@@ -80,20 +80,20 @@ class Explanation:
 
 def explain(selection: Selection) -> Explanation:
     """Say why each message is sent or not."""
-    room, window = selection.room, selection.window
+    token_budget, window = selection.budget, selection.window
     budget = {
         "system messages": sum(each.tokens for each in selection.system),
         "messages": sum(each.tokens for each in selection.chosen[len(selection.system) :]),
-        "tools": room.alongside_tokens,
-        "reply": room.reserve_tokens,
+        "tools": token_budget.extra_tokens,
+        "reply": token_budget.reserve_tokens,
     }
     if isinstance(window, DropOldest) and window.max_tokens is not None:
-        budget["left"] = room.within(window.max_tokens) - sum(
+        budget["left"] = token_budget.available(window.max_tokens) - sum(
             each.tokens for each in selection.chosen
         )
     fixed = [_fixed(each) for each in selection.system]
     return Explanation(
-        repr(window), budget, room.ratio, (*fixed, *_rest(selection, budget.get("left")))
+        repr(window), budget, token_budget.ratio, (*fixed, *_rest(selection, budget.get("left")))
     )
 
 
@@ -139,12 +139,11 @@ def _fixed(each: Counted) -> Explained:
 def _reason(
     window: DropOldest, selection: Selection, exchange: Sequence[Counted], left: int | None
 ) -> str:
-    needed, places = sum(each.tokens for each in exchange), window.places(selection.system)
-    if places is not None:
-        places -= len(selection.chosen) - len(selection.system)
+    needed, places = sum(each.tokens for each in exchange), window.messages_left(selection.system)
+    places -= len(selection.chosen) - len(selection.system)
     if left is not None and needed > left:
         return f"does not fit: {needed} needed, {left} left"
-    if places is not None and len(exchange) > places:
+    if len(exchange) > places:
         return f"too many messages: {len(exchange)} more, {places} left"
     return "even the newest had to be cut"
 

@@ -1,22 +1,26 @@
-"""`View`: which messages of a journal are shown, and how. The fold of its landmarks.
+"""Project a journal's records to the messages that it shows.
 
-A journal is never edited; a landmark in it says how to look at what came before: a summary stands
-for old messages, a broken history is repaired. Pure, and knows no window: of what is shown
-here, a window takes what fits. Used by `tail` and `transcript`.
+A journal is never edited. A summary record replaces the messages before it, and a repair record
+replaces or hides single messages. Each tool result is shown directly behind its call, wherever in
+the journal it was written. Pure; `journal_reader`, `recovery` and `transcript` use it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from stage0_gateway import Message
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord, Record, RepairRecord, SummaryRecord
 
+Entry = tuple[int, Message]
+"""A message and the index of its record."""
 
-class View:
-    """How to look at the messages of one journal.
+
+class Projection:
+    """The effect of a journal's summary and repair records on its messages.
 
     Attributes:
-        summary: What stands for the messages before `until`; empty for none.
+        summary: The text that replaces the messages before `until`; empty without a summary.
         until: The index of the first record whose message is shown.
     """
 
@@ -26,8 +30,8 @@ class View:
         self._inserted: dict[int, list[Message]] = {}
         self._hidden: set[int] = set()
 
-    def take(self, record: Record) -> None:
-        """Take a landmark into account."""
+    def apply(self, record: Record) -> None:
+        """Apply a summary or repair record; other records have no effect."""
         match record:
             case SummaryRecord(text, until):
                 self.summary, self.until = text, max(0, until) if text else 0
@@ -38,51 +42,55 @@ class View:
                 for index, message in inserted:
                     self._inserted.setdefault(index, []).append(message)
 
-    def repaired(self, index: int, message: Message) -> Sequence[Message]:
-        """What the record at this index says, after repairs: itself, something else, more, or
-        nothing.
-        """
+    def shown(self, index: int, message: Message) -> Sequence[Message]:
+        """Return the messages that are shown for a record: usually its own message."""
         if not (self._inserted or self._hidden):
             return (message,)
-        itself = () if index in self._hidden else (message,)
-        return (*itself, *self._inserted.get(index, ()))
+        own = () if index in self._hidden else (message,)
+        return (*own, *self._inserted.get(index, ()))
+
+
+def exchanges_of(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """Group messages into exchanges, with each result directly behind its call.
+
+    A result belongs to the newest earlier message that calls its id and has no result for it. A
+    result without such a call is an exchange of its own.
+    """
+    exchanges = list[list[Entry]]()
+    unanswered = defaultdict[str, list[list[Entry]]](list)
+    for entry in entries:
+        message = entry[1]
+        if message.tool_call_id and (calling := unanswered[message.tool_call_id]):
+            calling.pop().append(entry)
+            continue
+        exchanges.append([entry])
+        for call in message.tool_calls:
+            unanswered[call.id].append(exchanges[-1])
+    return exchanges
 
 
 def summary_message(summary: str) -> Message:
-    """A summary as a model is shown it."""
+    """Return the system message that contains a summary."""
     return Message.system(
         f"Summary of the conversation before the messages that follow:\n{summary}"
     )
 
 
-def view_of(entries: Iterable[tuple[int, Record]]) -> View:
-    """How the records of a journal say that it is to be looked at."""
-    view = View()
+def shown_exchanges(entries: Sequence[tuple[int, Record]]) -> list[list[Entry]]:
+    """Return all exchanges of a journal as they are shown, also those that a summary replaces."""
+    projection = Projection()
     for _, record in entries:
-        view.take(record)
-    return view
-
-
-def messages_of(entries: Iterable[tuple[int, Record]], view: View) -> list[tuple[int, Message]]:
-    """All messages of a journal with the indices of their records, repaired where it was
-    repaired.
-    """
-    return [
+        projection.apply(record)
+    return exchanges_of(
         (index, message)
         for index, record in entries
         if isinstance(record, MessageRecord)
-        for message in view.repaired(index, record.message)
-    ]
-
-
-def history_of(entries: Sequence[tuple[int, Record]], view: View) -> MessageHistory:
-    """All messages of a journal, repaired where it was, and which of them a summary has not
-    replaced.
-    """
-    visible = (
-        shown
-        for index, record in entries
-        if isinstance(record, MessageRecord) and (index >= view.until or record.kind == "system")
-        for shown in view.repaired(index, record.message)
+        for message in projection.shown(index, record.message)
     )
-    return MessageHistory((message for _, message in messages_of(entries, view)), visible)
+
+
+def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:
+    """Return all messages of a journal as they are shown, also those that a summary replaces."""
+    return MessageHistory(
+        message for exchange in shown_exchanges(entries) for _, message in exchange
+    )

@@ -301,8 +301,8 @@ async def test_a_summary_is_a_system_message_behind_the_others_until_it_is_taken
 
 
 async def test_a_summary_counts_in_the_window():
-    room = len(TOLD.text) + 4 + 6
-    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=room), token_counter=Letters())
+    budget = len(TOLD.text) + 4 + 6
+    engine = ContextEngine(window=KeepSystemAndRecent(max_tokens=budget), token_counter=Letters())
     await engine.create_session("s")
     await engine.add_message("s", HI)
     await engine.set_summary("s", "they met")

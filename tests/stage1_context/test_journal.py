@@ -17,8 +17,8 @@ from stage0_gateway import (
     ToolCall,
 )
 from stage1_context.journal import (
-    LANDMARKS,
-    SHOWN,
+    CONTROL_KINDS,
+    VIEW_KINDS,
     ApprovalPendingRecord,
     CallFinishedRecord,
     CallStartedRecord,
@@ -134,7 +134,7 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
     ]
     kinds = [MessageRecord(each).kind for each in said]
     assert kinds == ["system", "message", "message", "call", "message"]
-    assert set(SHOWN) == {"message", "call", *LANDMARKS}
+    assert set(VIEW_KINDS) == {"message", "call", *CONTROL_KINDS}
 
 
 @pytest.mark.parametrize(

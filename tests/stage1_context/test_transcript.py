@@ -63,9 +63,9 @@ async def test_each_message_is_counted_once_whatever_the_number_of_requests():
     counter = Counting()
     transcript = Transcript.of([SYSTEM, HI], KeepSystemAndRecent(max_tokens=1000), counter)
     for _ in range(3):
-        await transcript.for_request(alongside="tools")
+        await transcript.for_request(extra_text="tools")
     await transcript.append(HELLO)
-    await transcript.for_request(alongside="tools")
+    await transcript.for_request(extra_text="tools")
     await transcript.history()
     assert counter.seen == {"be brief": 1, "hi": 1, "tools": 1, "hello": 1}
 
@@ -99,15 +99,15 @@ async def test_what_stands_outside_the_window_is_still_history():
 async def test_text_alongside_and_the_reserve_take_room(alongside, reserve, sent):
     # HI takes 4 + 2 tokens, MORE takes 4 + 4.
     transcript = Transcript.of([HI, MORE], KeepSystemAndRecent(max_tokens=18), Counting())
-    assert await transcript.for_request(alongside=alongside, reserve_tokens=reserve) == sent
+    assert await transcript.for_request(extra_text=alongside, reserve_tokens=reserve) == sent
 
 
 async def test_text_alongside_that_changes_is_counted_anew():
     transcript = Transcript.of([HI], KeepSystemAndRecent(max_tokens=18), Counting())
-    assert await transcript.for_request(alongside="x" * 12) == [HI]
+    assert await transcript.for_request(extra_text="x" * 12) == [HI]
     with pytest.raises(WindowTooSmall):
-        await transcript.for_request(alongside="x" * 13)
-    assert await transcript.for_request(alongside="x" * 12) == [HI]
+        await transcript.for_request(extra_text="x" * 13)
+    assert await transcript.for_request(extra_text="x" * 12) == [HI]
 
 
 async def test_what_is_no_message_is_refused_and_nothing_of_it_kept():
@@ -125,7 +125,7 @@ async def test_each_message_of_a_long_conversation_is_counted_once_over_many_tur
         question = Message.user(f"question {number}")
         await transcript.append(question)
         for _ in range(3):
-            await transcript.for_request(alongside="tools", pinned=question)
+            await transcript.for_request(extra_text="tools", pinned=question)
         await transcript.append(Message.assistant(f"answer {number}"))
     assert set(counter.seen.values()) == {1}
     assert {f"answer {number}" for number in range(99)} < counter.seen.keys()

@@ -13,12 +13,12 @@ from stage1_context import (
     KeepEverything,
     KeepSystemAndRecent,
     MessageHistory,
-    Room,
+    TokenBudget,
     Transcript,
     WindowTooSmall,
     message_tokens,
 )
-from stage1_context.view.truncate import SHORTEST, cut_text
+from stage1_context.counting.truncate import SHORTEST, truncate_text
 from stage1_context.window import exchange_start
 
 
@@ -72,7 +72,7 @@ systems = st.lists(st.integers(0, 60), max_size=3).map(
     lambda tokens: counted([Message.system(f"rule {each}") for each in tokens], tokens)
 )
 ratios = st.sampled_from([0.4, 0.5, 0.97, 1.0, 1.03, 1.3, 2.5])
-rooms = st.builds(Room, st.integers(0, 80), st.integers(0, 80), ratios)
+rooms = st.builds(TokenBudget, st.integers(0, 80), st.integers(0, 80), ratios)
 windows = st.builds(
     lambda kind, tokens, messages: kind(max_tokens=tokens, max_messages=messages),
     st.sampled_from([DropOldest, KeepSystemAndRecent]),
@@ -81,51 +81,51 @@ windows = st.builds(
 )
 
 
-def fits(window, system, kept, room):
+def fits(window, system, kept, budget):
     """Whether a request keeps to a window, as the server counts it."""
     counted_by_server = (
-        sum(each.tokens for each in [*system, *kept]) + room.alongside_tokens
-    ) * Fraction(room.ratio)
+        sum(each.tokens for each in [*system, *kept]) + budget.extra_tokens
+    ) * Fraction(budget.ratio)
     light = (
         window.max_tokens is None
-        or counted_by_server + room.reserve_tokens <= window.max_tokens + 1e-9
+        or counted_by_server + budget.reserve_tokens <= window.max_tokens + 1e-9
     )
     places = len(kept) if isinstance(window, KeepSystemAndRecent) else len(kept) + len(system)
     return light and (window.max_messages is None or places <= window.max_messages)
 
 
-def naive(window, system, talk, room):
+def naive(window, system, talk, budget):
     """The longest run of newest exchanges that fits; None where not even one does."""
     for begin in range(max(1, len(talk))):
         kept = [each for exchange in talk[begin:] for each in exchange]
-        if fits(window, system, kept, room):
+        if fits(window, system, kept, budget):
             return [*system, *kept]
     return None
 
 
 @given(windows, systems, talks(), rooms)
-def test_a_window_chooses_what_a_naive_search_finds(window, system, talk, room):
+def test_a_window_chooses_what_a_naive_search_finds(window, system, talk, budget):
     rest = [each for exchange in talk for each in exchange]
-    expected = naive(window, system, talk, room)
+    expected = naive(window, system, talk, budget)
     if expected is None:
         with pytest.raises(WindowTooSmall):
-            window.select(system, rest, room)
+            window.select(system, rest, budget)
     else:
-        assert window.select(system, rest, room) == expected
+        assert window.select(system, rest, budget) == expected
 
 
 @given(windows, systems, talks(), rooms)
 def test_what_is_chosen_fits_and_is_all_system_messages_and_the_newest_whole_exchanges(
-    window, system, talk, room
+    window, system, talk, budget
 ):
     rest = [each for exchange in talk for each in exchange]
     try:
-        chosen = window.select(system, rest, room)
+        chosen = window.select(system, rest, budget)
     except WindowTooSmall:
         return
     kept = chosen[len(system) :]
     assert chosen[: len(system)] == system
-    assert fits(window, system, kept, room)
+    assert fits(window, system, kept, budget)
     assert kept == rest[len(rest) - len(kept) :]
     assert bool(kept) == bool(rest)
     called: set[str] = set()
@@ -135,10 +135,10 @@ def test_what_is_chosen_fits_and_is_all_system_messages_and_the_newest_whole_exc
 
 
 @given(windows, systems, talks(), talks(), rooms)
-def test_older_messages_change_nothing_once_the_window_is_full(window, system, older, talk, room):
+def test_older_messages_change_nothing_once_the_window_is_full(window, system, older, talk, budget):
     rest = [each for exchange in talk for each in exchange]
     try:
-        chosen = window.select(system, rest, room)
+        chosen = window.select(system, rest, budget)
     except WindowTooSmall:
         chosen = None
     if chosen is not None and len(chosen) == len(system) + len(rest):
@@ -146,9 +146,9 @@ def test_older_messages_change_nothing_once_the_window_is_full(window, system, o
     longer = [*(each for exchange in older for each in exchange), *rest]
     if chosen is None and rest:
         with pytest.raises(WindowTooSmall):
-            window.select(system, longer, room)
+            window.select(system, longer, budget)
     elif rest:
-        assert window.select(system, longer, room) == chosen
+        assert window.select(system, longer, budget) == chosen
 
 
 @given(windows, st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=12))
@@ -156,7 +156,7 @@ async def test_system_messages_are_kept_wherever_they_stand(window, drawn):
     messages = [Message("system" if is_system else "user", str(size)) for is_system, size in drawn]
     system = [Counted(each, 4 + int(each.text)) for each in messages if each.role == "system"]
     rest = [[Counted(each, 4 + int(each.text))] for each in messages if each.role == "user"]
-    expected = naive(window, system, rest, Room())
+    expected = naive(window, system, rest, TokenBudget())
     transcript = Transcript.of(messages, window, Written())
     if expected is None:
         with pytest.raises(WindowTooSmall):
@@ -169,31 +169,31 @@ async def test_system_messages_are_kept_wherever_they_stand(window, drawn):
 def test_what_is_left_by_our_counting_is_there_by_the_servers_and_one_more_would_not_be(
     max_tokens, reserve, alongside, ratio
 ):
-    within = Room(reserve, alongside, ratio).within(max_tokens)
+    within = TokenBudget(reserve, alongside, ratio).available(max_tokens)
     assert (within + alongside) * Fraction(ratio) + reserve <= max_tokens + Fraction(1, 10**6)
     assert (within + 1 + alongside) * Fraction(ratio) + reserve > max_tokens
 
 
 @pytest.mark.parametrize(
-    ("room", "left"),
+    ("budget", "left"),
     [
-        (Room(), 100),
-        (Room(reserve_tokens=30), 70),
-        (Room(alongside_tokens=30), 70),
-        (Room(30, 20), 50),
-        (Room(30, 0, 2.0), 35),
+        (TokenBudget(), 100),
+        (TokenBudget(reserve_tokens=30), 70),
+        (TokenBudget(extra_tokens=30), 70),
+        (TokenBudget(30, 20), 50),
+        (TokenBudget(30, 0, 2.0), 35),
         (
-            Room(30, 20, 2.0),
+            TokenBudget(30, 20, 2.0),
             15,
         ),  # what is sent alongside is counted by us, the reserve by the server
-        (Room(30, 20, 0.5), 120),
-        (Room(0, 0, 1.03), 97),
-        (Room(101, 0, 2.0), -1),
-        (Room(200, 10), -110),
+        (TokenBudget(30, 20, 0.5), 120),
+        (TokenBudget(0, 0, 1.03), 97),
+        (TokenBudget(101, 0, 2.0), -1),
+        (TokenBudget(200, 10), -110),
     ],
 )
-def test_room_is_left_for_the_reply_for_the_tools_and_for_the_servers_own_counting(room, left):
-    assert room.within(100) == left
+def test_room_is_left_for_the_reply_for_the_tools_and_for_the_servers_own_counting(budget, left):
+    assert budget.available(100) == left
 
 
 # ---- what must not be parted
@@ -203,7 +203,7 @@ SYSTEM = Message.system("be brief")
 QUESTION = Message.user("what is in the box?")
 CALL = calling("a", "b")
 RESULTS = [Message.tool("opened", "a"), Message.tool("a cat", "b")]
-TALK = [QUESTION, CALL, *RESULTS]
+MESSAGE_KINDS = [QUESTION, CALL, *RESULTS]
 
 
 def of_ten(*messages):
@@ -211,80 +211,83 @@ def of_ten(*messages):
 
 
 @pytest.mark.parametrize(
-    ("window", "room", "kept"),
+    ("window", "budget", "kept"),
     [
-        (KeepSystemAndRecent(), Room(10**9), TALK),
-        (KeepSystemAndRecent(max_tokens=50), Room(), TALK),
-        (KeepSystemAndRecent(max_tokens=50), Room(1), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=50), Room(0, 1), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=50), Room(0, 0, 1.01), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=25), Room(0, 0, 0.5), TALK),
-        (KeepSystemAndRecent(max_tokens=49), Room(), TALK[1:]),
-        (KeepSystemAndRecent(max_tokens=40), Room(), TALK[1:]),
-        (KeepSystemAndRecent(max_messages=4), Room(), TALK),
-        (KeepSystemAndRecent(max_messages=3), Room(), TALK[1:]),
-        (DropOldest(max_messages=5), Room(), TALK),
-        (DropOldest(max_messages=4), Room(), TALK[1:]),
-        (DropOldest(max_tokens=50, max_messages=4), Room(), TALK[1:]),
-        (DropOldest(max_tokens=49, max_messages=5), Room(), TALK[1:]),
-        (KeepEverything(), Room(10**9), TALK),
+        (KeepSystemAndRecent(), TokenBudget(10**9), MESSAGE_KINDS),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(), MESSAGE_KINDS),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(1), MESSAGE_KINDS[1:]),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(0, 1), MESSAGE_KINDS[1:]),
+        (KeepSystemAndRecent(max_tokens=50), TokenBudget(0, 0, 1.01), MESSAGE_KINDS[1:]),
+        (KeepSystemAndRecent(max_tokens=25), TokenBudget(0, 0, 0.5), MESSAGE_KINDS),
+        (KeepSystemAndRecent(max_tokens=49), TokenBudget(), MESSAGE_KINDS[1:]),
+        (KeepSystemAndRecent(max_tokens=40), TokenBudget(), MESSAGE_KINDS[1:]),
+        (KeepSystemAndRecent(max_messages=4), TokenBudget(), MESSAGE_KINDS),
+        (KeepSystemAndRecent(max_messages=3), TokenBudget(), MESSAGE_KINDS[1:]),
+        (DropOldest(max_messages=5), TokenBudget(), MESSAGE_KINDS),
+        (DropOldest(max_messages=4), TokenBudget(), MESSAGE_KINDS[1:]),
+        (DropOldest(max_tokens=50, max_messages=4), TokenBudget(), MESSAGE_KINDS[1:]),
+        (DropOldest(max_tokens=49, max_messages=5), TokenBudget(), MESSAGE_KINDS[1:]),
+        (KeepEverything(), TokenBudget(10**9), MESSAGE_KINDS),
     ],
 )
-def test_a_tool_result_is_never_parted_from_its_call(window, room, kept):
-    chosen = window.select(of_ten(SYSTEM), of_ten(*TALK), room)
+def test_a_tool_result_is_never_parted_from_its_call(window, budget, kept):
+    chosen = window.select(of_ten(SYSTEM), of_ten(*MESSAGE_KINDS), budget)
     assert [each.message for each in chosen] == [SYSTEM, *kept]
 
 
 @pytest.mark.parametrize(
-    ("window", "room"),
+    ("window", "budget"),
     [
-        (KeepSystemAndRecent(max_tokens=39), Room()),
-        (KeepSystemAndRecent(max_tokens=40), Room(1)),
-        (KeepSystemAndRecent(max_tokens=40), Room(0, 1)),
-        (KeepSystemAndRecent(max_tokens=40), Room(0, 0, 1.01)),
-        (KeepSystemAndRecent(max_tokens=0), Room()),
-        (KeepSystemAndRecent(max_messages=2), Room()),
-        (KeepSystemAndRecent(max_messages=0), Room()),
-        (DropOldest(max_messages=3), Room()),
-        (DropOldest(max_tokens=10**9, max_messages=0), Room()),
-        (DropOldest(max_tokens=45, max_messages=3, oversize="cut"), Room(counter=Letters())),
-        (DropOldest(max_messages=3, oversize="cut"), Room(counter=Letters())),
+        (KeepSystemAndRecent(max_tokens=39), TokenBudget()),
+        (KeepSystemAndRecent(max_tokens=40), TokenBudget(1)),
+        (KeepSystemAndRecent(max_tokens=40), TokenBudget(0, 1)),
+        (KeepSystemAndRecent(max_tokens=40), TokenBudget(0, 0, 1.01)),
+        (KeepSystemAndRecent(max_tokens=0), TokenBudget()),
+        (KeepSystemAndRecent(max_messages=2), TokenBudget()),
+        (KeepSystemAndRecent(max_messages=0), TokenBudget()),
+        (DropOldest(max_messages=3), TokenBudget()),
+        (DropOldest(max_tokens=10**9, max_messages=0), TokenBudget()),
+        (DropOldest(max_tokens=45, max_messages=3, oversize="cut"), TokenBudget(counter=Letters())),
+        (DropOldest(max_messages=3, oversize="cut"), TokenBudget(counter=Letters())),
     ],
 )
-def test_a_newest_exchange_that_does_not_fit_is_an_error(window, room):
+def test_a_newest_exchange_that_does_not_fit_is_an_error(window, budget):
     with pytest.raises(WindowTooSmall):
-        window.select(of_ten(SYSTEM), of_ten(*TALK), room)
+        window.select(of_ten(SYSTEM), of_ten(*MESSAGE_KINDS), budget)
 
 
 @pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])
 def test_a_summary_takes_room_like_any_system_message(kind):
     system, rest = of_ten(SYSTEM, Message.system("Summary: …")), of_ten(QUESTION, QUESTION)
-    assert kind(max_tokens=40).select(system, rest, Room()) == [*system, *rest]
-    assert kind(max_tokens=39).select(system, rest, Room()) == [*system, rest[1]]
+    assert kind(max_tokens=40).select(system, rest, TokenBudget()) == [*system, *rest]
+    assert kind(max_tokens=39).select(system, rest, TokenBudget()) == [*system, rest[1]]
 
 
 def test_system_messages_count_in_one_window_as_messages_and_in_the_other_not():
     system, rest = of_ten(SYSTEM, SYSTEM), of_ten(QUESTION, QUESTION)
-    assert DropOldest(max_messages=3).select(system, rest, Room()) == [*system, rest[1]]
-    assert KeepSystemAndRecent(max_messages=2).select(system, rest, Room()) == [*system, *rest]
+    assert DropOldest(max_messages=3).select(system, rest, TokenBudget()) == [*system, rest[1]]
+    assert KeepSystemAndRecent(max_messages=2).select(system, rest, TokenBudget()) == [
+        *system,
+        *rest,
+    ]
 
 
 @pytest.mark.parametrize("window", [DropOldest(max_tokens=20, max_messages=2), KeepEverything()])
 def test_system_messages_alone_are_a_request_too(window):
-    assert window.select(of_ten(SYSTEM, SYSTEM), [], Room()) == of_ten(SYSTEM, SYSTEM)
-    assert window.select([], [], Room()) == []
+    assert window.select(of_ten(SYSTEM, SYSTEM), [], TokenBudget()) == of_ten(SYSTEM, SYSTEM)
+    assert window.select([], [], TokenBudget()) == []
 
 
 def test_a_later_exchange_does_not_slip_in_behind_one_that_was_too_large():
     rest = counted([Message.user(each) for each in ("small", "large", "newest")], [1, 100, 1])
-    assert KeepSystemAndRecent(max_tokens=50).select([], rest, Room()) == rest[2:]
+    assert KeepSystemAndRecent(max_tokens=50).select([], rest, TokenBudget()) == rest[2:]
 
 
 def test_a_result_is_not_parted_from_its_call_by_a_message_in_between():
     rest = of_ten(Message.user("go"), calling("c"), QUESTION, Message.tool("1", "c"))
-    assert KeepSystemAndRecent(max_messages=3).select([], rest, Room()) == rest[1:]
+    assert KeepSystemAndRecent(max_messages=3).select([], rest, TokenBudget()) == rest[1:]
     with pytest.raises(WindowTooSmall):
-        KeepSystemAndRecent(max_messages=2).select([], rest, Room())
+        KeepSystemAndRecent(max_messages=2).select([], rest, TokenBudget())
 
 
 @given(talks())
@@ -323,7 +326,7 @@ def test_also_of_a_broken_history_the_newest_whole_exchanges_are_sent(
         expected = rest[end:]
     try:
         chosen = DropOldest(max_tokens=most_tokens, max_messages=most_messages).select(
-            [], rest, Room()
+            [], rest, TokenBudget()
         )
     except WindowTooSmall:
         chosen = []
@@ -353,7 +356,7 @@ class Watched(list):
 
 def test_nothing_is_looked_at_that_is_older_than_what_does_not_fit():
     rest = Watched(of_ten(*[QUESTION] * 1000))
-    DropOldest(max_tokens=50).select([], rest, Room())
+    DropOldest(max_tokens=50).select([], rest, TokenBudget())
     assert rest.asked == set(range(994, 1000))
 
 
@@ -381,7 +384,7 @@ newest_exchanges = st.builds(
 def at_its_shortest(each):
     """What a message takes when all is cut from it that may be."""
     text = each.message.text
-    spare = max(0, len(text) - len(cut_text(text, SHORTEST)))
+    spare = max(0, len(text) - len(truncate_text(text, SHORTEST)))
     return each.tokens - spare
 
 
@@ -391,32 +394,32 @@ def at_its_shortest(each):
     st.sampled_from([None, None, None, 2, 4]),
     st.lists(texts, max_size=2),
     newest_exchanges,
-    st.builds(Room, st.integers(0, 80), st.integers(0, 80), ratios, st.just(Letters())),
+    st.builds(TokenBudget, st.integers(0, 80), st.integers(0, 80), ratios, st.just(Letters())),
 )
 def test_a_newest_exchange_that_is_too_long_is_cut_until_it_fits(
-    kind, more, messages, before, newest, room
+    kind, more, messages, before, newest, budget
 ):
     system, rest = lettered([SYSTEM]), lettered([*map(Message.user, before), *newest])
     shortest = system[0].tokens + sum(map(at_its_shortest, rest[len(before) :]))
     tokens = max(
-        0, math.ceil((shortest + room.alongside_tokens + more) * room.ratio) + room.reserve_tokens
+        0, math.ceil((shortest + budget.extra_tokens + more) * budget.ratio) + budget.reserve_tokens
     )
     window = kind(tokens, messages, oversize="cut")
     try:
-        whole = kind(tokens, messages).select(system, rest, room)
+        whole = kind(tokens, messages).select(system, rest, budget)
     except WindowTooSmall:
         pass
     else:
-        assert window.select(system, rest, room) == whole
+        assert window.select(system, rest, budget) == whole
         return
-    too_many = not fits(kind(None, messages), system, rest[len(before) :], room)
-    if too_many or shortest > room.within(tokens):
+    too_many = not fits(kind(None, messages), system, rest[len(before) :], budget)
+    if too_many or shortest > budget.available(tokens):
         with pytest.raises(WindowTooSmall):
-            window.select(system, rest, room)
+            window.select(system, rest, budget)
         return
-    chosen = window.select(system, rest, room)
+    chosen = window.select(system, rest, budget)
     assert (chosen[:1], len(chosen)) == (system, 1 + len(newest))
-    assert fits(window, system, chosen[1:], room)
+    assert fits(window, system, chosen[1:], budget)
     for was, now in zip(rest[len(before) :], chosen[1:], strict=True):
         assert now == was or (
             dataclasses.replace(now.message, content=was.message.content) == was.message
@@ -454,13 +457,13 @@ class Six:
 
 
 @pytest.mark.parametrize(
-    ("window", "system", "rest", "room", "text"),
+    ("window", "system", "rest", "budget", "text"),
     [
         (
             KeepSystemAndRecent(max_tokens=25),
             [SYSTEM],
             [CALL, QUESTION],
-            Room(7, 2),
+            TokenBudget(7, 2),
             "The request does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None, "
             "oversize='error'): its newest exchange takes 10 tokens, 1 system message(s) 10, the tools 2, "
             "and 7 are kept for the reply. The user message 'what is in the box?' takes 10. "
@@ -470,7 +473,7 @@ class Six:
             DropOldest(max_tokens=29, oversize="cut"),
             [],
             [Message.user("x" * 50), CALL, *RESULTS],
-            Room(counter=Six()),  # and four for the message: ten, as all others here
+            TokenBudget(counter=Six()),  # and four for the message: ten, as all others here
             "The request does not fit into DropOldest(max_tokens=29, max_messages=None, "
             "oversize='cut'): its newest exchange takes 30 tokens, 0 system message(s) 0, the tools 0, "
             "and 0 are kept for the reply. The assistant message 'f, f' takes 10. "
@@ -480,7 +483,7 @@ class Six:
             DropOldest(max_messages=3),
             [SYSTEM],
             [CALL, *RESULTS],
-            Room(),
+            TokenBudget(),
             "The request does not fit into DropOldest(max_tokens=None, max_messages=3, "
             "oversize='error'): 3 message(s) besides 1 system message(s) are too many. "
             "Give the window more messages.",
@@ -489,7 +492,7 @@ class Six:
             DropOldest(max_tokens=15),
             [SYSTEM, SYSTEM],
             [],
-            Room(5),
+            TokenBudget(5),
             "The request does not fit into DropOldest(max_tokens=15, max_messages=None, "
             "oversize='error'): its newest exchange takes 0 tokens, 2 system message(s) 20, the tools 0, "
             "and 5 are kept for the reply. "
@@ -499,7 +502,7 @@ class Six:
             DropOldest(max_messages=1),
             [SYSTEM, SYSTEM],
             [],
-            Room(),
+            TokenBudget(),
             "The request does not fit into DropOldest(max_tokens=None, max_messages=1, "
             "oversize='error'): 0 message(s) besides 2 system message(s) are too many. "
             "Give the window more messages.",
@@ -513,15 +516,15 @@ class Six:
         "too many system messages",
     ],
 )
-def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, rest, room, text):
+def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, rest, budget, text):
     with pytest.raises(WindowTooSmall) as caught:
-        window.select(of_ten(*system), of_ten(*rest), room)
+        window.select(of_ten(*system), of_ten(*rest), budget)
     assert str(caught.value) == text
 
 
 def test_an_error_shows_only_the_beginning_of_a_message():
     with pytest.raises(WindowTooSmall, match=f"The user message '{'x' * 40}' takes"):
-        DropOldest(max_tokens=5).select([], of_ten(Message.user("x" * 41)), Room())
+        DropOldest(max_tokens=5).select([], of_ten(Message.user("x" * 41)), TokenBudget())
 
 
 @pytest.mark.parametrize("kind", [DropOldest, KeepSystemAndRecent])

@@ -49,7 +49,7 @@ async def test_of_two_who_ask_at_once_the_one_that_replies_second_is_told(tmp_pa
     await asked.wait()
     assert (await run_tool_loop(quick, "s", "Two?", OPTIONS)).reply == "done"
     answered.set()
-    with pytest.raises(SessionConflict, match="a reply was added to it elsewhere"):
+    with pytest.raises(SessionConflict, match="continued the session"):
         await first
     said = [each.text for each in await quick.context_engine.history("s")]
     assert said == ["One?", "Two?", "done"]

@@ -335,12 +335,12 @@ async def test_a_compaction_that_is_cancelled_changes_nothing():
 
 async def test_a_summary_that_is_longer_than_what_it_stands_for_is_not_kept():
     engine = await session(map(talk, range(6)), KeepSystemAndRecent(max_tokens=600))
-    room = 300 - 4 - len(told("").text)  # three questions, and what a message takes
-    compaction = await engine.compact("s", Model("x" * room))
+    budget = 300 - 4 - len(told("").text)  # three questions, and what a message takes
+    compaction = await engine.compact("s", Model("x" * budget))
     assert (compaction.done, compaction.error) == (False, None)
     assert compaction.reason == "The summary is longer than what it would stand for."
     assert (await engine.store.info("s")).records == 6
-    assert (await engine.compact("s", Model("x" * (room - 1)))).done
+    assert (await engine.compact("s", Model("x" * (budget - 1)))).done
 
 
 async def test_the_summary_before_counts_among_what_a_summary_stands_for():
@@ -353,7 +353,7 @@ async def test_a_summary_that_leaves_the_newest_exchange_no_room_is_not_kept():
     engine = await session(map(talk, range(20)), KeepSystemAndRecent(max_tokens=400))
     compaction = await engine.compact("s", Model("x" * 300))
     assert (compaction.done, compaction.error) == (False, None)
-    assert compaction.reason == "The summary would leave no room for the newest exchange."
+    assert compaction.reason == "The summary would leave no budget for the newest exchange."
     assert texts(await engine.messages_for_request("s")) == ["016", "017", "018", "019"]
 
 
@@ -365,7 +365,7 @@ async def test_where_messages_are_counted_a_long_summary_of_short_ones_is_kept()
 async def test_a_summary_that_would_take_the_only_place_is_not_kept():
     engine = await session([SYSTEM, *map(talk, range(6))], DropOldest(max_messages=2))
     compaction = await engine.compact("s", Model(SHORT))
-    assert compaction.reason == "The summary would leave no room for the newest exchange."
+    assert compaction.reason == "The summary would leave no budget for the newest exchange."
     assert await engine.messages_for_request("s") == [SYSTEM, talk(5)]
 
 
@@ -451,7 +451,7 @@ async def test_of_two_compactions_at_once_the_one_that_is_ready_first_counts(fir
 class EveryOther:
     """A window of somebody's own."""
 
-    def select(self, system, rest, room, /):
+    def select(self, system, rest, budget, /):
         return [*system, *rest[::2]]
 
 

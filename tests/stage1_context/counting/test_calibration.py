@@ -95,7 +95,7 @@ async def test_with_a_steady_ratio_no_request_exceeds_the_servers_window_after_t
     largest = 0
     for number in range(200):
         await transcript.append(Message.user(f"{number} " + "x" * (number * 7 % 60)))
-        sent = await transcript.for_request(alongside="the tools", reserve_tokens=reserve)
+        sent = await transcript.for_request(extra_text="the tools", reserve_tokens=reserve)
         reported = servers_count(sent, "the tools", ratio)
         if number:
             largest = max(largest, reported)
@@ -122,8 +122,8 @@ async def test_a_report_is_of_the_request_that_was_asked_for_last():
     )
     transcript.report_usage(Usage(input_tokens=100))
     assert calibration.ratio == 1.0
-    await transcript.for_request(alongside="x" * 100)
-    await transcript.select(alongside="x" * 1000)
+    await transcript.for_request(extra_text="x" * 100)
+    await transcript.select(extra_text="x" * 1000)
     transcript.report_usage(Usage(input_tokens=300))
     assert calibration.ratio == pytest.approx(1.5 * 1.03)
 

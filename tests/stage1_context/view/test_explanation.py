@@ -13,7 +13,7 @@ from stage1_context import (
     Explanation,
     KeepEverything,
     KeepSystemAndRecent,
-    Room,
+    TokenBudget,
     Transcript,
     WindowTooSmall,
 )
@@ -29,7 +29,7 @@ class Letters:
 
 
 SYSTEM = Message.system("Be brief.")
-TALK = [
+MESSAGE_KINDS = [
     Message.user("Tell me all you know about the weather in Shanghai, from the beginning."),
     Message.assistant("It began a long time ago."),
     Message.user("And today?"),
@@ -38,12 +38,12 @@ TALK = [
 ]
 
 
-def selection(window, rest, room=None, system=(SYSTEM,)):
+def selection(window, rest, budget=None, system=(SYSTEM,)):
     """What a window makes of these messages, each of which takes ten tokens."""
     fixed = [Counted(each, 10, place) for place, each in enumerate(system)]
     others = [Counted(each, 10, place) for place, each in enumerate(rest, len(fixed))]
-    room = room or Room()
-    return Selection(window, fixed, others, room, window.select(fixed, others, room))
+    budget = budget or TokenBudget()
+    return Selection(window, fixed, others, budget, window.select(fixed, others, budget))
 
 
 def whys(explanation):
@@ -53,7 +53,7 @@ def whys(explanation):
 async def test_an_explanation_is_a_table_when_it_is_printed():
     engine = ContextEngine(window=DropOldest(max_tokens=100), token_counter=Letters())
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in TALK:
+    for each in MESSAGE_KINDS:
         await engine.add_message(session, each)
     assert str(await engine.explain(session, reserve_tokens=8)) == (
         """\
@@ -71,7 +71,9 @@ yes   tool           21                                    Sunny, 25 degrees"""
 
 
 def test_an_explanation_is_a_value_with_every_message():
-    seen = explain(selection(KeepSystemAndRecent(max_messages=1), TALK[:2], Room(3, 2)))
+    seen = explain(
+        selection(KeepSystemAndRecent(max_messages=1), MESSAGE_KINDS[:2], TokenBudget(3, 2))
+    )
     assert seen == Explanation(
         "KeepSystemAndRecent(max_tokens=None, max_messages=1, oversize='error')",
         {"system messages": 10, "messages": 10, "tools": 2, "reply": 3},
@@ -89,7 +91,7 @@ def test_an_explanation_is_a_value_with_every_message():
 
 
 def test_a_conversation_of_which_all_is_sent_leaves_the_reasons_empty():
-    assert str(explain(selection(KeepEverything(), TALK[2:3]))) == (
+    assert str(explain(selection(KeepEverything(), MESSAGE_KINDS[2:3]))) == (
         """\
 KeepEverything()
 tokens: 10 system messages + 10 messages + 0 tools + 0 reply
@@ -111,7 +113,7 @@ sent  role       tokens  why  message"""
 
 
 def test_the_servers_own_counting_is_told_where_it_differs():
-    explanation = explain(selection(DropOldest(100), TALK, Room(9, 5, 1.3)))
+    explanation = explain(selection(DropOldest(100), MESSAGE_KINDS, TokenBudget(9, 5, 1.3)))
     assert str(explanation).splitlines()[1:3] == [
         "tokens: 10 system messages + 50 messages + 5 tools + 9 reply, 5 left",
         "The server counts 1.30 for each of these, the reply's apart.",
@@ -123,34 +125,34 @@ def test_the_servers_own_counting_is_told_where_it_differs():
 
 
 @pytest.mark.parametrize(
-    ("window", "room", "dropped"),
+    ("window", "budget", "dropped"),
     [
-        (DropOldest(60), Room(), []),
-        (DropOldest(59), Room(), ["does not fit: 10 needed, 9 left"]),
-        (DropOldest(70), Room(5, 6), ["does not fit: 10 needed, 9 left"]),
+        (DropOldest(60), TokenBudget(), []),
+        (DropOldest(59), TokenBudget(), ["does not fit: 10 needed, 9 left"]),
+        (DropOldest(70), TokenBudget(5, 6), ["does not fit: 10 needed, 9 left"]),
         (
             DropOldest(39),
-            Room(),
+            TokenBudget(),
             [
                 "older than what did not fit",
                 "older than what did not fit",
                 "does not fit: 10 needed, 9 left",
             ],
         ),
-        (DropOldest(max_messages=5), Room(), ["too many messages: 1 more, 0 left"]),
-        (KeepSystemAndRecent(max_messages=4), Room(), ["too many messages: 1 more, 0 left"]),
-        (DropOldest(59, 5), Room(), ["does not fit: 10 needed, 9 left"]),
-        (DropOldest(60, 5), Room(), ["too many messages: 1 more, 0 left"]),
+        (DropOldest(max_messages=5), TokenBudget(), ["too many messages: 1 more, 0 left"]),
+        (KeepSystemAndRecent(max_messages=4), TokenBudget(), ["too many messages: 1 more, 0 left"]),
+        (DropOldest(59, 5), TokenBudget(), ["does not fit: 10 needed, 9 left"]),
+        (DropOldest(60, 5), TokenBudget(), ["too many messages: 1 more, 0 left"]),
     ],
 )
-def test_the_exchange_that_was_dropped_last_says_why_and_others_are_older(window, room, dropped):
-    explanation = explain(selection(window, TALK, room))
+def test_the_exchange_that_was_dropped_last_says_why_and_others_are_older(window, budget, dropped):
+    explanation = explain(selection(window, MESSAGE_KINDS, budget))
     expected = [(False, why) for why in dropped] + [(True, "")] * (5 - len(dropped))
     assert whys(explanation)[1:] == expected
 
 
 def test_a_whole_exchange_is_dropped_for_one_reason():
-    explanation = explain(selection(DropOldest(35), [*TALK[2:], TALK[0]]))
+    explanation = explain(selection(DropOldest(35), [*MESSAGE_KINDS[2:], MESSAGE_KINDS[0]]))
     why = "does not fit: 20 needed, 15 left"
     assert whys(explanation)[1:] == [
         (False, "older than what did not fit"),
@@ -164,7 +166,7 @@ async def test_a_message_that_was_cut_says_so_and_what_is_older_does_not_seem_to
     """What is left beside a cut message may be more than an older one would take."""
     window = DropOldest(3000, oversize="cut")
     transcript = Transcript.of([Message.user("a"), Message.user("x" * 9000)], window, Letters())
-    seen = explain(await transcript.select(read_all=True))
+    seen = explain(await transcript.select(complete=True))
     short, long = seen.messages
     assert (short.sent, short.why) == (False, "even the newest had to be cut")
     assert (long.sent, long.why, long.preview) == (True, "cut from 9004 tokens", "x" * 39 + "…")
@@ -178,11 +180,11 @@ async def test_a_message_that_was_cut_says_so_and_what_is_older_does_not_seem_to
 async def test_a_summary_and_a_pinned_question_say_what_they_are():
     engine = ContextEngine(window=KeepSystemAndRecent(max_messages=1))
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in TALK[:3]:
+    for each in MESSAGE_KINDS[:3]:
         await engine.add_message(session, each)
     transcript = engine.transcript(session)
     await transcript.set_summary("They met.", until=2)
-    seen = explain(await transcript.select(pinned=TALK[0], read_all=True))
+    seen = explain(await transcript.select(pinned=MESSAGE_KINDS[0], complete=True))
     assert [(each.index, each.role, each.sent, each.why) for each in seen.messages] == [
         (0, "system", True, "always sent"),
         (-1, "system", True, "the summary"),
@@ -206,19 +208,19 @@ async def test_what_a_repair_shows_behind_a_message_has_a_line_of_its_own():
 class EveryOther:
     """A window of somebody's own."""
 
-    def select(self, system, rest, room, /):
+    def select(self, system, rest, budget, /):
         return [*system, *rest[::2]]
 
 
 class FirstAndNote(DropOldest):
     """Another one, which follows no rule of ours although it is called one of ours."""
 
-    def select(self, system, rest, room, /):
+    def select(self, system, rest, budget, /):
         return [*system, rest[0], Counted(Message.user("(and so on)"), 3)]
 
 
 def test_a_window_of_ones_own_is_explained_by_what_it_chose():
-    assert whys(explain(selection(EveryOther(), TALK[:3]))) == [
+    assert whys(explain(selection(EveryOther(), MESSAGE_KINDS[:3]))) == [
         (True, "always sent"),
         (True, ""),
         (False, "not chosen by the window"),
@@ -227,7 +229,7 @@ def test_a_window_of_ones_own_is_explained_by_what_it_chose():
 
 
 def test_what_a_window_of_ones_own_writes_is_shown_last():
-    seen = explain(selection(FirstAndNote(100), TALK[:3]))
+    seen = explain(selection(FirstAndNote(100), MESSAGE_KINDS[:3]))
     assert whys(seen)[1:] == [
         (True, ""),
         (False, "not chosen by the window"),
@@ -282,7 +284,7 @@ sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
     st.none() | st.integers(0, 6),
     sizes,
     st.builds(
-        Room,
+        TokenBudget,
         st.integers(0, 60),
         st.integers(0, 60),
         st.sampled_from([0.5, 1.0, 1.3, 2.5]),
@@ -291,7 +293,7 @@ sizes = st.lists(st.tuples(st.booleans(), st.integers(0, 90)), max_size=8)
     st.sampled_from(["error", "cut"]),
 )
 def test_the_budget_adds_up_and_never_contradicts_the_window(
-    kind, tokens, messages, drawn, room, oversize
+    kind, tokens, messages, drawn, budget, oversize
 ):
     window = kind(tokens, messages, oversize)
     counted = [
@@ -301,10 +303,10 @@ def test_the_budget_adds_up_and_never_contradicts_the_window(
     system = [each for each in counted if each.message.role == "system"]
     rest = [each for each in counted if each.message.role == "user"]
     try:
-        chosen = window.select(system, rest, room)
+        chosen = window.select(system, rest, budget)
     except WindowTooSmall:
         return
-    seen = explain(Selection(window, system, rest, room, chosen))
+    seen = explain(Selection(window, system, rest, budget, chosen))
     sent = [each for each in seen.messages if each.sent]
     assert (
         sum(each.tokens for each in sent)
@@ -312,8 +314,8 @@ def test_the_budget_adds_up_and_never_contradicts_the_window(
     )
     taken = sum(seen.budget[name] for name in ("system messages", "messages", "tools"))
     assert seen.budget["left"] >= 0
-    assert (taken + seen.budget["left"]) * room.ratio + seen.budget["reply"] <= tokens
-    assert (taken + seen.budget["left"] + 1) * room.ratio + seen.budget["reply"] > tokens
+    assert (taken + seen.budget["left"]) * budget.ratio + seen.budget["reply"] <= tokens
+    assert (taken + seen.budget["left"] + 1) * budget.ratio + seen.budget["reply"] > tokens
     assert sorted(each.index for each in seen.messages) == list(range(len(drawn)))
     for each in seen.dropped:
         if each.why.startswith("does not fit"):
@@ -321,7 +323,7 @@ def test_the_budget_adds_up_and_never_contradicts_the_window(
             assert each.tokens > seen.budget["left"]
         elif each.why.startswith("too many"):
             assert (
-                replace(window, max_messages=(messages or 0) + 1).select(system, rest, room)
+                replace(window, max_messages=(messages or 0) + 1).select(system, rest, budget)
                 != chosen
             )
         elif each.why.startswith("even the newest"):

@@ -35,7 +35,7 @@ class Letters:
 class EveryThird:
     """A window of somebody's own, which wants to see everything."""
 
-    def select(self, system, rest, room, /):
+    def select(self, system, rest, budget, /):
         return [*system, *rest[::3]]
 
 
@@ -47,7 +47,7 @@ class TheLast:
     def __init__(self, many):
         self.many = many
 
-    def select(self, system, rest, room, /):
+    def select(self, system, rest, budget, /):
         return [*system, *rest[max(0, len(rest) - self.many) :]]
 
 
@@ -129,7 +129,7 @@ async def test_what_is_sent_is_the_same_whether_everything_was_read_or_not(
     lazily, fully = (
         Transcript(MemoryStore({"s": records}), "s", window, Letters()) for _ in range(2)
     )
-    assert await sent(lazily, **how) == await sent(fully, read_all=True, **how)
+    assert await sent(lazily, **how) == await sent(fully, complete=True, **how)
 
 
 # ---- the cost of a request does not grow
@@ -220,7 +220,7 @@ async def first_and_next(length):
         store.handed_out = 0
         counter.asked.clear()
         await transcript.for_request(
-            alongside="tools", pinned=Message.user(f"question {number:05}")
+            extra_text="tools", pinned=Message.user(f"question {number:05}")
         )
         costs.append((store.handed_out, counter.asked.total()))
         await transcript.append(Message.user("next"))
@@ -243,15 +243,15 @@ async def test_a_selection_remembers_what_the_window_was_given():
     window = KeepSystemAndRecent(max_tokens=40)
     messages = [Message.system("brief"), Message.user("one" * 9), Message.user("two")]
     selection = await Transcript.of(messages, window, Letters()).select(
-        alongside="tool", reserve_tokens=3
+        extra_text="tool", reserve_tokens=3
     )
     assert selection.window is window
     assert [each.message for each in selection.system] == messages[:1]
     assert [each.message for each in selection.rest] == messages[1:]
     assert (
-        selection.room.reserve_tokens,
-        selection.room.alongside_tokens,
-        selection.room.ratio,
+        selection.budget.reserve_tokens,
+        selection.budget.extra_tokens,
+        selection.budget.ratio,
     ) == (3, 4, 1)
     assert selection.messages == [messages[0], messages[2]]
     assert selection.tokens == (4 + 5) + (4 + 3) + 4

@@ -16,7 +16,7 @@ SHORTEST = 40
 """Characters to leave of a text at least; with less, cutting helps nobody."""
 
 
-def cut_to_fit(
+def truncate_messages(
     messages: Sequence[Counted], tokens: float, counter: TokenCounter
 ) -> list[Counted] | None:
     """The same messages with their longest texts cut until they take no more than so many tokens.
@@ -35,7 +35,7 @@ def cut_to_fit(
     return fitting if sum(each.tokens for each in fitting) <= tokens else None
 
 
-def cut_text(text: str, length: int) -> str:
+def truncate_text(text: str, length: int) -> str:
     """A text of which about `length` characters are left, and what was taken out is said."""
     if len(text) <= length:
         return text
@@ -53,7 +53,7 @@ def _cut(each: Counted, tokens: float, counter: TokenCounter) -> Counted | None:
         return None  # what is sent is the calls as the model wrote them
 
     def at(length: int) -> Counted:
-        shorter = _with_text(message, text, cut_text(text, length))
+        shorter = _with_text(message, text, truncate_text(text, length))
         return Counted(shorter, message_tokens(counter, shorter), each.index)
 
     shortest, longest = SHORTEST, len(text)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from stage0_gateway import ImagePart, Message, TextPart, ToolCall
 from stage1_context import ApproximateCounter, Counted, message_tokens
-from stage1_context.view.truncate import SHORTEST, cut_text, cut_to_fit
+from stage1_context.counting.truncate import SHORTEST, truncate_text, truncate_messages
 
 
 class Letters:
@@ -38,12 +38,12 @@ def counted(*messages, counter=None):
     ],
 )
 def test_the_middle_is_taken_out_and_a_note_says_how_much(text, length, cut):
-    assert cut_text(text, length) == cut
+    assert truncate_text(text, length) == cut
 
 
 @given(st.text(), st.integers(0, 50))
 def test_of_a_text_that_is_cut_the_beginning_and_the_end_are_left(text, length):
-    cut = cut_text(text, length)
+    cut = truncate_text(text, length)
     if len(text) <= length:
         assert cut == text
         return
@@ -62,10 +62,10 @@ def test_only_as_many_texts_are_cut_as_it_takes_the_longest_first():
         Message.user("c" * 1000),
     )
     whole = counted(short, longer, longest)
-    first, second, third = cut_to_fit(whole, 1300, Letters())
+    first, second, third = truncate_messages(whole, 1300, Letters())
     assert (first, second) == (whole[0], whole[1])
     assert "characters were cut here" in third.message.text
-    first, second, third = cut_to_fit(whole, 500, Letters())
+    first, second, third = truncate_messages(whole, 500, Letters())
     assert first == whole[0]
     assert ("cut here" in second.message.text, "cut here" in third.message.text) == (True, True)
     assert whole == counted(short, longer, longest)
@@ -73,29 +73,29 @@ def test_only_as_many_texts_are_cut_as_it_takes_the_longest_first():
 
 def test_what_fits_is_left_alone():
     whole = counted(Message.user("a" * 100))
-    assert cut_to_fit(whole, 104, Letters()) == whole
+    assert truncate_messages(whole, 104, Letters()) == whole
 
 
-@pytest.mark.parametrize("room", [300, 1000, 5000, 40_000])
+@pytest.mark.parametrize("budget", [300, 1000, 5000, 40_000])
 @pytest.mark.parametrize(
     "counter", [Letters(), ApproximateCounter()], ids=["letters", "approximate"]
 )
-def test_a_text_is_cut_no_shorter_than_it_must_be(room, counter):
+def test_a_text_is_cut_no_shorter_than_it_must_be(budget, counter):
     whole = counted(Message.user("some words, " * 20_000), counter=counter)
-    (cut,) = cut_to_fit(whole, room, counter)
-    assert 0.95 * room <= cut.tokens <= room
+    (cut,) = truncate_messages(whole, budget, counter)
+    assert 0.95 * budget <= cut.tokens <= budget
 
 
 def test_few_lengths_are_tried():
     counter = Letters()
     whole = counted(Message.user("x" * 1_000_000))
-    assert cut_to_fit(whole, 300_000, counter)
+    assert truncate_messages(whole, 300_000, counter)
     assert counter.asked <= 12
 
 
 def test_where_a_cut_message_stands_and_what_it_takes_is_known():
     result = Message.tool("x" * 1000, "a", is_error=True, name="f")
-    cut = cut_to_fit(counted(Message.user("hi"), result), 300, Letters())[1]
+    cut = truncate_messages(counted(Message.user("hi"), result), 300, Letters())[1]
     assert cut == Counted(
         Message.tool(cut.message.text, "a", is_error=True, name="f"), 4 + len(cut.message.text), 1
     )
@@ -120,9 +120,9 @@ def test_where_a_cut_message_stands_and_what_it_takes_is_known():
 )
 def test_what_cannot_be_cut_is_not_cut(message):
     (whole,) = counted(message)
-    assert cut_to_fit([whole], whole.tokens - 1, Letters()) is None
+    assert truncate_messages([whole], whole.tokens - 1, Letters()) is None
     longer = counted(message, Message.user("z" * 2000))
-    cut = cut_to_fit(longer, longer[0].tokens + 500, Letters())
+    cut = truncate_messages(longer, longer[0].tokens + 500, Letters())
     assert (cut[0], "cut here" in cut[1].message.text) == (longer[0], True)
 
 
@@ -150,7 +150,7 @@ PICTURE = ImagePart(url="https://example.com/cat.png")
 )
 def test_the_longest_text_of_a_message_is_cut_and_all_else_is_kept(message, cut):
     (whole,) = counted(message)
-    (shorter,) = cut_to_fit([whole], whole.tokens - 200, Letters())
+    (shorter,) = truncate_messages([whole], whole.tokens - 200, Letters())
     assert shorter.tokens <= whole.tokens - 200
     text = max(
         (shorter.message.content,)
@@ -164,13 +164,15 @@ def test_the_longest_text_of_a_message_is_cut_and_all_else_is_kept(message, cut)
 
 @pytest.mark.parametrize("tokens", [-100, 0, 4 + SHORTEST])
 def test_what_does_not_fit_even_when_it_is_cut_is_none(tokens):
-    assert cut_to_fit(counted(Message.user("x" * 1000)), tokens, Letters()) is None
+    assert truncate_messages(counted(Message.user("x" * 1000)), tokens, Letters()) is None
 
 
 @given(st.lists(st.integers(0, 300), max_size=4), st.integers(-10, 900))
-def test_what_is_cut_fits_or_there_was_no_way(lengths, room):
+def test_what_is_cut_fits_or_there_was_no_way(lengths, budget):
     whole = counted(*(Message.user("x" * length) for length in lengths))
-    shortest = sum(4 + min(length, len(cut_text("x" * length, SHORTEST))) for length in lengths)
-    cut = cut_to_fit(whole, room, Letters())
-    assert (cut is None) == (shortest > room)
-    assert cut is None or sum(each.tokens for each in cut) <= room
+    shortest = sum(
+        4 + min(length, len(truncate_text("x" * length, SHORTEST))) for length in lengths
+    )
+    cut = truncate_messages(whole, budget, Letters())
+    assert (cut is None) == (shortest > budget)
+    assert cut is None or sum(each.tokens for each in cut) <= budget

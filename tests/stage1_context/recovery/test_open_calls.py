@@ -10,7 +10,7 @@ from stage1_context import (
     SessionNotFound,
     Transcript,
 )
-from stage1_context.view.open_calls import open_calls
+from stage1_context.recovery.open_calls import open_calls
 
 A, B, C = ToolCall("a", "f"), ToolCall("b", "g"), ToolCall("c", "h")
 ASKS = Message.assistant("", [A, B, C])
