@@ -46,6 +46,10 @@ class Transcript:
         window: Selects the messages of a request; None selects all.
         counter: Counts tokens; None counts approximately.
         calibration: Corrects the counts by reported usage; None starts a new one.
+
+    Attributes:
+        attachments: Values of other stages that live as long as this object, such as the tools that
+            a person has approved for the session. The journal does not store them.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Transcript:
     ) -> None:
         self.store = store
         self.session_id = session_id
+        self.attachments: dict[str, object] = {}
         self._window = KeepEverything() if window is None else window
         self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._calibration = Calibration() if calibration is None else calibration

@@ -202,7 +202,7 @@ class World:
             second.exception()
         messages = await first
         if action != "early":
-            assert await self.runner.generate_tool_response() is messages
+            assert await self.runner.generate_tool_response() == messages
 
     def edit(self, action):
         runner = self.runner

@@ -149,9 +149,7 @@ async def test_whoever_asks_something_else_lets_it_go_and_the_model_is_told(worl
     await waiting(world)
     result = await world.run("Fine.", question="Never mind.")
     assert (result.reply, world.did) == ("Fine.", [])
-    why = (
-        "The conversation continued before this call was approved. It was not run."
-    )
+    why = "The conversation continued before this call was approved. It was not run."
     said = f"Error (interrupted): {why}"
     assert await world.results() == [("a", said), ("b", said)]
     assert await world.problems() == []

@@ -513,7 +513,7 @@ async def test_two_tasks_may_ask_for_the_results_at_once(talk):
         both = await asyncio.gather(
             runner.generate_tool_response(), runner.generate_tool_response()
         )
-        assert both[0] is both[1]
+        assert both[0] == both[1]
     assert talk.ran == {1: 1}
 
 
