@@ -1,7 +1,12 @@
-"""The map in each face's docstring is true: it names every file, and none before what it uses.
+"""The stages and their rooms import each other in one direction only, as one table says.
 
-The checks are functions over a folder, so that the tests can also plant a violation and see it
-found.
+    values          errors, messages, results: they import only values
+    core            rooms and modules that import values, and what is listed before them
+    orchestrators   modules that combine the core; import order is reading order
+    entry           rooms that use orchestrators; the face exports them, or a method loads them
+
+All imports count, also those for type checkers and those inside functions. The checks are functions
+of a folder and a table, so that the tests can also plant a violation and see it found.
 """
 
 import ast
@@ -9,120 +14,162 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STAGES = ["stage0_gateway", "stage1_context", "stage2_output", "stage3_tools"]
-MAY_IMPORT = {
-    "stage0_gateway": set(),
-    "stage1_context": {"stage0_gateway"},
-    "stage2_output": set(),
-    "stage3_tools": {"stage0_gateway", "stage1_context", "stage2_output"},
+LAYERS = {
+    "stage0_gateway": {
+        "stages": [],
+        "values": [],
+        "core": [],
+        "orchestrators": [],
+        "entry": [],
+    },
+    "stage1_context": {
+        "stages": ["stage0_gateway"],
+        "values": [],
+        "core": [],
+        "orchestrators": [],
+        "entry": [],
+    },
+    "stage2_output": {
+        "stages": [],
+        "values": [],
+        "core": [],
+        "orchestrators": [],
+        "entry": [],
+    },
+    "stage3_tools": {
+        "stages": ["stage0_gateway", "stage1_context", "stage2_output"],
+        "values": [],
+        "core": [],
+        "orchestrators": [],
+        "entry": [],
+    },
 }
+"""The layers of each stage, in import order. A name with a slash is a room."""
+
+LAZY = set()
+"""Imports inside functions, of entry rooms that few programs need: (module, room)."""
 
 
-def listed(stage: Path, heading: str) -> list[str]:
-    """The files a face's docstring lists under a heading, in order."""
-    docstring = ast.get_docstring(ast.parse((stage / "__init__.py").read_text())) or ""
-    section = re.search(rf"^{heading}:\n((?: +\S.*\n?)+)", docstring, re.MULTILINE)
-    return re.findall(r"^    (\S+) {2,}\S", section[1], re.MULTILINE) if section else []
+def order(table):
+    return [*table["values"], *table["core"], *table["orchestrators"], *table["entry"]]
 
 
-def on_disk(stage: Path) -> set[str]:
-    """The files of a stage by their listed names; a folder's own `__init__` counts where it holds
-    code."""
-    names = set()
-    for path in stage.rglob("*.py"):
-        name = path.relative_to(stage).with_suffix("").as_posix()
-        body = ast.parse(path.read_text()).body
-        if path.name == "__init__.py":
-            if path.parent == stage or len(body) <= 1:
-                continue
-            name = name.removesuffix("/__init__")
-        names.add(name)
-    return names
+def modules(stage: Path) -> dict[str, Path]:
+    """The modules of a stage by their dotted names; a room's `__init__` holds only a docstring."""
+    files = (path for path in stage.rglob("*.py") if path.stem not in ("__init__", "__main__"))
+    return {".".join(path.relative_to(stage.parent).with_suffix("").parts): path for path in files}
 
 
-def imports(path: Path, *, whole: bool) -> Iterator[tuple[str, str]]:
-    """(module, name) of each import; with `whole` also those inside functions."""
-    for node in nodes(ast.parse(path.read_text()), whole=whole):
-        if isinstance(node, ast.Import):
-            yield from ((each.name, "") for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (
-                (f"{'.' * node.level}{node.module or ''}", each.name) for each in node.names
-            )
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """The dotted name of each import, and whether it is inside a function."""
+    yield from _imports(ast.parse(path.read_text()), inside=False)
 
 
-FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def nodes(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
-    """All nodes below one; what is done only later, or only for the type checker, only with
-    `whole`."""
+def _imports(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool]]:
     for child in ast.iter_child_nodes(node):
-        if whole or not (isinstance(child, FUNCTION) or is_for_types(child)):
-            yield child
-            yield from nodes(child, whole=whole)
+        if isinstance(child, ast.Import):
+            yield from ((name.name, inside) for name in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            module = "." * child.level + (child.module or "")
+            yield from ((f"{module}.{name.name}", inside) for name in child.names)
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from _imports(child, inside or is_function)
 
 
-def is_for_types(node: ast.AST) -> bool:
-    """Whether this is `if TYPE_CHECKING:`, behind which the names of lazily reached files stand."""
-    return (
-        isinstance(node, ast.If)
-        and isinstance(node.test, ast.Name)
-        and node.test.id == "TYPE_CHECKING"
-    )
+def unit_of(module: str) -> str:
+    """The top-level module or the room that a module belongs to."""
+    parts = module.split(".")
+    return parts[1] if len(parts) == 2 else f"{parts[1]}/"
 
 
-def problems(root: Path, stage_name: str) -> list[str]:
-    """Everything in which a stage differs from its map."""
-    stage = root / stage_name
-    core, sometimes = listed(stage, "Reading order"), listed(stage, "Sometimes")
-    order, there = core + sometimes, on_disk(stage)
-    found = [f"{name} is listed but not there" for name in order if name not in there]
-    found += [f"{name} is not listed" for name in sorted(there - set(order))]
-    for place, name in enumerate(order):
-        path = (
-            stage / f"{name}.py"
-            if (stage / f"{name}.py").exists()
-            else stage / name / "__init__.py"
-        )
-        if not path.exists():
-            continue
-        for module, _ in imports(path, whole=True):
-            top = module.split(".")[0]
-            if module.startswith("."):
+def problems(root: Path, stage: str, table: dict[str, list[str]], lazy=LAZY) -> list[str]:
+    """Every violation of the rules in a stage."""
+    known, units = modules(root / stage), order(table)
+    present = {unit_of(name) for name in known}
+    found = [f"{unit} is not in the table" for unit in sorted(present - set(units))]
+    found += [f"{unit} is in the table but does not exist" for unit in units if unit not in present]
+    graph: dict[str, set[str]] = {name: set() for name in known}
+    for name, path in known.items():
+        for imported, inside in imports(path):
+            if imported.startswith("."):
                 found.append(f"{name} uses a relative import")
-            elif top in MAY_IMPORT and top != stage_name:
-                if top not in MAY_IMPORT[stage_name]:
-                    found.append(f"{name} imports {top}, which {stage_name} must not know")
-                elif module != top:
-                    found.append(f"{name} imports {module} and not the face of {top}")
-        for module, imported in imports(path, whole=False):
-            used = within(stage_name, order, module, imported)
-            if used and order.index(used) >= place:
-                found.append(f"{name} imports {used}, which is listed after it")
+            elif imported.split(".")[0] != stage:
+                found += foreign(stage, table, name, imported)
+            elif (target := target_of(imported, known)) is None:
+                found.append(f"{name} imports {imported} from a face or a room's __init__")
+            elif not (inside and (name, unit_of(target)) in lazy):
+                graph[name].add(target)
+                found += misplaced(units, name, unit_of(target), inside)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        found.append("import cycle: " + " -> ".join(error.args[1]))
     return found
 
 
-def within(stage_name: str, order: list[str], module: str, imported: str) -> str | None:
-    """Which listed file of the same stage an import means."""
-    if module.split(".")[0] != stage_name:
-        return None
-    name = module.removeprefix(stage_name).removeprefix(".").replace(".", "/")
-    deeper = f"{name}/{imported}".removeprefix("/")
-    return deeper if deeper in order else name if name in order else None
+def target_of(imported: str, known: dict[str, Path]) -> str | None:
+    """The module of the stage that an import names, directly or by a name in it."""
+    return next((each for each in (imported, imported.rpartition(".")[0]) if each in known), None)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_each_stage_is_built_as_its_map_says(stage):
-    assert problems(ROOT, stage) == []
+def foreign(stage: str, table: dict[str, list[str]], name: str, imported: str) -> Iterator[str]:
+    """The violation of an import of another stage."""
+    top, *middle = imported.split(".")[:-1] or [imported]
+    if top in LAYERS and top not in table["stages"]:
+        yield f"{name} imports {top}, which {stage} must not know"
+    elif top in LAYERS and middle:
+        yield f"{name} imports {imported} and not the face of {top}"
 
 
-@pytest.mark.parametrize("stage", STAGES)
+def misplaced(units: list[str], name: str, other: str, inside: bool) -> Iterator[str]:
+    """The violation of an import within a stage."""
+    unit = unit_of(name)
+    if inside and other != unit:
+        yield f"{name} imports {other} inside a function"
+    if unit in units and other in units and units.index(other) > units.index(unit):
+        yield f"{name} imports {other}, which is listed after {unit}"
+
+
+def listed(docstring: str, heading: str) -> list[str]:
+    """The names that a docstring lists under a heading, in order."""
+    section = re.search(rf"^{heading}\n((?:(?: +\S.*)?\n?)+)", docstring, re.MULTILINE)
+    return re.findall(r"^    (\S+) {2,}\S", section[1], re.MULTILINE) if section else []
+
+
+def docstring_of(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text())) or ""
+
+
+@pytest.mark.parametrize("stage", LAYERS)
+def test_imports_point_in_the_direction_of_the_table(stage):
+    assert problems(ROOT, stage, LAYERS[stage]) == []
+
+
+@pytest.mark.parametrize("stage", LAYERS)
+def test_a_face_lists_the_top_level_in_reading_order_and_every_room(stage):
+    face, units = docstring_of(ROOT / stage / "__init__.py"), order(LAYERS[stage])
+    assert listed(face, "Reading order:") == [unit for unit in units if not unit.endswith("/")]
+    assert sorted(listed(face, "Rooms:")) == sorted(unit for unit in units if unit.endswith("/"))
+
+
+@pytest.mark.parametrize("stage", LAYERS)
+def test_a_room_lists_its_modules_and_holds_no_code(stage):
+    for init in (ROOT / stage).glob("*/__init__.py"):
+        names = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
+        missing = [
+            name for name in names if not re.search(rf"^    {name}  ", docstring_of(init), re.M)
+        ]
+        assert (init.parent.name, missing) == (init.parent.name, [])
+        assert len(ast.parse(init.read_text()).body) == 1, init
+
+
+@pytest.mark.parametrize("stage", LAYERS)
 def test_a_face_exports_what_it_imports_sorted_by_name(stage):
     tree = ast.parse((ROOT / stage / "__init__.py").read_text())
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -133,103 +180,127 @@ def test_a_face_exports_what_it_imports_sorted_by_name(stage):
     assert ast.literal_eval(assigned.value) == imported
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_what_is_needed_only_sometimes_is_loaded_when_it_is_asked_for_and_every_name_is_there(
-    stage,
-):
-    sometimes = [f"{stage}.{name.replace('/', '.')}" for name in listed(ROOT / stage, "Sometimes")]
-    program = f"""
-import sys
-import {stage}
-early = [name for name in {sometimes} if name in sys.modules]
-missing = [name for name in {stage}.__all__ if not hasattr({stage}, name)]
-print(early, missing)
-"""
+@pytest.mark.parametrize("stage", LAYERS)
+def test_every_name_of_a_face_exists(stage):
+    program = f"import {stage} as s; print([n for n in s.__all__ if not hasattr(s, n)])"
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert ran.stdout == "[] []\n"
+    assert ran.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
 )
 def test_examples_use_the_faces_only(path):
-    modules = [module for module, _ in imports(path, whole=True) if module.startswith("stage")]
-    assert modules
-    assert [module for module in modules if module not in STAGES] == []
+    found = [name for name, _ in imports(path) if name.split(".")[0] in LAYERS]
+    assert found
+    assert [name for name in found if name.count(".") > 1] == []
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_only_one_file_opens_connections_and_one_for_the_fast_ones(stage):
+@pytest.mark.parametrize("stage", LAYERS)
+def test_only_two_modules_open_connections(stage):
     opens = re.compile(r"\b(?:AsyncClient|AsyncHTTPTransport|AiohttpTransport)\(")
     clients = [p.name for p in (ROOT / stage).rglob("*.py") if opens.search(p.read_text())]
     assert sorted(clients) == (["fast.py", "pool.py"] if stage == "stage0_gateway" else [])
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_module_says_what_it_is(stage):
-    silent = [
-        p.name
-        for p in (ROOT / stage).rglob("*.py")
-        if len(ast.get_docstring(ast.parse(p.read_text())) or "") < 40
-    ]
+@pytest.mark.parametrize("stage", LAYERS)
+def test_every_module_states_what_it_does(stage):
+    silent = [p.name for p in (ROOT / stage).rglob("*.py") if len(docstring_of(p)) < 40]
     assert silent == []
 
 
+@pytest.mark.parametrize("stage", LAYERS)
+def test_no_line_of_a_package_is_longer_than_100_characters(stage):
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in (ROOT / stage).rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 100
+    ]
+    assert found == []
+
+
 # ---- planted violations
-# ---------------------------------------------------------------------------------
+
+TABLE = {
+    "stages": ["stage0_gateway"],
+    "values": ["first"],
+    "core": ["room/"],
+    "orchestrators": ["second"],
+    "entry": ["last/"],
+}
+SOUND = {
+    "__init__": '"""A face."""\n',
+    "first": "",
+    "room/__init__": "",
+    "room/inner": "from stage1_context.first import x\n",
+    "second": "from stage1_context.room.inner import x\nfrom stage0_gateway import Message\n",
+    "last/__init__": "",
+    "last/entry": "from stage1_context.second import x\n",
+}
 
 
 def plant(root: Path, **files: str) -> Path:
-    """A stage1_context with two sound files, and what else is given."""
-    stage = root / "stage1_context"
-    stage.mkdir()
-    face = '"""A stage.\n\nReading order:\n    first   one\n    second  two\n"""\n'
-    sound = {"__init__": face, "first": "", "second": "from stage1_context.first import x\n"}
-    for name, text in {**sound, **files}.items():
-        (stage / f"{name}.py").write_text(text)
+    """A sound stage1_context with the given files instead of its own."""
+    for name, text in {**SOUND, **files}.items():
+        path = root / "stage1_context" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     return root
 
 
 def test_a_sound_stage_has_no_problems(tmp_path):
-    assert problems(plant(tmp_path), "stage1_context") == []
+    assert problems(plant(tmp_path), "stage1_context", TABLE) == []
 
 
 @pytest.mark.parametrize(
-    ("planted", "found"),
+    ("name", "text", "found"),
     [
-        ({"third": ""}, "third is not listed"),
+        ("third", "", "third is not in the table"),
+        ("first", "from stage1_context.second import y\n", "imports second, which is listed after"),
+        ("first", "from stage1_context import second\n", "imports second, which is listed after"),
+        ("first", "from stage1_context import name\n", "from a face or a room's __init__"),
+        ("first", "import stage3_tools\n", "imports stage3_tools, which stage1_context must not"),
+        ("first", "from stage0_gateway.messages import Message\n", "and not the face of stage0"),
+        ("first", "from . import second\n", "first uses a relative import"),
         (
-            {"first": "from stage1_context.second import y\n"},
-            "first imports second, which is listed after it",
+            "first",
+            "if TYPE_CHECKING:\n    from stage1_context.second import y\n",
+            "imports second, which is listed after",
         ),
         (
-            {"first": "from stage1_context import second\n"},
-            "first imports second, which is listed after it",
+            "second",
+            "def f():\n    from stage1_context.last.entry import y\n",
+            "second imports last/ inside a function",
         ),
-        (
-            {"first": "import stage3_tools\n"},
-            "first imports stage3_tools, which stage1_context must not know",
-        ),
-        (
-            {"first": "def f():\n    from stage0_gateway.messages import Message\n"},
-            "first imports stage0_gateway.messages and not the face of stage0_gateway",
-        ),
-        ({"first": "from . import second\n"}, "first uses a relative import"),
+        ("room/other", "from stage1_context.room.third import y\n", "from a face or a room's"),
     ],
-    ids=["unlisted", "backwards", "backwards by name", "upwards", "past the face", "relative"],
 )
-def test_a_planted_violation_is_found(tmp_path, planted, found):
-    assert problems(plant(tmp_path, **planted), "stage1_context") == [found]
+def test_a_planted_violation_is_found(tmp_path, name, text, found):
+    planted = problems(plant(tmp_path, **{name: text}), "stage1_context", TABLE)
+    assert any(found in problem for problem in planted), planted
 
 
-def test_what_only_the_type_checker_imports_may_stand_further_up(tmp_path):
-    for_types = "if TYPE_CHECKING:\n    from stage1_context.second import y\n"
-    assert problems(plant(tmp_path, first=for_types), "stage1_context") == []
+def test_a_cycle_within_a_room_is_found(tmp_path):
+    files = {
+        "room/inner": "from stage1_context.room.other import x\n",
+        "room/other": "from stage1_context.room.inner import x\n",
+    }
+    (problem,) = problems(plant(tmp_path, **files), "stage1_context", TABLE)
+    assert problem.startswith("import cycle: stage1_context.room.")
 
 
-def test_a_listed_file_that_is_gone_is_found(tmp_path):
+def test_a_lazy_import_of_an_entry_room_may_be_listed(tmp_path):
+    text = "def f():\n    from stage1_context.last.entry import y\n"
+    root = plant(tmp_path, second=text)
+    lazy = {("stage1_context.second", "last/")}
+    assert problems(root, "stage1_context", TABLE, lazy) == []
+
+
+def test_a_missing_module_is_found(tmp_path):
     root = plant(tmp_path)
     (root / "stage1_context" / "second.py").unlink()
-    assert problems(root, "stage1_context") == ["second is listed but not there"]
+    found = problems(root, "stage1_context", TABLE)
+    assert "second is in the table but does not exist" in found
