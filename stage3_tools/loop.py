@@ -112,8 +112,8 @@ async def run_tool_loop(
         user_message: The question; None continues without a new question, together with `resume`.
         options: The options; None uses the defaults.
         resume: Whether calls that an earlier run left without results are run first: those that
-            waited for approval, and those that were interrupted. If False, they get a result that
-            says they were interrupted.
+            waited for approval, and those that were interrupted. If False, they get a result with
+            the status "interrupted".
 
     Returns:
         The reply, or the reason why there is none. Invalid replies, invalid calls and failing tools

@@ -1,12 +1,12 @@
-"""`MessageFlowFormatter`: a chain of tool calls as one text that people and models can read.
+"""`MessageFlowFormatter`: a chain of tool calls as one text for people and models.
 
-A chain leaves many messages, most of them long results. Written down as a flow they take a few
-lines each: what the model said, a log block for each call, the reply. Saved as one assistant
-message, with a hint in front that says which variable holds what, the next question goes on from it
-for a fraction of the tokens, and nothing is lost.
+A chain consists of many messages, most of them long results. As a flow, they take a few lines each:
+the text of the model, a log block for each call, the reply. A program can store the flow as one
+assistant message with a hint that lists the variables of the results. The next question then needs
+a fraction of the tokens, and no result is lost.
 
-Log blocks are written by the framework: a line of a model or a tool that imitates one is escaped.
-Pure; used by `chain`.
+Log blocks are written by the framework. A line of a model or a tool that imitates one is escaped.
+The functions are pure. Used by `chain.py`.
 """
 
 import re
@@ -40,47 +40,44 @@ _STATUS = {
 
 
 class MessageFlowFormatter:
-    """Messages of a chain as text."""
+    """Formats the messages of a chain as text."""
 
     @staticmethod
     def system_hint(history: Sequence[ToolCallRecord]) -> str:
-        """Which tools ran, and which variables hold what; for the model, in front of the flow.
+        """A hint for the model, before the flow: the tools that ran, and their variables.
 
         Args:
-            history: The calls of the chain; none gives no hint.
+            history: The calls of the chain. Without calls, the hint is empty.
         """
         if not history:
             return ""
-        return _HINT % (
-            _VARIABLES if any(map(_kept, history)) else "",
-            "\n".join(_executed(history)),
-        )
+        variables = _VARIABLES if any(map(_variables, history)) else ""
+        return _HINT % (variables, "\n".join(_executed(history)))
 
     @staticmethod
     def natural_flow(messages: Iterable[Message], history: Sequence[ToolCallRecord]) -> str:
-        """What was said and done, in order.
+        """The texts of the model and its calls, in order.
 
         Args:
-            messages: The messages of the chain; what is neither the model's nor a call is left out,
-                and so are replies that could not be used.
-            history: Their calls with their results.
+            messages: The messages of the chain. User messages and invalid replies are left out.
+            history: The calls with their results.
         """
-        records, messages = {each.id: each for each in history}, [*messages]
-        used = (
-            each
-            for each, following in zip_longest(messages, messages[1:])
+        records, messages = {record.id: record for record in history}, [*messages]
+        valid = (
+            message
+            for message, following in zip_longest(messages, messages[1:])
             if following is None or not is_feedback(following)
         )
-        said = (_said(each, records) for each in used if each.role == "assistant")
-        return "\n\n".join(filter(None, said))
+        blocks = (_blocks(message, records) for message in valid if message.role == "assistant")
+        return "\n\n".join(filter(None, blocks))
 
 
 def _safe(text: str) -> str:
-    """A text in which nothing looks like ours: neither log blocks nor the hint."""
+    """Escape text that imitates log blocks or the hint."""
     return _HINT_TAG.sub(r"\\<", escaped_text(text))
 
 
-def _said(message: Message, records: Mapping[str, ToolCallRecord]) -> str:
+def _blocks(message: Message, records: Mapping[str, ToolCallRecord]) -> str:
     logs = (_log(records[call.id]) for call in message.tool_calls if call.id in records)
     return "\n\n".join(filter(None, [_safe(message.text.strip()), *logs]))
 
@@ -103,24 +100,22 @@ def _status(result: ToolResult) -> str:
 
 
 def _executed(history: Sequence[ToolCallRecord]) -> list[str]:
-    """A line for each call; calls of one tool in a row share one where each has variables, for
-    names take tokens.
-    """
-    lines, before = list[str](), None
+    """One line for each call. Calls of one tool in a row share a line if each has variables."""
+    lines, previous = list[str](), None
     for record in history:
-        name, kept = _name(record), _kept(record)
-        if kept and name == before:
-            lines[-1] += f", {kept}"
+        name, variables = _name(record), _variables(record)
+        if variables and name == previous:
+            lines[-1] += f", {variables}"
         else:
-            lines.append(f"- `{name}` {kept}".rstrip())
-        before = name if kept else None
+            lines.append(f"- `{name}` {variables}".rstrip())
+        previous = name if variables else None
     return lines
 
 
-def _kept(record: ToolCallRecord) -> str:
-    kept = {"args": record.arguments_variable, "result": record.variable}
-    where = ", ".join(f"{what}={VariableStore.reference(id)}" for what, id in kept.items() if id)
-    return f"({where})" if where else ""
+def _variables(record: ToolCallRecord) -> str:
+    ids = {"args": record.arguments_variable, "result": record.variable}
+    references = [f"{name}={VariableStore.reference(id)}" for name, id in ids.items() if id]
+    return f"({', '.join(references)})" if references else ""
 
 
 def _name(record: ToolCallRecord) -> str:

@@ -95,7 +95,7 @@ class PendingCall:
         return self.result
 
     def interrupt(self, settings: Execution) -> ToolResult:
-        """The result of a call that was cancelled, or that nobody can review any more."""
+        """The result of a call that was cancelled, or whose result can no longer be reviewed."""
         tool = self.ready.tool if self.ready is not None and self.has_started else None
         result = self.result or interrupted(self.call, tool)
         if self.ready is None or self.reviewed:
