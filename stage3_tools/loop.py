@@ -15,8 +15,8 @@ from stage0_gateway import Message, ToolCall, Usage, as_message
 from stage1_context import Transcript
 from stage3_tools.dialects.escaping import is_feedback
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_type
-from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
 from stage3_tools.result import ToolCallRecord
+from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
 from stage3_tools.run.cancellation import run_until_stopped
 from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn

@@ -1,6 +1,6 @@
 """`execute_tool_chain`: from a reply with tool calls to a reply without, outside of a session.
 
-    your request ─▶ reply with calls ─▶ execute_tool_chain ─▶ ToolChainResult ─▶ one message to store
+    your request ─▶ reply with calls ─▶ execute_tool_chain ─▶ ToolChainResult ─▶ one message
 
 For programs that make the first request themselves and store their messages elsewhere. The chain
 is `run_turns` (`loop.py`), started with a turn whose reply exists already.

@@ -27,7 +27,10 @@ _HINT = """\
 </SYSTEM-CONTEXT>
 ---
 """
-_VARIABLES = "Values of tools are kept in variables: use `read_variable`, or $VAR_REF{{id}} as an argument.\n"
+_VARIABLES = (
+    "Values of tools are kept in variables: use `read_variable`, or $VAR_REF{{id}} as an "
+    "argument.\n"
+)
 _HINT_TAG = re.compile(r"<(?=/?\s*system-context)", re.IGNORECASE)
 _STATUS = {
     "completed": "✓ Success",

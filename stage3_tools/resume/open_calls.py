@@ -3,9 +3,9 @@
 The earlier run ended because a call waited for approval, or because its process died. The journal
 decides what happens:
 
-    not started                   the call is run now, after approval
-    started, read or idempotent   the call is run again, with the same idempotency key
-    started, write                the call is not run again; its result says that it may have happened
+    not started                   it is run now, after approval
+    started, read or idempotent   it is run again, with the same idempotency key
+    started, write                it is not run again; its result: it may have happened
 
 Used by `loop.py` and by the runner.
 """

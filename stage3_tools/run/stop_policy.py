@@ -8,7 +8,7 @@ runner.
 from dataclasses import dataclass
 from typing import Literal
 
-from stage0_gateway import ToolCall
+from stage0_gateway import Message, ToolCall
 from stage3_tools.dialects.protocol import Calls, FinalReply, Unusable
 from stage3_tools.options import ToolLoopOptions
 from stage3_tools.run.state import ProviderStop, RunState, Turn, ran_tools
@@ -63,8 +63,9 @@ class StopPolicy:
 
     @property
     def last(self) -> bool:
-        """Whether the next request is the final one: at a limit, and after an empty reply to tool
-        results.
+        """Whether the next request is the final one.
+
+        That is the case at a limit, and after an empty reply to tool results.
         """
         return self._limit is not None or bool(self._empty_replies and self._run.tool_rounds)
 
@@ -100,6 +101,10 @@ class StopPolicy:
 
     def _ending(self, turn: Turn) -> Ending | None:
         match turn.interpretation:
+            case Calls():
+                self._invalid_replies = 0
+                self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
+                return awaiting_approval(turn.waiting) if turn.waiting else None
             case FinalReply(message) if message.text.strip():
                 return Ending("completed", message.text)
             case FinalReply():
@@ -110,18 +115,16 @@ class StopPolicy:
                 self._invalid_replies += 1
                 if self._invalid_replies > self._run.options.max_parse_retries:
                     return Ending("parse_failed", None, self._invalid_reason(feedback))
-            case ProviderStop(message, "refusal"):
-                return Ending("refused", None, message.text or "The model refused to answer.")
-            case ProviderStop():
-                self._pauses += 1
-                if self._pauses > MAX_PAUSES:
-                    return Ending("limit", None, "The model paused too often.")
-            case Calls() if turn.waiting:
-                return awaiting_approval(turn.waiting)
-            case Calls():
-                self._invalid_replies = 0
-                self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
+            case ProviderStop(message, reason):
+                return self._provider_ending(message, reason)
         return None
+
+    def _provider_ending(self, message: Message, reason: str) -> Ending | None:
+        if reason == "refusal":
+            return Ending("refused", None, message.text or "The model refused to answer.")
+        self._pauses += 1
+        too_many = self._pauses > MAX_PAUSES
+        return Ending("limit", None, "The model paused too often.") if too_many else None
 
     def _invalid_reason(self, feedback: str) -> str:
         attempts = self._invalid_replies

@@ -1,5 +1,6 @@
-"""`ToolRunner`: the loop, one reply at a time, for programs that inspect replies or change what
-follows.
+"""`ToolRunner`: the loop, one reply at a time.
+
+It is for programs that inspect replies, or change what follows them.
 
     async for response in runner:     the model has replied, no tool has run yet
         …                             inspect, push_messages, set_params, generate_tool_response

@@ -161,7 +161,7 @@ class TurnStepper:
         return response
 
     async def _stop(self, how: Stop) -> Ending:
-        """End a run that was stopped between two steps: the reply is stored, its calls are not run."""
+        """End a run between two steps: the reply is stored, its calls are not run."""
         waiting: tuple[ToolCall, ...] = ()
         if self._turn is not None:
             async with self._lock():
