@@ -60,8 +60,7 @@ async def _consume_late_cancellation(before: int) -> None:
 
 @asynccontextmanager
 async def _watch(
-    abort: Abort | asyncio.Event | None,
-    timeout: asyncio.Timeout,  # noqa: ASYNC109 (an object)
+    abort: Abort | asyncio.Event | None, clock: asyncio.Timeout
 ) -> AsyncIterator[None]:
     """Let the timeout expire as soon as the abort event is set."""
     if abort is None:
@@ -71,7 +70,7 @@ async def _watch(
     def expire(task: asyncio.Task[object]) -> None:
         if not task.cancelled():
             with suppress(RuntimeError):  # it has expired already
-                timeout.reschedule(asyncio.get_running_loop().time())
+                clock.reschedule(asyncio.get_running_loop().time())
 
     async def wait() -> None:
         await abort.wait()
