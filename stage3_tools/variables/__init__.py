@@ -1,1 +1,4 @@
-"""TODO."""
+"""Store long results and arguments as variables of the session.
+
+long_values  previews, references, and the tool `read_variable`
+"""
