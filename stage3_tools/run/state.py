@@ -211,9 +211,9 @@ class RunState:
         if all(len(call.arguments) <= limit for call in message.tool_calls):
             return message
         with suppress(StoreFailed, ValueError):  # then the arguments are stored in full
-            shorten = await self.long_values.with_references(message, limit)
-            self.reads_variables = self.reads_variables or shorten is not message or None
-            return shorten
+            shortened = await self.long_values.with_references(message, limit)
+            self.reads_variables = self.reads_variables or shortened is not message or None
+            return shortened
         return message
 
     async def result_message(self, result: ToolResult) -> tuple[Message, str | None]:
