@@ -83,6 +83,7 @@ class PromptDialect:
     ) -> None:
         self._controller = controller or OutputController()
         self._multiple = multiple
+        self._system = Message.system("")
 
     def describe(self, registry: ToolRegistry) -> str:
         """Return the tool part of the system prompt."""
@@ -96,14 +97,16 @@ class PromptDialect:
         The final request describes no tools.
         """
         system, *others = with_instructions(transcript, _LAST if last else self.describe(registry))
+        # The same objects in each turn, so that their own encodings stay cached.
+        if system.content != self._system.content:
+            self._system = system
         rendered = [
-            # The same object in each turn, so that its own encoding stays cached.
             message.encoded(_RENDERED, _rendered)
             if message.name or message.role != "tool"
             else _rendered(_with_name(message, transcript))
             for message in others
         ]
-        return RequestParts((system, *rendered))
+        return RequestParts((self._system, *rendered))
 
     def read(self, response: ChatResponse) -> ReplyInterpretation:
         """Parse the decision in the text of a reply, or its list of calls."""
