@@ -88,7 +88,7 @@ async def prepare(
             return ready
         return await _approve(ready, settings)
     except ToolError as error:
-        error = _with_context(error, registry, tool)
+        error = _with_call_details(error, registry, tool)
         return replace(failed(call, error, duration=time.perf_counter() - started), note=note)
 
 
@@ -116,7 +116,7 @@ async def _approve(ready: ReadyCall, settings: ExecutionSettings) -> ReadyCall:
 def approval_missing(ready: ReadyCall, registry: ToolLookup) -> ToolResult:
     """Create the result of a call that waits for approval in a run without an approver."""
     error = ToolError("rejected", f"{ready.call.name} needs approval, and there is no approver.")
-    return failed(ready.call, _with_context(error, registry, ready.tool))
+    return failed(ready.call, _with_call_details(error, registry, ready.tool))
 
 
 async def run_ready(
@@ -184,7 +184,7 @@ async def _run(
         status = None
         if attempts.count:
             status = status_after(tool, error, is_explained=attempts.is_explained)
-        error, duration = _with_context(error, registry, tool), time.perf_counter() - started
+        error, duration = _with_call_details(error, registry, tool), time.perf_counter() - started
         result = failed(call, error, status, duration=duration, attempts=attempts.count)
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
     return ToolResult(
@@ -315,7 +315,7 @@ def _approval_request(ready: ReadyCall, settings: ExecutionSettings) -> Approval
     )
 
 
-def _with_context(error: ToolError, registry: ToolLookup, tool: Tool | None) -> ToolError:
+def _with_call_details(error: ToolError, registry: ToolLookup, tool: Tool | None) -> ToolError:
     """Add the details that every error has: the schema, the issues, the available tools."""
     schema = None if tool is None else tool.parameters
     return error.with_details(expected_schema=schema, issues=(), available_tools=registry.names)

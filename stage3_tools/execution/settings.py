@@ -52,7 +52,6 @@ class ExecutionSettings:
         expand: Replaces references to variables in arguments, and returns JSON text. None leaves
             references unchanged.
         stopped: Whether the run was stopped; checked immediately before each attempt.
-        on_start: Awaited when a call is about to run.
         on_progress: Called with each progress report; must not raise.
         on_retry: Called with each failure that is retried, and the number of its attempt.
     """
@@ -68,7 +67,6 @@ class ExecutionSettings:
     screen: Callable[[ToolCall], str] | None = None
     expand: Callable[[Tool, Any], Awaitable[str]] | None = None
     stopped: Callable[[], bool] | None = None
-    on_start: Callable[[ToolCall], Awaitable[None]] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
 
