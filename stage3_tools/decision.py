@@ -6,9 +6,9 @@
 A reply contains one decision, or a JSON list of calls if several are allowed. Stage 2 finds and
 validates the JSON. The decision must be the answer itself, not a mention:
 
-    {"tool": …}                          answer: it begins a block and ends the reply
-    I will not run {"tool": …}!          mention: inside a sentence
-    > {"tool": …}                        mention: in a quotation, inline code, a comment or a string
+    {"tool": …}                     answer: it begins a block and ends the reply
+    I will not run {"tool": …}!     mention: inside a sentence
+    > {"tool": …}                   mention: in a quotation, inline code, a comment or a string
 
 A model that refuses an injected decision often quotes it. Executing the quotation would convert the
 refusal to an execution. Every reply without a decision leads to feedback and runs nothing.
@@ -237,10 +237,13 @@ _MAX_CONTEXT = 1000  # characters before and behind a decision that are examined
 _INVISIBLE = "\ufeff\u200b\u2060"
 
 _QUOTING_TAGS = (
-    r"q|quote|quotation|blockquote|cite|citation|code|samp|kbd|tt|var|pre|example|excerpt|context|document|article|source"
-    r"|comment|(?:e-?)?mail|web[-_]?page|user|user_input|user_message|system|input|observation|untrusted\w*|search_results?"
+    r"q|quote|quotation|blockquote|cite|citation|code|samp|kbd|tt|var|pre|example|excerpt"
+    r"|context|document|article|source"
+    r"|comment|(?:e-?)?mail|web[-_]?page|user|user_input|user_message|system|input|observation"
+    r"|untrusted\w*|search_results?"
     r"|tool_(?:results?|response|output)|function_(?:results?|response)"
-    r"|html|body|header|section|aside|details|summary|title|caption|figcaption|label|script|textarea|center|font"
+    r"|html|body|header|section|aside|details|summary|title|caption|figcaption|label"
+    r"|script|textarea|center|font"
     r"|li|d[dt]|t[dhr]|h[1-6]|p|div|span|a|b|i|u|em|strong|small|mark|del|ins|sub|sup|dfn"
 )
 """Names of tags that enclose quoted text, and of HTML that formats text, a list or a table."""
@@ -250,7 +253,8 @@ _ATTRIBUTE = r"\s+[\w:.-]{1,60}\s*=\s*(?:\"[^\"<>\n]{0,200}\"|'[^'<>\n]{0,200}'|
 _NAME = r"(?!(?:br|hr|img|wbr)\b)[A-Za-z_][\w:.-]{0,60}(?:=[\w:.-]{1,60})?"
 _TAG = rf"(?:{_SPECIAL}|<{_NAME}(?:{_ATTRIBUTE}){{0,5}}\s*>)"
 _CALL_TAG = re.compile(
-    rf"(?:{_SPECIAL}|<[\w:.=-]*(?:tool|function|call|action|answer|decision|invoke|json|response|final|output)[^<>]*>)"
+    rf"(?:{_SPECIAL}|<[\w:.=-]*"
+    r"(?:tool|function|call|action|answer|decision|invoke|json|response|final|output)[^<>]*>)"
     r"\s*\Z",
     re.IGNORECASE,
 )
@@ -264,14 +268,16 @@ _QUOTATION_START = re.compile(
     re.IGNORECASE,
 )
 _REPLY_END = re.compile(
-    r"(?:[\s\ufeff\u200b\u2060]|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>|<(?:_?(?:eos|eot|end|turn)\w*\|?|tool_call\||s|pad|unk)>"
+    r"(?:[\s\ufeff\u200b\u2060]|`{3,}|~{3,}|</[\w:.=-]{1,60}\s*>"
+    r"|<(?:_?(?:eos|eot|end|turn)\w*\|?|tool_call\||s|pad|unk)>"
     r"|<\|im_start\|>assistant|<[|｜][^<>\n|｜]{1,60}[|｜]>"
     r"|\[(?:/TOOL_\w{1,20}|END_TOOL_\w{1,20}|EOS|\|endofturn\|)\])*+\Z",
     re.IGNORECASE,
 )
 _QUOTATION_END = re.compile(rf"</(?:{_QUOTING_TAGS})\s*>", re.IGNORECASE)
 _OTHER_SPEAKER = re.compile(
-    r"<\|(?:user|system|observation|tool|START_TOOL_RESULTS?)\|>|<｜(?:User|tool▁output\w*)｜>|\[TOOL_RESULTS\]"
+    r"<\|(?:user|system|observation|tool|START_TOOL_RESULTS?)\|>|<｜(?:User|tool▁output\w*)｜>"
+    r"|\[TOOL_RESULTS\]"
     r"|<(?:\|(?:im_start|start|start_header_id)\|>|start_of_turn>)\s*(?:user|system|tool|ipython)\b"
     r"|(?:^|\n)\[tool result for [^\n\]]*\]\s*\n",
     re.IGNORECASE,

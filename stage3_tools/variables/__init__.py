@@ -1,4 +1,5 @@
 """Store long results and arguments as variables of the session.
 
-long_values  previews, references, and the tool `read_variable`
+Modules:
+    long_values  previews, references, and the tool `read_variable`
 """
