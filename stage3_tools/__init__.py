@@ -72,19 +72,18 @@ from stage3_tools.decision import (
     parse_tool_decision,
     parse_tool_decisions,
 )
-from stage3_tools.decorator import tool
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.dialects.prompt import PromptDialect, build_tool_system_prompt
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
-    Calls,
     Dialect,
     FinalReply,
-    Reading,
+    InvalidReply,
+    ReplyInterpretation,
     RequestParts,
-    Unusable,
+    ToolCalls,
 )
-from stage3_tools.errors import RegistrationError, Retry, ToolError, ToolErrorKind
+from stage3_tools.errors import RegistrationError, Retry, ToolError
 from stage3_tools.events import (
     ApprovalPending,
     DecisionMade,
@@ -110,18 +109,17 @@ from stage3_tools.execution.approval import (
 )
 from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.one_call import execute_tool_call
-from stage3_tools.execution.settings import Execution
+from stage3_tools.execution.settings import ExecutionSettings
 from stage3_tools.execution.several_calls import execute_tool_calls
 from stage3_tools.loop import LoopStats, ToolLoopResult, run_tool_loop
 from stage3_tools.options import RequestInfo, RunLimits, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.registry_view import RegistryView
 from stage3_tools.result import ToolCallRecord, ToolOutput, ToolResult
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import LoopStatus
 from stage3_tools.runner.params import RunnerParams
 from stage3_tools.runner.runner import ToolRunner
-from stage3_tools.tool import Effect, Tool
+from stage3_tools.tool import Tool, tool
 from stage3_tools.turn import run_turn
 
 __all__ = [
@@ -130,17 +128,16 @@ __all__ = [
     "ApprovalPending",
     "ApprovalRequest",
     "Approve",
-    "Calls",
     "ChainMessages",
     "ChainStats",
     "ChainStatus",
     "DecisionMade",
     "Dialect",
     "Edit",
-    "Effect",
-    "Execution",
+    "ExecutionSettings",
     "FeedbackGiven",
     "FinalReply",
+    "InvalidReply",
     "LAST_REQUEST",
     "Later",
     "LoopEnded",
@@ -150,10 +147,9 @@ __all__ = [
     "MessageFlowFormatter",
     "NativeDialect",
     "PromptDialect",
-    "Reading",
     "RegistrationError",
-    "RegistryView",
     "Reject",
+    "ReplyInterpretation",
     "ReplyStreamed",
     "RequestInfo",
     "RequestParts",
@@ -168,12 +164,12 @@ __all__ = [
     "ToolAnswered",
     "ToolCallRecord",
     "ToolCalled",
+    "ToolCalls",
     "ToolChainOptions",
     "ToolChainResult",
     "ToolContext",
     "ToolDecision",
     "ToolError",
-    "ToolErrorKind",
     "ToolLoopDeps",
     "ToolLoopOptions",
     "ToolLoopResult",
@@ -186,7 +182,6 @@ __all__ = [
     "Turn",
     "TurnEnded",
     "TurnStarted",
-    "Unusable",
     "Verdict",
     "build_tool_system_prompt",
     "execute_tool_call",

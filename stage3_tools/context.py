@@ -1,8 +1,8 @@
-"""`ToolContext`: what a tool may know of the call it answers, and the model never sees.
+"""`ToolContext`: data about the current call for the tool's function.
 
-A tool asks for it with a parameter of this type (`@tool`), or with a second argument (`Tool(...)`).
-It works from the thread of a plain function as well. Knows no run: whoever runs the tool says where
-progress goes.
+A function receives it in a parameter of this type (`@tool`), or as its second argument
+(`Tool(...)`). It can be used from the thread of a plain function. The model never sees it. The
+module does not know the run; the caller decides where progress reports go.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ from typing import Any
 
 
 class ToolContext:
-    """One call, as the tool that answers it sees it. It is made where the event loop runs.
+    """One attempt of one call, as the tool's function sees it. Created in the event loop.
 
     Args:
         tool: The tool's name.
-        call_id: The call that is answered; "" where a tool is run by hand.
-        session_id: The session the call belongs to, or None.
-        idempotency_key: The same for every try of this call, also when a run is resumed, and for no
-            other call: for services that do a thing once per key.
-        on_progress: Told what the tool reports.
+        call_id: The id of the call; "" for a tool that is executed without a call.
+        session_id: The session of the call, or None.
+        idempotency_key: A key for services that perform an action once per key. All attempts of a
+            call share it, also in a resumed run; no other call has it.
+        on_progress: Called with each progress report.
 
     Attributes:
-        attempt: Which try this is, from 1.
-        abort: Is set when nobody waits for the result any more: the run was stopped, or the time is
-            over. An async tool is cancelled then, too; a plain function should look at `aborted`
-            now and then.
+        attempt: Number of the attempt, counted from 1.
+        abort: Set when the result is no longer needed: the run was stopped, or the time limit was
+            reached. An async function is cancelled as well. A plain function should check `aborted`
+            regularly.
     """
 
     def __init__(
@@ -47,42 +47,39 @@ class ToolContext:
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._open = True
+        self._is_open = True
 
     @property
     def aborted(self) -> bool:
-        """Whether the tool should stop; may be asked from any thread."""
+        """Whether the function should stop. Can be read from any thread."""
         return self.abort.is_set()
 
     def progress(self, value: Any) -> None:
-        """Tell whoever watches how far the tool is; the model does not see it. From any thread.
+        """Report progress to listeners, not to the model. Can be called from any thread.
 
         Args:
-            value: Text, a number, anything. What is reported after the call has its result is
-                dropped.
+            value: Any value. Reports after the end of the attempt are dropped.
         """
         if threading.get_ident() == self._thread:
             self._report(value)
             return
-        with suppress(RuntimeError):  # the loop is closed: nobody watches any more
+        with suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._report, value)
 
-    def _report(self, value: Any) -> None:
-        if self._on_progress is not None and self._open:
-            self._on_progress(value)
-
     def close(self, *, abort: bool) -> None:
-        """The try is over; `abort` tells a function that may still be running that nobody waits for
-        it.
-        """
-        self._open = False
+        """End the attempt; `abort` asks a function that is still running to stop."""
+        self._is_open = False
         if abort:
             self.abort.set()
 
     def next_attempt(self) -> "ToolContext":
-        """The context of the next try of the same call."""
-        again = ToolContext(
+        """Create the context of the next attempt of the same call."""
+        context = ToolContext(
             self.tool, self.call_id, self.session_id, self.idempotency_key, self._on_progress
         )
-        again.attempt = self.attempt + 1
-        return again
+        context.attempt = self.attempt + 1
+        return context
+
+    def _report(self, value: Any) -> None:
+        if self._on_progress is not None and self._is_open:
+            self._on_progress(value)

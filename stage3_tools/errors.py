@@ -1,13 +1,18 @@
-"""What can go wrong with tools, by who has to act on it.
+"""Errors of this stage, by audience.
 
-A `ToolError` is for the *model*: it becomes the result of the call, and the model goes on from
-there. A `RegistrationError` is for the *developer*: a tool that cannot work is refused when it is
-registered. Which kind of failure an exception is, `kinds.py` says.
+`ToolError` addresses the model: it becomes the result of the call. `RegistrationError` addresses
+the developer: an invalid tool raises it when it is created or registered. Every other exception of
+a tool is converted into a `ToolError` by `execution/error_kinds.py`.
+
+Exceptions and return values of tools may run code of their own when they are read: a `__str__`, a
+property, an iterator. `safely` and `exception_text` read them without raising.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+T = TypeVar("T")
 
 ToolErrorKind = Literal[
     "validation",
@@ -22,39 +27,35 @@ ToolErrorKind = Literal[
     "unknown",
 ]
 
+MAX_EXCEPTION_TEXT = 2000
+"""Maximum number of characters of an exception's text that the model sees."""
+
 
 class Retry(NamedTuple):
-    """How often to try again.
+    """A retry policy of a tool.
 
     Attributes:
-        max_retries: The most tries after the first.
-        delay: Seconds before the second try; each further wait is twice as long, with some jitter.
+        max_retries: Maximum number of attempts after the first one.
+        delay: Seconds before the second attempt. The wait doubles with each further attempt and
+            includes random jitter.
     """
 
     max_retries: int
     delay: float = 1.0
 
 
-RETRIES: Mapping[ToolErrorKind, Retry] = {"timeout": Retry(3, 1.0), "network": Retry(5, 2.0)}
-"""What is tried again, where the tool's effect allows it and nothing else is said; other kinds are
-not."""
-
-IF_ASKED = Retry(3, 1.0)
-"""What an error of another kind gets that says itself that it is retryable."""
-
-
 class ToolError(Exception):
-    """A call that did not lead to a result. A tool may raise it itself, with a hint for the model.
+    """A failed tool call. Tools may raise it to give the model a kind and a hint.
 
     Args:
-        kind: What kind of failure it is.
-        message: What the model is told.
+        kind: The kind of failure.
+        message: The text for the model.
         retryable: Whether the same call may succeed later.
-        retry_delay: Seconds to wait before that; None leaves it to the kind.
-        max_retries: How often to try again; None leaves it to the kind.
-        hint: What the model might do instead; it is told that, too.
-        details: For people: the expected schema, the issues, a traceback. The model does not see
-            it.
+        retry_delay: Seconds to wait before a retry. None selects the default of the kind.
+        max_retries: Maximum number of retries. None selects the default of the kind.
+        hint: A suggestion for the model, added to the message.
+        details: Data for people: the expected schema, the issues, a traceback. The model does not
+            see them.
 
     Raises:
         ValueError: The kind is unknown, or `retry_delay` or `max_retries` is negative.
@@ -75,48 +76,61 @@ class ToolError(Exception):
         if kind not in get_args(ToolErrorKind):
             raise ValueError(f"kind is {kind!r}; use one of {', '.join(get_args(ToolErrorKind))}.")
         if retry_delay is not None and not retry_delay >= 0:
-            raise ValueError(f"retry_delay is {retry_delay!r}; it is a number of seconds, or None.")
+            raise ValueError(f"retry_delay is {retry_delay!r}; use a number of seconds, or None.")
         if max_retries is not None and not max_retries >= 0:
-            raise ValueError(f"max_retries is {max_retries!r}; it is a number of retries, or None.")
+            raise ValueError(f"max_retries is {max_retries!r}; use a number of retries, or None.")
         self.kind = kind
-        self.message = _plain(message)
+        self.message = _plain_text(message)
         self.retryable = bool(retryable)
         self.retry_delay = retry_delay
         self.max_retries = max_retries
-        self.hint = None if hint is None else _plain(hint)
+        self.hint = None if hint is None else _plain_text(hint)
         self.details = dict(details or {})
 
     @property
     def for_model(self) -> str:
-        """The text that goes to the model as the result of the call."""
-        if self.kind in ("rejected", "result_rejected"):
-            message = f"{self.message}\n{self.hint}" if self.hint else self.message
-            return json.dumps({"status": self.kind, "message": message}, ensure_ascii=False)
+        """The text of the call's result: the kind, the message and the hint."""
         hint = f"\n{self.hint}" if self.hint else ""
+        if self.kind in ("rejected", "result_rejected"):
+            rejection = {"status": self.kind, "message": self.message + hint}
+            return json.dumps(rejection, ensure_ascii=False)
         return f"Error ({self.kind}): {self.message}{hint}"
 
-    def with_details(self, **more: Any) -> "ToolError":
-        """The same error with more details; those it has already stand. A tool may raise one value
-        many times.
+    def with_details(self, **details: Any) -> "ToolError":
+        """Return a copy with additional details; existing details take precedence.
+
+        The copy protects an instance that a tool raises several times.
         """
-        same = ToolError(self.kind, self.message)
-        vars(same).update(vars(self), details={**more, **self.details})
-        same.__cause__ = (
-            self if self.__cause__ is None else self.__cause__
-        )  # it may refuse to be a condition
-        return same
+        copy = ToolError(self.kind, self.message)
+        vars(copy).update(vars(self), details={**details, **self.details})
+        # A cause may define its own truth value, so it is compared with None.
+        copy.__cause__ = self if self.__cause__ is None else self.__cause__
+        return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default, pickle restores an exception from its text alone.
         return ToolError, (self.kind, self.message), vars(self)
 
 
-def _plain(text: object) -> str:
-    """Return the text of a str, of a subclass without its own code, or of another object such as an
-    exception.
-    """
-    return str.__str__(text if isinstance(text, str) else str(text))
-
-
 class RegistrationError(ValueError):
-    """A tool that cannot be registered; the text says what is wrong with it."""
+    """An invalid tool, or an invalid change of a registry."""
+
+
+def safely(read: Callable[[], T], fallback: T) -> T:
+    """Return `read()`, or the fallback if it raises. Only `KeyboardInterrupt` propagates."""
+    try:
+        return read()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return fallback
+
+
+def exception_text(exception: BaseException) -> str:
+    """Return the beginning of an exception's text, or "" if it cannot be read."""
+    return safely(lambda: str(exception)[:MAX_EXCEPTION_TEXT], "")
+
+
+def _plain_text(text: object) -> str:
+    """Convert a str subclass, or an object such as an exception, to an exact str."""
+    return str.__str__(text if isinstance(text, str) else str(text))

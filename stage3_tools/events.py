@@ -1,22 +1,19 @@
-"""What the loop tells whoever watches: one frozen value for each thing that happened.
+"""Events of a run: one frozen value for each step of the loop.
 
-For every turn, in this order:
+Every turn emits its events in this order:
 
-    turn_start ─▶ decision ─▶ tool_call …  ─▶ tool_result …  ─▶ turn_end    the model asked for
-    tools
-                              in call order   in call order
-                                       └─ tool_progress, tool_retry ─┘      from the tools, as it
-                                       happens
-                              tool_call … ─▶ approval_pending … ─▶ turn_end nothing was run yet
-    turn_start ─▶ decision ─▶ turn_end                                      the model answered
-    turn_start ─▶ feedback ─▶ turn_end                                      the reply could not be
-    used turn_start ─▶ turn_end                                                  the provider ended
-    it: refused, paused
+    turn_start, decision, tool_call ..., tool_result ..., turn_end       the reply contains calls
+    turn_start, decision, tool_call ..., approval_pending ..., turn_end  calls need approval
+    turn_start, decision, turn_end                                       the reply is final
+    turn_start, feedback, turn_end                                       the reply is invalid
+    turn_start, turn_end                                                 the provider stopped
 
-and `loop_end` once, at the very end, unless the run raises. Calls that a run is resumed with come
-first, without `turn_start` and `turn_end`, as turn 0. A run that is stopped in the middle still
-tells the `tool_result` of each call it told. Output is for the model, details are for people. The
-values know nothing of who listens.
+`tool_call` and `tool_result` follow the order of the calls. `tool_progress` and `tool_retry` occur
+between them, at the time of the progress or the retry. `loop_end` is the last event of a run that
+does not raise. A resumed run first emits the events of the open calls, without `turn_start` and
+`turn_end`, as turn 0. A run that is stopped emits a `tool_result` for each emitted `tool_call`.
+
+The values do not know their listeners.
 """
 
 import time
@@ -31,9 +28,7 @@ from stage3_tools.result import ToolResult
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
-    """What all events have: `turn`, counted from 1 in a run, and the time in seconds since the
-    epoch.
-    """
+    """Fields of all events: the turn, counted from 1, and the time in seconds since the epoch."""
 
     turn: int
     timestamp: float = field(default_factory=time.time, compare=False, repr=False)
@@ -41,7 +36,7 @@ class _Event:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnStarted(_Event):
-    """A request is about to be made; `messages` are exactly what the model will see."""
+    """A request is sent next; `messages` are the messages of the request."""
 
     name: ClassVar[str] = "turn_start"
     messages: tuple[Message, ...]
@@ -49,9 +44,7 @@ class TurnStarted(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyStreamed(_Event):
-    """The reply will arrive piece by piece: `stream.on("text", …)` hears of each. Its end is waited
-    for here.
-    """
+    """The reply arrives as a stream. `stream.on("text", ...)` adds a listener to it."""
 
     name: ClassVar[str] = "reply_stream"
     stream: MessageStream = field(compare=False)
@@ -59,9 +52,9 @@ class ReplyStreamed(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionMade(_Event):
-    """The model's reply was understood: it asks for `calls`, or answers with `reply`.
+    """The reply is valid: it contains `calls`, or it is the final `reply`.
 
-    `repairs` is what had to be mended in the decision's JSON to read it.
+    `repairs` lists the repairs that the JSON of the decision needed.
     """
 
     name: ClassVar[str] = "decision"
@@ -73,7 +66,7 @@ class DecisionMade(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class FeedbackGiven(_Event):
-    """The model's reply, `text`, could not be used; `feedback` is what the model is told."""
+    """The reply `text` is invalid; `feedback` is the message for the model."""
 
     name: ClassVar[str] = "feedback"
     text: str
@@ -82,7 +75,7 @@ class FeedbackGiven(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCalled(_Event):
-    """A call is about to be looked up, checked and run."""
+    """A call is looked up, validated and run next."""
 
     name: ClassVar[str] = "tool_call"
     call: ToolCall
@@ -90,7 +83,7 @@ class ToolCalled(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolProgressed(_Event):
-    """A tool reports how far it is: `value` is whatever it gave to `ToolContext.progress`."""
+    """A tool reported progress; `value` is the argument of `ToolContext.progress`."""
 
     name: ClassVar[str] = "tool_progress"
     call: ToolCall
@@ -99,7 +92,7 @@ class ToolProgressed(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRetried(_Event):
-    """The try number `attempt` failed with `error`; after a wait there will be another."""
+    """Attempt number `attempt` failed with `error`; a retry follows after a wait."""
 
     name: ClassVar[str] = "tool_retry"
     call: ToolCall
@@ -109,7 +102,7 @@ class ToolRetried(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalPending(_Event):
-    """A call waits for somebody's consent; the run ends, and can be resumed."""
+    """A call needs approval; the run ends and can be resumed."""
 
     name: ClassVar[str] = "approval_pending"
     call: ToolCall
@@ -117,7 +110,7 @@ class ApprovalPending(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolAnswered(_Event):
-    """A call has its one result."""
+    """A call has its result."""
 
     name: ClassVar[str] = "tool_result"
     result: ToolResult
@@ -125,7 +118,7 @@ class ToolAnswered(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnEnded(_Event):
-    """The turn is over; all it led to is in the history."""
+    """The turn has ended; the history contains its messages."""
 
     name: ClassVar[str] = "turn_end"
     usage: Usage | None
@@ -133,7 +126,7 @@ class TurnEnded(_Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LoopEnded(_Event):
-    """The run is over, with this status and reply."""
+    """The run has ended with this status and reply."""
 
     name: ClassVar[str] = "loop_end"
     status: str

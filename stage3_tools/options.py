@@ -21,12 +21,10 @@ from stage3_tools.execution.error_kinds import Classify, ErrorText
 from stage3_tools.execution.several_calls import MAX_PARALLEL
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.schema.callables import is_async
+from stage3_tools.variables.long_values import PREVIEW
 
 MAX_RESULT_CHARS = 100_000
 """The default maximum of characters of one result that the model sees."""
-
-PREVIEW = 200
-"""The number of characters that the model sees of a result stored as a variable."""
 
 LONG = 4_000
 """The default number of characters above which a result or an argument is stored as a variable."""

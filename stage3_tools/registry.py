@@ -1,67 +1,86 @@
 """`ToolRegistry`: the tools that a model may call, by name.
 
-It knows nothing of loops, models or dialects; all of them look tools up here. One registry may
-serve many sessions at once, and be changed meanwhile, from any thread: a call that has begun keeps
-the `Tool` it found.
+A registry does not know loops, models or dialects. It can serve many sessions at once, and any
+thread can change it meanwhile: a call that has started keeps its `Tool`.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
 
 from stage0_gateway import ToolSpec
 from stage2_output import nearest
-from stage3_tools.decorator import tool
 from stage3_tools.errors import RegistrationError, ToolError
-from stage3_tools.execution.arguments import check_arguments
-from stage3_tools.execution.error_kinds import error_of
-from stage3_tools.tool import Tool
-
-if TYPE_CHECKING:
-    from stage3_tools.registry_view import RegistryView
-
-_MOST_LISTED = 50
+from stage3_tools.execution.arguments import validate_arguments
+from stage3_tools.execution.error_kinds import classify_exception
+from stage3_tools.execution.invocation import invoke
+from stage3_tools.tool import Tool, tool
 
 Registrable = Tool | Callable[..., Any]
-"""What can be registered: a tool, or a plain or async function, of which `@tool` makes one."""
+"""A tool, or a function that `@tool` converts to one."""
+
+_MAX_LISTED = 50
 
 
 class ToolRegistry:
-    """Tools by name, in the order they were registered.
+    """Tools by name, in registration order. An empty registry is true.
 
     Args:
-        tools: Tools to begin with; see `register`.
+        *tools: The first tools; see `register`.
     """
 
     def __init__(self, *tools: Registrable) -> None:
+        # The dict is replaced, never changed, so readers need no lock.
         self._tools: dict[str, Tool] = {}
         self._changing = threading.Lock()
+        self._described: tuple[dict[str, Tool], str] = ({}, "")
         if tools:
             self.register(*tools)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all tools, in the order they were registered."""
-        return tuple(each.name for each in self.list())
+        """The names of all tools."""
+        return tuple(self._tools)
+
+    def list(self) -> list[Tool]:
+        """Return all tools."""
+        return [*self._tools.values()]
 
     def get(self, name: str) -> Tool:
-        """The tool of this name.
+        """Return the tool with this name.
 
         Raises:
-            ToolError: The name is unknown ("not_found"); the text lists the available names and the
+            ToolError: The name is unknown ("not_found"). The text lists the available names and the
                 nearest one.
         """
-        tool = self._find(name)
-        if tool is None:
-            raise self._unknown(name)
-        return tool
+        tools = self._tools
+        if isinstance(name, str) and name in tools:
+            return tools[name]
+        unknown = str(name)
+        # Only the first few hundred names are compared, so names that begin alike come first.
+        beginning = unknown[: len(unknown) // 2]
+        similar = nearest(unknown, sorted(tools, key=lambda known: not known.startswith(beginning)))
+        raise ToolError(
+            "not_found",
+            f"There is no tool named {unknown[:80]!r}. "
+            f"Available tools: {_listed([*tools]) or 'none'}.",
+            hint=f"Did you mean {similar}?" if similar else None,
+            details={"expected_schema": None, "issues": (), "available_tools": tuple(tools)},
+        )
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as a provider is told of them: for `gateway.chat(…,
-        tools=registry.specs())`.
-        """
-        return tuple([tool.spec for tool in self.list()])
+        """Return the descriptions for `gateway.chat(..., tools=registry.specs())`."""
+        return tuple([tool.spec for tool in self._tools.values()])
+
+    def described(self) -> str:
+        """Return the descriptions as JSON text, one tool per line; computed once per change."""
+        tools, text = self._described
+        if tools is not self._tools:
+            tools = self._tools
+            text = "\n".join([tool.as_json for tool in tools.values()])
+            self._described = (tools, text)
+        return text
 
     @overload
     def register(self, tool: Registrable, /) -> Tool: ...
@@ -72,124 +91,96 @@ class ToolRegistry:
     ) -> tuple[Tool, ...]: ...
 
     def register(self, *tools: Registrable) -> Tool | tuple[Tool, ...]:
-        """Add tools and compile their schemas: all of them, or none if one cannot be added.
+        """Add tools and compile their schemas: all of them, or none if one is invalid.
 
         Args:
-            tools: Tools, or functions, which become tools as with `@tool`. Works as a decorator,
-                too.
+            *tools: Tools, or functions, which are converted as by `@tool`. Works as a decorator.
 
         Returns:
-            The tool; of several, a tuple.
+            The tool; a tuple for several.
 
         Raises:
-            RegistrationError: A name is taken, a schema is none, or something is no tool.
+            RegistrationError: A name is registered already, a schema is invalid, or a value is not
+                a tool.
         """
-        made = tuple(_as_tool(each) for each in tools)
-        for each in made:
-            _ = (
-                each.schema
-            )  # compiled now: a wrong one is told here, not in the middle of a conversation
-        added: dict[str, Tool] = {}
+        converted = tuple([each if isinstance(each, Tool) else tool()(each) for each in tools])
+        for new in converted:
+            _ = new.schema  # an invalid schema must not surface in the middle of a conversation
         with self._changing:
-            for each in made:
-                if each.name in self._tools or each.name in added:
-                    names = listed([*self._tools, *added])
+            changed = dict(self._tools)
+            for new in converted:
+                if new.name in changed:
+                    names = _listed([*changed])
                     raise RegistrationError(
-                        f"There is a tool named {each.name!r} already; choose another name. Registered: {names}."
+                        f"There is a tool named {new.name!r} already; choose another name. "
+                        f"Registered: {names}."
                     )
-                added[each.name] = each
-            self._tools.update(added)  # at once, for other threads
-        return made[0] if len(made) == 1 else made
+                changed[new.name] = new
+            self._tools = changed
+        return converted[0] if len(converted) == 1 else converted
 
     def unregister(self, name: str) -> Tool:
-        """Take a tool away, and return it.
+        """Remove a tool and return it.
 
         Raises:
-            RegistrationError: There is none of this name.
+            RegistrationError: The name is unknown.
         """
         with self._changing:
-            tool = self._known(name)
-            del self._tools[name]
-        return tool
+            try:
+                removed = self.get(name)
+            except ToolError as error:
+                raise RegistrationError(f"{error.message} {error.hint or ''}".rstrip()) from None
+            self._tools = {key: tool for key, tool in self._tools.items() if key != name}
+        return removed
 
-    def subset(self, *names: str) -> "RegistryView":
-        """A live view of the tools of these names: for an agent that may use no others.
-
-        Raises:
-            RegistrationError: There is no tool of one of these names.
-        """
-        from stage3_tools.registry_view import RegistryView
-
-        return RegistryView(self, frozenset(self._known(each).name for each in names).__contains__)
-
-    def group(self, prefix: str) -> "RegistryView":
-        """A live view of the tools whose names begin with this; there need be none yet."""
-        from stage3_tools.registry_view import RegistryView
-
-        return RegistryView(self, lambda name: name.startswith(prefix))
+    def extended(self, *tools: Tool) -> "ToolRegistry":
+        """Return a copy with further tools. A registered tool precedes one with the same name."""
+        copy = ToolRegistry()
+        copy._tools = {**self._tools, **{t.name: t for t in tools if t.name not in self._tools}}
+        return copy
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Check the arguments, run the tool once, and return what it returns.
+        """Validate arguments, run the tool once, and return its value.
 
-        For use by hand; the loop runs tools through `execute_tool_call`, which turns failures into
-        results.
+        The loop uses `execute_tool_call` instead, which converts failures to results.
+
+        Args:
+            name: The tool's name.
+            arguments: The arguments by name.
 
         Raises:
-            ToolError: The tool is unknown, the arguments do not fit, or it failed. Its `details`
-                have `expected_schema`, `issues` and `available_tools`.
+            ToolError: The tool is unknown, the arguments do not match, or the tool failed.
+                `details` holds `expected_schema`, `issues` and `available_tools`.
         """
         tool = self.get(name)
         try:
-            return await tool.run(check_arguments(tool, arguments))
+            if not all(isinstance(key, str) for key in arguments):
+                raise ToolError("validation", "The names of arguments must be text.")
+            return await invoke(tool, validate_arguments(tool, arguments))
         except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            told = {"expected_schema": tool.parameters, "issues": (), "available_tools": self.names}
-            raise error_of(error).with_details(**told) from error
+            raise classify_exception(error).with_details(
+                expected_schema=tool.parameters, issues=(), available_tools=self.names
+            ) from error
 
-    def list(self) -> list[Tool]:
-        """All tools, in the order they were registered."""
-        return [*self._tools.values()]
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
 
     def __len__(self) -> int:
-        return len(self.list())
+        return len(self._tools)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __contains__(self, name: object) -> bool:
-        return self._find(name) is not None
+        return isinstance(name, str) and name in self._tools
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({listed(self.names)})"
-
-    def _find(self, name: object) -> Tool | None:
-        return self._tools.get(name) if isinstance(name, str) else None
-
-    def _unknown(self, name: object) -> ToolError:
-        beginning = str(name)[: len(str(name)) // 2]
-        # Of very many names only the first few hundred are compared, so those that begin alike come
-        # first.
-        near = nearest(
-            str(name), sorted(self.names, key=lambda each: not each.startswith(beginning))
-        )
-        return ToolError(
-            "not_found",
-            f"There is no tool named {str(name)[:80]!r}. Available tools: {listed(self.names) or 'none'}.",
-            hint=f"Did you mean {near}?" if near else None,
-            details={"expected_schema": None, "issues": (), "available_tools": self.names},
-        )
-
-    def _known(self, name: str) -> Tool:
-        tool = self._find(name)
-        if tool is None:
-            unknown = self._unknown(name)
-            raise RegistrationError(f"{unknown.message} {unknown.hint or ''}".rstrip())
-        return tool
+        return f"ToolRegistry({_listed(self.names)})"
 
 
-def _as_tool(given: Registrable) -> Tool:
-    return given if isinstance(given, Tool) else tool()(given)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names in one line; of very many, only the first ones."""
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+def _listed(names: Sequence[str]) -> str:
+    """Join names; many names are reduced to the first ones and a count."""
+    rest = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")

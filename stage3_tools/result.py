@@ -1,8 +1,8 @@
-"""What a tool call led to: output for the model, details for people.
+"""Results of tool calls: output for the model, details for people.
 
-`output_for_model` turns whatever a tool returned into something a model can read: text as it is,
-everything else as JSON, pictures and documents as message parts. It is never a Python repr, because
-a model would read that as data. Knows nothing of how a tool is run.
+`output_for_model` converts the return value of a tool to something a model can read: text as it
+is, message parts as they are, everything else as JSON. The output is never a Python repr, because a
+model would read it as data. This module does not know how a tool runs.
 """
 
 import json
@@ -13,8 +13,7 @@ from typing import Any, Literal, get_args
 
 from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
 from stage2_output import Repair
-from stage3_tools.errors import ToolError
-from stage3_tools.execution.error_kinds import words_of
+from stage3_tools.errors import ToolError, exception_text
 
 ResultStatus = Literal[
     "completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"
@@ -23,16 +22,16 @@ Output = str | tuple[Part, ...]
 
 MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you ask for it again."
 
-_PARTS = frozenset(get_args(Part))
+_PART_TYPES = frozenset(get_args(Part))
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool may return when people should see more than the model.
+    """A return value with separate data for the model and for people.
 
     Attributes:
-        output: For the model.
-        details: For people: it goes into events and records, not into the conversation.
+        output: The value for the model.
+        details: Data for events and records; the conversation does not contain it.
     """
 
     output: Any
@@ -44,22 +43,20 @@ class ToolResult:
     """The one result of one call.
 
     Attributes:
-        call_id: The call it answers.
+        call_id: The id of the call.
         name: The tool's name as the model wrote it.
-        output: What the model is told.
-        details: What people may look at: the tool's own details, or those of the error.
+        output: The text or the parts for the model.
+        details: Data for people: the details of the tool, or those of the error.
         is_error: Whether the call failed.
         error: The failure, or None.
-        duration: Seconds the call took.
-        attempts: How often the tool was run; 0 if it was refused before.
-        cached: Whether the output comes from an earlier call.
-        status: "completed", "error", "rejected", "result_rejected", "interrupted" (it may be
-            repeated), or "unknown_effect" (it was cut off and may have happened).
-        repairs: What had to be mended in the arguments to read them; a tool is not run on that
-            unnoticed.
-        note: What the model is told besides the output, such as that it repeats itself.
-        is_json: Whether the output is the JSON of a value that the tool returned, and not a text of
-            its own.
+        duration: Seconds from the first attempt to the result.
+        attempts: Number of attempts; 0 if the tool did not run.
+        cached: Whether the output comes from the result cache.
+        status: "completed", "error", "rejected", "result_rejected", "interrupted" (the call may be
+            repeated), or "unknown_effect" (the call was interrupted and may have happened).
+        repairs: Repairs that the JSON of the arguments needed.
+        note: Text for the model behind the output, such as a note about a repeated call.
+        is_json: Whether the output is the JSON of the returned value, not a text of the tool.
     """
 
     call_id: str
@@ -77,18 +74,16 @@ class ToolResult:
     is_json: bool = field(default=False, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
-        """The tool message that answers the call.
+        """Create the tool message of the result.
 
         Args:
-            max_chars: The most characters of text that the model is shown; None shows all.
+            max_chars: Maximum number of characters of text in the message; None sets no limit.
         """
-        output = self.output if max_chars is None else shortened(self.output, max_chars)
-        if (
-            output is not self.output
-            and self.status == "unknown_effect"
-            and isinstance(output, str)
-        ):
-            output += f"\n{MAY_HAVE_HAPPENED}"  # it stood at the end, which was cut off
+        output = self.output
+        if max_chars is not None and is_longer(output, max_chars):
+            output = shorten(output, max_chars)
+            if self.status == "unknown_effect" and isinstance(output, str):
+                output += f"\n{MAY_HAVE_HAPPENED}"  # the end of the output was removed
         if self.note:
             output = (
                 output + self.note if isinstance(output, str) else (*output, TextPart(self.note))
@@ -98,21 +93,21 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRecord:
-    """One line in the story of a run.
+    """A call and its result in the history of a run.
 
     Attributes:
-        id: The call's id.
+        id: The id of the call.
         name: The tool's name as the model wrote it.
         arguments: The JSON text of the arguments as the model wrote it.
-        result: What came of it.
-        round: In which tool round of the run it was called, from 1.
-        started: When, in seconds since the epoch.
-        ended: When it had its result.
-        message: The message of the history that answers the call.
-        variable: The id of the variable that holds the result, where it was too long to be shown
-            whole.
-        arguments_variable: The same for its arguments; only a chain keeps them, when it is over.
-        usage: The tokens of the reply that asked for it, and for the other calls of its round.
+        result: The result.
+        round: The tool round of the run, counted from 1.
+        started: Start time in seconds since the epoch.
+        ended: Time of the result in seconds since the epoch.
+        message: The tool message in the history.
+        variable: The id of the variable that holds a long result.
+        arguments_variable: The id of the variable that holds long arguments; set by a chain when it
+            ends.
+        usage: The tokens of the reply that contains the call; shared by all calls of the round.
     """
 
     id: str
@@ -129,126 +124,118 @@ class ToolCallRecord:
 
     @property
     def rejection(self) -> str | None:
-        """Why somebody rejected the call, or its result; None where nobody did."""
+        """The reason for which the call or its result was rejected; None without a rejection."""
         error = self.result.error
-        return (
-            error.message if error is not None and self.result.status.endswith("rejected") else None
-        )
+        is_rejected = error is not None and self.result.status.endswith("rejected")
+        return error.message if error is not None and is_rejected else None
 
 
 def is_longer(output: Output, characters: int) -> bool:
-    """Whether an output has more characters of text and JSON than this."""
+    """Return whether an output has more characters of text and JSON than the given number."""
     if isinstance(output, str):
         return len(output) > characters
     return sum(len(part_text(part)) for part in output) > characters
 
 
 def part_text(part: Part) -> str:
-    """The text of a part, or its JSON as text; pictures and documents have none."""
+    """Return the text of a part, or its JSON; pictures and documents have no text."""
     if isinstance(part, JsonPart):
         return json.dumps(part.value, ensure_ascii=False, separators=(",", ":"))
     return part.text if isinstance(part, TextPart) else ""
 
 
-def shortened(output: Output, max_chars: int) -> Output:
-    """An output with no more text than this, and a note where something is left out.
+def shorten(output: Output, max_chars: int) -> Output:
+    """Limit the text of an output and mark each omission with a note.
 
     Args:
-        output: Text, or parts; pictures and documents stay whole.
-        max_chars: The most characters of all text and JSON together; the notes come on top.
+        output: Text, or parts. Pictures and documents are not shortened.
+        max_chars: Maximum number of characters of all text and JSON together, without the notes.
     """
     if isinstance(output, str):
         if len(output) <= max_chars:
             return output
-        left_out = f"The first {max_chars} of {len(output)} characters. Ask for a part of it, if the tool can give one."
-        return f"{output[:max_chars]}\n[{left_out}]"
+        note = f"The first {max_chars} of {len(output)} characters."
+        return f"{output[:max_chars]}\n[{note} Ask for a part of it, if the tool can give one.]"
     parts: list[Part] = []
     for part in output:
         text = part_text(part)
-        parts.append(part if len(text) <= max_chars else TextPart(str(shortened(text, max_chars))))
+        parts.append(part if len(text) <= max_chars else TextPart(str(shorten(text, max_chars))))
         max_chars = max(0, max_chars - len(text))
     return tuple(parts)
 
 
 def output_for_model(value: Any) -> Output:
-    """Whatever a tool returned, as text or message parts.
+    """Convert the return value of a tool to text or message parts.
 
-    Text stays text, a part stays a part, and a list with parts in it becomes parts. Everything else
+    Text and parts are unchanged, and a list that contains parts becomes parts. Everything else
     becomes JSON: mappings, lists, sets, dataclasses, pydantic models, dates, decimals, paths,
-    enums; keys as text; bytes as the text they are in UTF-8, or else all of them in URL-safe
-    base64; NaN and infinity as strings; None as null. Of a `ToolOutput` it is the output.
+    enums; keys as text; bytes as UTF-8 text or else as URL-safe base64; NaN and infinity as
+    strings; None as null. A `ToolOutput` is replaced by its output.
 
     Raises:
-        ToolError: JSON cannot hold it, such as an iterator, which can be read only once, or what is
-            nested more than about 250 deep, or code of its own raises while it is read
-            ("execution"); the text names the type.
+        ToolError: The value has no JSON form ("execution"), such as an iterator or a value nested
+            more than about 250 levels deep, or its own code raises. The text names the type.
     """
     try:
-        return _output(value)
+        while isinstance(value, ToolOutput):
+            value = value.output
+        if isinstance(value, str):
+            # An exact str: an enum with text values may define another conversion to text.
+            return str.__str__(value)
+        if isinstance(value, Part):
+            return _checked_parts((value,))
+        if isinstance(value, tuple | list) and not _PART_TYPES.isdisjoint(map(type, value)):
+            return _checked_parts(tuple(map(_as_part, value)))
+        return _json_text(value)
     except (ToolError, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise ToolError(
             "execution",
-            f"The tool ran to its end, but what it returned (type {type(value).__name__}) cannot be written as JSON.",
+            f"The tool ran to its end, but what it returned (type {type(value).__name__}) "
+            "cannot be written as JSON.",
             details={
-                "why": words_of(error)[:500],
+                "why": exception_text(error)[:500],
                 "for the developer": "Return text, or plain dicts, lists and numbers.",
             },
         ) from error
 
 
-def _output(value: Any) -> Output:
-    while isinstance(value, ToolOutput):
-        value = value.output
-    if isinstance(value, str):
-        return str.__str__(
-            value
-        )  # plain text also of an enum, whose own way to print itself may be a repr
+def _as_part(value: Any) -> Part:
     if isinstance(value, Part):
-        return _checked((value,))
-    if isinstance(value, tuple | list) and not _PARTS.isdisjoint(map(type, value)):
-        return _checked(
-            tuple(each if isinstance(each, Part) else TextPart(_text(each)) for each in value)
-        )
-    return _json(value)
+        return value
+    return TextPart(str.__str__(value) if isinstance(value, str) else _json_text(value))
 
 
-def _text(value: Any) -> str:
-    return str.__str__(value) if isinstance(value, str) else _json(value)
-
-
-def _checked(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Parts that a history can keep: what it cannot would cost the other calls their results."""
+def _checked_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Verify that a history can store the parts; a late failure would affect the sibling calls."""
     json.dumps(Message.tool(parts, "any").to_dict(), allow_nan=False)
-    if not all(isinstance(each.text, str) for each in parts if isinstance(each, TextPart)):
-        raise TypeError("The text of a TextPart is text.")
+    if not all(isinstance(part.text, str) for part in parts if isinstance(part, TextPart)):
+        raise TypeError("The text of a TextPart must be a str.")
     return parts
 
 
-def _json(value: Any) -> str:
-    from pydantic_core import (
-        to_json,
-        to_jsonable_python,
-    )  # they know dates, decimals, dataclasses, models …
+def _json_text(value: Any) -> str:
+    # The library converts dates, decimals, dataclasses and models.
+    from pydantic_core import to_json, to_jsonable_python
 
     if isinstance(value, Iterator):
-        raise ValueError("It can be read only once, and may never end.")
-    with suppress(Exception):  # besides pydantic's own errors all that a value's own code raises
+        raise ValueError("An iterator can be read only once, and may be endless.")
+    with suppress(Exception):  # pydantic's own errors, and those of the value's code
         return to_json(value, inf_nan_mode="strings").decode()
-    with suppress(RecursionError):  # which pydantic can say better
-        if _holds_iterator(value):
-            raise ValueError("An iterator in it can be read only once.")
+    with suppress(RecursionError):  # pydantic's message is more precise
+        if _contains_iterator(value):
+            raise ValueError("The value contains an iterator, which can be read only once.")
     with suppress(ValueError):
         return to_json(value, inf_nan_mode="strings", bytes_mode="base64").decode()
-    # What is written as UTF-8 cannot hold half a surrogate pair; text can.
+    # UTF-8 cannot represent half a surrogate pair, and a Python text can.
     plain = to_jsonable_python(value, bytes_mode="base64")
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _holds_iterator(value: Any) -> bool:
+def _contains_iterator(value: Any) -> bool:
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, list | tuple | set | frozenset):
         return isinstance(value, Iterator)
-    return any(map(_holds_iterator, value))
+    return any(map(_contains_iterator, value))

@@ -1,70 +1,67 @@
-"""`Tool`: a name, a description, a schema of the arguments, and the function that does it.
+"""`Tool` and `@tool`: a name, a description, a schema of the arguments, and a function.
 
-A tool knows nothing of models, dialects or loops: the same one serves all of them. `Tool(...)`
-takes the pieces by hand; `@tool` makes one of a plain function (`decorator.py`).
+`Tool(...)` takes these values directly. `@tool` derives them from a function with named parameters.
+A tool does not know models, dialects or loops; `execution/` runs its function.
 """
 
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 from stage0_gateway import ToolSpec
 from stage2_output import CompiledSchema, InvalidSchema
 from stage3_tools.context import ToolContext
-from stage3_tools.errors import RegistrationError, Retry, ToolError
-from stage3_tools.execution.deadline import DeadlineExceeded, SelfCancelled, run_with_deadline
-from stage3_tools.execution.threads import run_in_thread
+from stage3_tools.errors import RegistrationError, Retry
 from stage3_tools.schema.callables import (
+    accepts,
     has_context,
     is_async,
     is_generator,
     misplaces_context,
-    takes,
 )
+from stage3_tools.schema.signature import signature_of
 
 Effect = Literal["read", "idempotent", "write"]
 
 DEFAULT_TIMEOUT = 30.0
-"""Seconds a tool may take unless it says otherwise."""
+"""Seconds that one attempt may take if the tool sets no timeout."""
 
-YIELDS = "it yields. A tool returns one value: return a list, and report on the way with context.progress(…)."
-"""Why a generator is no tool."""
-
+_GENERATOR = (
+    "a tool cannot be a generator. Return a list, and report progress with context.progress(…)."
+)
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Something a model can ask for.
+    """A function that a model can call.
 
     Attributes:
-        name: How the model calls it; unique in a registry.
-        description: What the model is told of it.
-        parameters: JSON Schema of its arguments, read as it is written; None checks nothing.
-        execute: Takes one dict of arguments, and a `ToolContext` if it has a second parameter that
-            is called `context`, is annotated so, or has no default. Plain functions run in a
-            thread, async ones in the event loop.
-        parse: Turns arguments that fit the schema into what `execute` is given; a ValueError
-            refuses them.
+        name: The name for the model; unique in a registry.
+        description: The description for the model.
+        parameters: JSON Schema of the arguments, used as written. None accepts every object.
+        execute: Receives one dict of arguments. It also receives a `ToolContext` if its second
+            parameter is named `context`, is annotated with this type, or has no default. Plain
+            functions run in a thread, async functions in the event loop.
+        parse: Converts valid arguments to the value that `execute` receives. A ValueError rejects
+            them.
         effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that
-            did not end well is reported as "may have happened".
-        timeout: Seconds that one attempt may take; None is 30. An async function is cancelled then,
-            and abandoned if it does not end within 1 second; then it is not tried again. A plain
-            function is abandoned at once. An abandoned function goes on, but its outcome is
-            dropped.
-        retry: How often to try again after a failure that may pass; a number is the most retries.
-            None leaves it to the kind of failure (`errors.RETRIES`). A write is never tried again.
-        needs_approval: It is not run without somebody's consent; a function of the arguments says
-            when.
-        exclusive: No other call of the same turn runs while it runs.
-        metadata: For people and programs, such as {"category": …, "tags": […]}; the model does not
-            see it.
+            fails is reported as "may have happened".
+        timeout: Seconds for one attempt; None selects 30. An async function is cancelled at the
+            limit. If it does not end within 1 second, it is abandoned and not retried. A plain
+            function is abandoned immediately. The outcome of an abandoned function is dropped.
+        retry: Maximum number of retries after a retryable failure, or a `Retry`. None selects the
+            default of the kind of failure. A write is never retried.
+        needs_approval: Whether an approver must approve each call; or a function of the arguments
+            that decides.
+        exclusive: Whether no other call of the same turn may run at the same time.
+        takes_context: Whether `execute` receives a `ToolContext`; derived from its signature.
+        is_async: Whether `execute` runs in the event loop; derived from its type.
 
     Raises:
-        RegistrationError: Something of it cannot be used; the text says what.
+        RegistrationError: A value is invalid; the text names it.
     """
 
     name: str
@@ -77,174 +74,188 @@ class Tool:
     retry: Retry | int | None = field(default=None, kw_only=True)
     needs_approval: bool | Callable[[dict[str, Any]], bool] = field(default=False, kw_only=True)
     exclusive: bool = field(default=False, kw_only=True)
-    metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+    takes_context: bool = field(init=False, repr=False, compare=False)
+    is_async: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _is_name(self.name):
+        name = self.name
+        if not (isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= 256):
             raise RegistrationError(
-                f"{self.name!r} cannot be a tool's name: 1 to 256 printable characters."
+                f"{name!r} cannot be a tool's name: use 1 to 256 printable characters."
             )
-        self._check_execute()
-        if self.effect not in get_args(Effect):
-            raise self._wrong(f"effect is {self.effect!r}; use 'read', 'idempotent' or 'write'.")
-        if not isinstance(self.description, str):
-            raise self._wrong(f"description is {type(self.description).__name__}, not text.")
-        if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
-            raise self._wrong(f"timeout is {self.timeout!r}; it must be above 0 seconds.")
-        if self.parse is not None and not callable(self.parse):
-            raise self._wrong(f"parse is {type(self.parse).__name__}, not a function.")
-        for name in ("parse", "needs_approval"):
-            if callable(given := getattr(self, name)) and is_async(given):
-                raise self._wrong(
-                    f"{name} is an async function, which nobody would await; give a plain one."
-                )
-        if not isinstance(self.metadata, Mapping):
-            raise self._wrong(f"metadata is {type(self.metadata).__name__}, not a mapping.")
+        if not callable(self.execute):
+            raise self._invalid(f"execute is {type(self.execute).__name__}, not a function.")
+        if is_generator(self.execute):
+            raise self._invalid(_GENERATOR)
+        takes_context = accepts(self.execute, 2) and has_context(self.execute)
+        if not (takes_context or accepts(self.execute, 1)) or misplaces_context(self.execute):
+            raise self._invalid(
+                "execute must take one argument, the dict of arguments, or that and a ToolContext."
+            )
+        object.__setattr__(self, "takes_context", takes_context)
+        object.__setattr__(self, "is_async", is_async(self.execute))
+        self._check_options()
         if self.retry is not None:
             self._check_retry(self.retry)
 
-    def _check_execute(self) -> None:
-        if not callable(self.execute):
-            raise self._wrong(f"execute is {type(self.execute).__name__}, not a function.")
-        if is_generator(self.execute):
-            raise self._wrong(YIELDS)
-        if not (takes(self.execute, 1) or self.wants_context) or misplaces_context(self.execute):
-            raise self._wrong(
-                "execute must take one argument, the dict of arguments, or that and a ToolContext."
-            )
+    def _check_options(self) -> None:
+        if self.effect not in get_args(Effect):
+            raise self._invalid(f"effect is {self.effect!r}; use 'read', 'idempotent' or 'write'.")
+        if not isinstance(self.description, str):
+            raise self._invalid(f"description is {type(self.description).__name__}, not text.")
+        if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
+            raise self._invalid(f"timeout is {self.timeout!r}; it must be above 0 seconds.")
+        if self.parse is not None and not callable(self.parse):
+            raise self._invalid(f"parse is {type(self.parse).__name__}, not a function.")
+        for option in ("parse", "needs_approval"):
+            if callable(function := getattr(self, option)) and is_async(function):
+                raise self._invalid(f"{option} is an async function; use a plain function.")
 
     def _check_retry(self, retry: Retry | int) -> None:
-        most, delay = retry if isinstance(retry, Retry) else (retry, 0.0)
-        if not (
-            isinstance(most, int)
-            and _is_number(most)
-            and _is_number(delay)
-            and most >= 0
-            and delay >= 0
-        ):
-            raise self._wrong(
+        count, delay = retry if isinstance(retry, Retry) else (retry, 0.0)
+        is_valid = isinstance(count, int) and _is_number(count) and _is_number(delay)
+        if not (is_valid and count >= 0 and delay >= 0):
+            raise self._invalid(
                 f"retry is {retry!r}; use a number of retries, Retry(max_retries, delay), or None."
             )
-        if most and self.effect == "write":
-            raise self._wrong(
-                "a write is never tried again. If a second time does no harm, say effect='idempotent'."
+        if count and self.effect == "write":
+            raise self._invalid(
+                "a write is never retried. If a repetition does no harm, use effect='idempotent'."
             )
 
-    def _wrong(self, what: str) -> RegistrationError:
-        return RegistrationError(f"{self.name}: {what}")
-
-    @cached_property
-    def wants_context(self) -> bool:
-        """Whether `execute` takes a `ToolContext` behind the arguments."""
-        return takes(self.execute, 2) and has_context(self.execute)
+    def _invalid(self, problem: str) -> RegistrationError:
+        return RegistrationError(f"{self.name}: {problem}")
 
     @cached_property
     def schema(self) -> CompiledSchema:
-        """The parameters, compiled once.
+        """The compiled parameters.
 
         Raises:
-            RegistrationError: They are no JSON Schema of an object.
+            RegistrationError: They are not a JSON Schema of an object.
         """
         parameters = {} if self.parameters is None else self.parameters
         try:
             compiled = CompiledSchema(parameters)
-            json.dumps(parameters, allow_nan=False)  # the model will be shown them
+            json.dumps(parameters, allow_nan=False)  # requests contain them
         except (InvalidSchema, TypeError, ValueError, RecursionError) as error:
             raise RegistrationError(f"{self.name}: {error}") from error
-        if not isinstance(parameters, Mapping) or "object" not in _types(parameters):
-            raise RegistrationError(
-                f"{self.name}: parameters must be a JSON Schema of an object, or None."
-            )
+        types = parameters.get("type", "object") if isinstance(parameters, Mapping) else ()
+        if "object" not in ([types] if isinstance(types, str) else types):
+            raise self._invalid("parameters must be a JSON Schema of an object, or None.")
         return compiled
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The description for a provider: parameters are the schema of an object, for some with
-        empty properties.
+        """The description for a provider.
 
-        It is the same object in each request, so the gateway encodes it once.
+        Some providers require `properties`, so they are added if they are missing. The property
+        always returns the same object, and the gateway encodes it once.
         """
         return ToolSpec(self.name, self.description, {**_NO_PARAMETERS, **(self.parameters or {})})
 
     @cached_property
     def as_json(self) -> str:
-        """The name, description and parameters as JSON text, which a prompt shows to the model."""
-        shown = {
+        """The name, the description and the parameters as JSON text for a prompt."""
+        description = {
             "name": self.name,
             "description": self.description,
             "parameters": self.parameters or {},
         }
-        return json.dumps(shown, ensure_ascii=False)
-
-    async def run(
-        self,
-        arguments: Any,
-        context: ToolContext | None = None,
-        *,
-        begin: Callable[[], None] | None = None,
-    ) -> Any:
-        """Run the function once with the checked arguments and return its value.
-
-        Args:
-            arguments: The value that `check_arguments` returned.
-            context: The context for a function that takes one; None creates one.
-            begin: Called immediately before the function, in its thread. If it raises, the function
-                is not called.
-
-        Raises:
-            ToolError: The function took too long ("timeout") or cancelled itself ("interrupted").
-            BaseException: What the function or `begin` raises; a GeneratorExit as RuntimeError.
-        """
-        given: tuple[Any, ...] = (arguments,)
-        if self.wants_context:
-            context = context or ToolContext(self.name)
-            given = (arguments, context)
-        limit, ended = DEFAULT_TIMEOUT if self.timeout is None else self.timeout, False
-
-        async def call() -> Any:
-            return await self._call(given, begin)
-
-        def close() -> None:
-            if context is not None:
-                context.close(abort=not ended)
-
-        try:
-            value = await run_with_deadline(call, limit, on_stop=close)
-            ended = True
-            return value
-        except DeadlineExceeded as late:
-            message = f"{self.name} took longer than {limit:g} s."
-            # A second attempt beside one that ignores its cancellation would only add to the
-            # damage.
-            raise ToolError("timeout", message, retryable=not late.is_abandoned) from None
-        except SelfCancelled:
-            raise ToolError("interrupted", f"{self.name} cancelled itself.") from None
-        finally:
-            close()
-
-    async def _call(self, given: tuple[Any, ...], begin: Callable[[], None] | None) -> Any:
-        if self.is_async:
-            if begin is not None:
-                begin()
-            return await self.execute(*given)
-        value = await run_in_thread(self.execute, *given, begin=begin)
-        return await value if inspect.isawaitable(value) else value
-
-    @cached_property
-    def is_async(self) -> bool:
-        """Whether `execute` runs in the event loop; an object with an async `__call__` does."""
-        return is_async(self.execute)
+        return json.dumps(description, ensure_ascii=False)
 
 
-def _is_name(text: str) -> bool:
-    return bool(text.strip()) and text.isprintable() and len(text) <= 256
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: Effect = "write",
+    timeout: float | None = None,
+    retry: Retry | int | None = None,
+    needs_approval: bool | Callable[[dict[str, Any]], bool] = False,
+    exclusive: bool = False,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **settings: Any,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Convert a function with named parameters to a `Tool`: `@tool`, or `@tool(effect="read")`.
+
+    Args:
+        function: A plain or async function, or a method of an object. Its annotations become the
+            schema, and its docstring becomes the descriptions. The model does not see a parameter
+            that is annotated `ToolContext`.
+        name: A name to use instead of the function's.
+        description: A description to use instead of the docstring.
+        **settings: `effect`, `timeout`, `retry`, `needs_approval` and `exclusive`; see `Tool`.
+
+    Raises:
+        RegistrationError: The value is not a function, has no name, is a generator, or has a
+            parameter without a JSON Schema.
+    """
+
+    def convert(function: Callable[..., Any]) -> Tool:
+        if isinstance(function, classmethod | property):
+            raise RegistrationError(
+                f"{function!r:.200}: after the class, make a tool of an object's method: "
+                "tool(thing.method)."
+            )
+        if not callable(function) or isinstance(function, type):
+            raise RegistrationError(
+                f"{function!r:.200} is not a function. Put @tool above a function, or make a tool "
+                "with Tool(...); a list is given as register(*tools)."
+            )
+        tool_name = getattr(function, "__name__", "<none>") if name is None else name
+        if tool_name in ("<none>", "<lambda>"):
+            raise RegistrationError(
+                f"{function!r:.200} has no name of its own: tool(name=…) gives it one."
+            )
+        if is_generator(function):
+            raise RegistrationError(f"{tool_name}: {_GENERATOR}")
+        signature = signature_of(function)
+        return Tool(
+            tool_name,
+            signature.description if description is None else description,
+            signature.schema,
+            _with_named_arguments(function, signature.context),
+            parse=signature.convert,
+            **settings,
+        )
+
+    return convert if function is None else convert(function)
+
+
+def _with_named_arguments(
+    function: Callable[..., Any], context_name: str | None
+) -> Callable[..., Any]:
+    """Wrap a function so that it takes one dict of arguments, and the context if it needs one."""
+
+    def execute(arguments: dict[str, Any]) -> Any:
+        return function(**arguments)
+
+    async def execute_async(arguments: dict[str, Any]) -> Any:
+        return await function(**arguments)
+
+    def execute_with_context(arguments: dict[str, Any], context: ToolContext) -> Any:
+        return function(**arguments, **{str(context_name): context})
+
+    async def execute_async_with_context(arguments: dict[str, Any], context: ToolContext) -> Any:
+        return await function(**arguments, **{str(context_name): context})
+
+    if context_name is None:
+        return execute_async if is_async(function) else execute
+    return execute_async_with_context if is_async(function) else execute_with_context
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
-
-
-def _types(schema: Mapping[str, Any]) -> list[str]:
-    """The types a schema allows; one that names none allows an object, too."""
-    types = schema.get("type", "object")
-    return [types] if isinstance(types, str) else types

@@ -17,11 +17,11 @@ from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
-    Calls,
     FinalReply,
-    Reading,
+    InvalidReply,
+    ReplyInterpretation,
     RequestParts,
-    Unusable,
+    ToolCalls,
 )
 from stage3_tools.events import DecisionMade, FeedbackGiven, ReplyStreamed, TurnEnded, TurnStarted
 from stage3_tools.options import RequestInfo, check_type
@@ -160,30 +160,32 @@ async def read(run: RunState, turn: Turn) -> None:
     if turn.interpretation is None:
         can_call = len(turn.tools) > 0 and not turn.last
         turn.interpretation = _interpret(run, turn.response, can_call)
-    if isinstance(turn.interpretation, Calls):
+    if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
 
 
-def _interpret(run: RunState, response: ChatResponse, can_call: bool) -> Reading | ProviderStop:
+def _interpret(
+    run: RunState, response: ChatResponse, can_call: bool
+) -> ReplyInterpretation | ProviderStop:
     reason = response.finish_reason
     if reason == "refusal" or (reason == "pause" and not response.tool_calls):
         message = Message.assistant(response.message.content or response.refusal or "")
         return ProviderStop(replace(message, raw_text=message.text or None), reason)
     if reason == "error":
         raw = response.raw_finish_reason or reason
-        return Unusable(Message.assistant(response.content), _FAILED.format(raw=raw))
+        return InvalidReply(Message.assistant(response.content), _FAILED.format(raw=raw))
     interpretation = run.dialect.read(response)
     if can_call:
         return interpretation
     match interpretation:  # without tools, calls are dropped and any text is the answer
-        case Calls(message):
+        case ToolCalls(message):
             return FinalReply(Message.assistant(message.content))
-        case Unusable(message) if reason != "length":
+        case InvalidReply(message) if reason != "length":
             return FinalReply(message)
     return interpretation
 
 
-async def _with_unique_ids(run: RunState, calls: Calls) -> Calls:
+async def _with_unique_ids(run: RunState, calls: ToolCalls) -> ToolCalls:
     """Replace ids that are missing or that an earlier call has."""
     message = calls.message
     ids = [call.id for call in message.tool_calls]
@@ -214,7 +216,7 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
     assert turn.response is not None
     text = turn.response.content
     match turn.interpretation:
-        case Calls(message, repairs):
+        case ToolCalls(message, repairs):
             message = await run.with_references(message)
             length = await run.transcript.append(message, expected=run.expected_length)
             before = len(run.records)
@@ -235,7 +237,7 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
         case FinalReply():
             await _append_reply(run, turn, feedback_message(_EMPTY))
             run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
-        case Unusable(message, feedback):
+        case InvalidReply(message, feedback):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))
             run.notify(FeedbackGiven, text=text, feedback=feedback)

@@ -67,7 +67,7 @@ def make_line_dialect() -> Dialect:
     - `describe`: some words on the two lines, and each tool's name and description.
     - `render`: one system message (the history's own, then the description); a tool message becomes the user
       message `RESULT name: text`; an assistant message becomes the line that the model would write for it.
-    - `read`: `Calls`, `FinalReply`, or `Unusable` with feedback that says what to write.
+    - `read`: `ToolCalls`, `FinalReply`, or `InvalidReply` with feedback that says what to write.
 
     What is stored must be the same as in any other dialect: calls as `tool_calls`, a reply as its text.
     """

@@ -24,16 +24,16 @@ from stage1_context import (
 from stage2_output import OutputController
 from stage3_tools.chain.formatter import MessageFlowFormatter
 from stage3_tools.chain.options import ToolChainOptions
-from stage3_tools.dialects.protocol import Calls
+from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.loop import run_turns, stoppable
-from stage3_tools.options import PREVIEW, ToolLoopDeps, check_type
+from stage3_tools.options import ToolLoopDeps, check_type
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.turn import act, read
-from stage3_tools.variables.long_values import LongValues, mark_of, value_of
+from stage3_tools.variables.long_values import PREVIEW, LongValues, json_value, mark_of
 
 ChainStatus = Literal["completed", "aborted", "error", "timeout"]
 
@@ -209,7 +209,7 @@ async def _run(run: RunState, reply: ChatResponse) -> Ending:
     is_usable = reply.finish_reason in ("tool_calls", "stop", "unknown")
     is_calls = reply.tool_calls and len(run.deps.tool_registry) and is_usable
     first = Turn(
-        run.tools(), response=reply, interpretation=Calls(reply.message) if is_calls else None
+        run.tools(), response=reply, interpretation=ToolCalls(reply.message) if is_calls else None
     )
     await run.settings()
 
@@ -262,10 +262,10 @@ async def _with_variables(long_values: LongValues, record: ToolCallRecord) -> To
     with suppress(StoreFailed):  # the result of the chain is reported in any case
         text = result.as_message().text
         if (record.variable is None or not is_text) and len(text) > PREVIEW:
-            value = value_of(text) if result.is_json and not result.note else text
-            stored = replace(stored, variable=await long_values.keep(value))
+            value = json_value(text) if result.is_json and not result.note else text
+            stored = replace(stored, variable=await long_values.store(value))
         if len(record.arguments) > PREVIEW:
-            arguments = await long_values.keep(value_of(record.arguments))
+            arguments = await long_values.store(json_value(record.arguments))
             stored = replace(stored, arguments_variable=arguments)
     return stored
 

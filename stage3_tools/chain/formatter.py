@@ -15,9 +15,9 @@ from itertools import zip_longest
 
 from stage0_gateway import Message
 from stage1_context import VariableStore
-from stage3_tools.dialects.escaping import escaped_text, is_feedback
-from stage3_tools.options import PREVIEW
+from stage3_tools.dialects.escaping import escape_text, is_feedback
 from stage3_tools.result import ToolCallRecord, ToolResult
+from stage3_tools.variables.long_values import PREVIEW
 
 _HINT = """\
 <SYSTEM-CONTEXT>
@@ -77,7 +77,7 @@ class MessageFlowFormatter:
 
 def _safe(text: str) -> str:
     """Escape text that imitates log blocks or the hint."""
-    return _HINT_TAG.sub(r"\\<", escaped_text(text))
+    return _HINT_TAG.sub(r"\\<", escape_text(text))
 
 
 def _blocks(message: Message, records: Mapping[str, ToolCallRecord]) -> str:

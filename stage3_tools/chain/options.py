@@ -22,7 +22,7 @@ from stage3_tools.events import (
 )
 from stage3_tools.options import ToolLoopOptions, as_messages, check_listener
 from stage3_tools.result import ToolResult
-from stage3_tools.variables.long_values import LongValues, value_of
+from stage3_tools.variables.long_values import LongValues, json_value
 
 
 @dataclass(frozen=True)
@@ -164,5 +164,5 @@ class _Callbacks:
 
 
 def _object_or_text(arguments: str) -> Any:
-    value = value_of(arguments)
+    value = json_value(arguments)
     return value if isinstance(value, dict) else arguments

@@ -1,43 +1,43 @@
 r"""Escape lines of users and tools that imitate a header of the framework.
 
-    [Tool result for get_weather]      in a text of a user or a tool becomes      \[Tool result for
-    get_weather]
+    [Tool result for get_weather]        in a text of a user or a tool becomes
+    \[Tool result for get_weather]
 
-The headers are `[Tool result for NAME]`, `[Tool Execution Log]` and `[Feedback]`. A line imitates
-one if its first letters stand behind an opening square bracket, or a character like it, and read
-like the words of the header:
+The headers are `[Tool result for NAME]`, `[Tool Execution Log]` and `[Feedback]`. A line imitates a
+header if its first letters follow an opening square bracket, or a similar character, and read like
+the words of the header:
 
-- Before the bracket, everything but letters and backslashes is ignored: spaces, Markdown, HTML
-tags, numbers, control
-  characters, ANSI escapes.
-- Behind it, only letters are compared, without regard to case, width, style and accents. Letters of
-other scripts
-  that look like Latin ones are read as these, and HTML entities as their characters.
+- Before the bracket, all characters except letters and backslashes are ignored: spaces, Markdown,
+  HTML tags, numbers, control characters, ANSI escapes.
+- Behind the bracket, only letters are compared, without regard to case, width, style and accents.
+  Letters of other scripts that look like Latin letters are read as these, and HTML entities as
+  their characters.
 
 Not covered: rare look-alikes, letters in other encodings (`\u005b`), headers in the middle of a
 line.
 
-A message with feedback of the framework is marked by its `name`, which is stored with it; a text of
-a user that begins with the same header is not. Code that lets users set the name of a message must
-not let them choose "feedback", as it must not let them choose the role.
+Feedback of the framework is marked by the `name` of its message, which is stored with it. A text of
+a user with the same header has no such name. Code that lets users set the name of a message must
+not allow "feedback", just as it must not let users choose the role.
 
-Used where users and tools speak beside such headers, in one role: in `prompt` and `flow`. With a
-provider's own tool calls, results have a role of their own, and a user who writes feedback has no
-more say than any user.
+Used by `prompt` and by the formatter of chains, where users, tools and the framework share one
+role. In native tool calls, results have their own role, and forged feedback has only the authority
+of a user.
 """
 
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from html import unescape
 from itertools import groupby
 from unicodedata import category, normalize
 
 from stage0_gateway import Message, Part, TextPart
 
 FEEDBACK = "[Feedback]\n"
-"""The header of a message that tells the model why its reply could not be used."""
+"""The header of a message with feedback for the model."""
 
-_FEEDBACK = "feedback"
+_FEEDBACK_NAME = "feedback"
 _HEADERS = ("tool result", "tool result for", "tool execution log", "feedback")
 
 _LOOK_ALIKES = {
@@ -61,9 +61,9 @@ _LOOK_ALIKES = {
 """Lower-case letters and digits that look like a Latin letter, or whose capitals do. I, l and 1 all
 count as l."""
 
-_LATIN = {each: letter for letter, others in _LOOK_ALIKES.items() for each in others}
-_ENCLOSED = (0x1F150, 0x1F170, 0x1F1E6)  # where alphabets in circles, in squares and of flags begin
-_BLANKS = "\u115f\u1160\u3164\uffa0"  # letters that are not seen
+_LATIN = {char: letter for letter, chars in _LOOK_ALIKES.items() for char in chars}
+_ENCLOSED = (0x1F150, 0x1F170, 0x1F1E6)  # first code points: letters in circles, in squares, flags
+_BLANKS = "\u115f\u1160\u3164\uffa0"  # invisible letters
 _QUOTES = "\"'\\"
 
 _FILLER = "\u200b"
@@ -79,86 +79,79 @@ _GAP_OR_CHARACTER = re.compile(rf"([\s{_FILLER}]++)|.", re.DOTALL)
 _MARKUP = re.compile(
     rf"</?[a-z!][^<>{_BREAKS}]*>"
     r"|&(?:#0*\d{1,7};?|#x0*[\da-f]{1,6};?|[a-z][a-z\d]{1,30};)"
-    r"|(?:\x1b\[|\x9b)(?:[0-?]+[a-z@`]|[a-eg-su-z@`])",  # "\x1b[Tool" begins a header, and not with "\x1b[T"
+    r"|(?:\x1b\[|\x9b)(?:[0-?]+[a-z@`]|[a-eg-su-z@`])",  # "\x1b[Tool" contains no escape "\x1b[T"
     re.IGNORECASE,
 )
 
 
 def feedback_message(text: str) -> Message:
-    """Create the user message that gives feedback to the model, marked as the framework's own."""
-    return Message("user", FEEDBACK + text, name=_FEEDBACK)
+    """Create a user message with feedback for the model, marked as the framework's own."""
+    return Message("user", FEEDBACK + text, name=_FEEDBACK_NAME)
 
 
 def is_feedback(message: Message) -> bool:
-    """Whether a message is the framework's feedback, and not a user's text with the same header."""
+    """Return whether a message is feedback of the framework, not a user's text with its header."""
     return (
-        message.role == "user" and message.name == _FEEDBACK and message.text.startswith(FEEDBACK)
+        message.role == "user"
+        and message.name == _FEEDBACK_NAME
+        and message.text.startswith(FEEDBACK)
     )
 
 
-def escaped_text(text: str) -> str:
-    """Escape every line of a text that imitates a header, with a backslash before the bracket.
+def escape_text(text: str) -> str:
+    """Insert a backslash before the bracket of every line that imitates a header.
 
-    The work is linear in the length of the text. Escaping a text again changes nothing.
+    The run time is linear in the length of the text. Escaping a text again changes nothing.
     """
     if not _SUSPICIOUS.search(text):
         return text
     pieces, end = [], 0
-    for place in _imitations(text):
-        pieces += [text[end:place], "\\"]
-        end = place
+    for bracket in _imitated_headers(text):
+        pieces += [text[end:bracket], "\\"]
+        end = bracket
     return "".join([*pieces, text[end:]])
 
 
-def escaped(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
-    """Escape the content of a message; neighbouring text parts are read as one text."""
+def escape(content: str | tuple[Part, ...]) -> str | tuple[Part, ...]:
+    """Escape the content of a message; adjacent text parts count as one text."""
     if isinstance(content, str):
-        return escaped_text(content)
+        return escape_text(content)
     parts: list[Part] = []
-    for are_text, group in groupby(content, lambda part: isinstance(part, TextPart)):
-        together = tuple(group)
-        said = Message.user(together).text if are_text else ""
-        parts += together if (safe := escaped_text(said)) == said else [TextPart(safe)]
+    for is_text, group in groupby(content, lambda part: isinstance(part, TextPart)):
+        adjacent = tuple(group)
+        text = Message.user(adjacent).text if is_text else ""
+        parts += adjacent if (safe := escape_text(text)) == text else [TextPart(safe)]
     return tuple(parts)
 
 
-def _imitations(text: str) -> Iterator[int]:
-    """Find the brackets of imitated headers."""
-    plain = "\n" + _MARKUP.sub(
-        _without_markup, text
-    )  # positions stay the same, but for this first one
+def _imitated_headers(text: str) -> Iterator[int]:
+    """Yield the positions of the brackets of imitated headers."""
+    plain = "\n" + _MARKUP.sub(_without_markup, text)  # positions increase by one
     for line in _BEGINNING.finditer(plain):
         for bracket in _BRACKET.finditer(plain, line.start(), line.end()):
             if _is_header(plain, bracket.end()):
                 yield bracket.start() - 1
 
 
-def _without_markup(found: re.Match[str]) -> str:
-    """Replace a tag, an entity or an ANSI escape by the character it stands for, if any, in the
-    same length.
-    """
-    markup, shown = found[0], ""
-    if markup.startswith("&"):
-        from html import unescape  # few texts need it
-
-        shown = unescape(markup)
-    return shown.ljust(len(markup), _FILLER)
+def _without_markup(match: re.Match[str]) -> str:
+    """Replace a tag, an entity or an ANSI escape by its character, or by filler of its length."""
+    markup = match[0]
+    character = unescape(markup) if markup.startswith("&") else ""
+    return character.ljust(len(markup), _FILLER)
 
 
 def _is_header(text: str, position: int) -> bool:
-    """Whether the letters from this position on are the words of a header. Stops at the next
-    bracket or quote.
-    """
-    read, headers = "", _headers()
-    for found in _GAP_OR_CHARACTER.finditer(text, position):
-        letters = "" if found[1] else _letters(found[0])
+    """Return whether the letters from a position to the next bracket or quote are a header."""
+    word, headers = "", _headers()
+    for match in _GAP_OR_CHARACTER.finditer(text, position):
+        letters = "" if match[1] else _letters(match[0])
         if letters.isalnum():
-            read += letters
-            if not any(header.startswith(read) for header in headers):
+            word += letters
+            if not any(header.startswith(word) for header in headers):
                 return False
-        elif letters or read in headers:
+        elif letters or word in headers:
             break
-    return read in headers
+    return word in headers
 
 
 @cache
@@ -168,14 +161,15 @@ def _headers() -> frozenset[str]:
 
 @lru_cache(4096)
 def _letters(char: str) -> str:
-    """The Latin letters that a character looks like; "" for one without letters; brackets and
-    quotes as they are.
+    """Return the Latin letters that a character looks like.
+
+    Brackets and quotes are returned unchanged; all other characters without letters give "".
     """
     for first in _ENCLOSED:
         if 0 <= ord(char) - first < 26:
             char = chr(ord("a") + ord(char) - first)
-    folded = (each for each in normalize("NFKD", char).casefold() if category(each)[0] in "LN")
-    letters = "".join(_LATIN.get(each, each) for each in folded if each not in _BLANKS)
+    folded = (c for c in normalize("NFKD", char).casefold() if category(c)[0] in "LN")
+    letters = "".join(_LATIN.get(c, c) for c in folded if c not in _BLANKS)
     return letters or (
         char if char in _QUOTES or category(char) in ("Ps", "Pe", "Pi", "Pf") else ""
     )

@@ -1,10 +1,9 @@
-"""`NativeDialect`: the provider's own tool calls.
+"""`NativeDialect`: tools through the provider's own tool calls.
 
-What the registry holds is sent as the provider's tools, its calls are run as they come, and results
-go back as tool messages: `tool` messages, `tool_result` blocks or `functionResponse` parts,
-whichever the wire format has. The wire formats of stage 0 do all of that, and map names that a
-provider would refuse; here nothing is written but what the loop has to know. What only the provider
-understands, such as signatures of thoughts, stays on the messages.
+The request lists the tools of the registry, and the history is sent unchanged. The wire formats of
+stage 0 do the rest: results become `tool` messages, `tool_result` blocks or `functionResponse`
+parts, and invalid tool names are mapped. Provider data, such as thinking signatures, stays on the
+messages.
 """
 
 from collections.abc import Sequence
@@ -12,43 +11,41 @@ from collections.abc import Sequence
 from stage0_gateway import ChatResponse, Message
 from stage3_tools.dialects.protocol import (
     LAST_REQUEST,
-    Calls,
     FinalReply,
-    Reading,
+    InvalidReply,
+    ReplyInterpretation,
     RequestParts,
-    Unusable,
-    cut_off,
+    ToolCalls,
+    truncation_feedback,
     with_instructions,
 )
 from stage3_tools.registry import ToolRegistry
 
 
 class NativeDialect:
-    """Tools by the provider's own calls."""
+    """Tools through the provider's own tool calls."""
 
     def describe(self, registry: ToolRegistry) -> str:
-        """The tools as JSON, about as long as what the provider is sent."""
-        return "\n".join([tool.as_json for tool in registry.list()])
+        """Return the tools as JSON, about as long as their description in the request."""
+        return registry.described()
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
     ) -> RequestParts:
-        """The history as it is, and the tools beside it.
+        """Return the unchanged history, and the tools.
 
-        The last request lists the tools, too, because some servers reject a history with calls and
-        no tools; `tool_choice` forbids calls, and the system prompt asks for the final answer.
+        The final request lists the tools too, because some servers reject a history with calls and
+        no tools. `tool_choice` forbids calls, and the system prompt requests the final reply.
         """
         specs = registry.specs()
         if not last:
             return RequestParts(tuple(transcript), specs)
-        return RequestParts(
-            tuple(with_instructions(transcript, LAST_REQUEST)), specs, "none" if specs else None
-        )
+        messages = with_instructions(transcript, LAST_REQUEST)
+        return RequestParts(tuple(messages), specs, "none" if specs else None)
 
-    def read(self, response: ChatResponse) -> Reading:
-        """The calls, or the reply; nothing of what was cut off."""
+    def read(self, response: ChatResponse) -> ReplyInterpretation:
+        """Return the calls or the final reply; a truncated reply is invalid."""
         if response.finish_reason == "length":
-            return Unusable(
-                Message.assistant(response.content), cut_off(response, "what matters most")
-            )
-        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+            feedback = truncation_feedback(response, "what matters most")
+            return InvalidReply(Message.assistant(response.content), feedback)
+        return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)

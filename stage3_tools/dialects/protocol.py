@@ -1,8 +1,8 @@
-"""The seam between the one loop and the ways to talk with a model about tools.
+"""The `Dialect` protocol between the loop and the ways to call tools.
 
-A dialect describes the tools, renders the stored history for a request, and reads the reply. What
-it renders is never stored: the history is the same in every dialect, so a session can change from
-one to another, and tools can be added or taken away between two turns.
+A dialect renders the stored history for a request and interprets the reply. Rendered messages are
+never stored: the history is the same in every dialect. A session can therefore switch dialects, and
+tools can change between turns.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,19 @@ from stage0_gateway import ChatResponse, Message, ToolSpec
 from stage2_output import Repair
 from stage3_tools.registry import ToolRegistry
 
+LAST_REQUEST = "No more tools can be called. Answer the user now, with what the tool results say."
+"""The sentence that requests the final reply, in every dialect."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """What of a request a dialect decides.
+    """The parts of a request that a dialect determines.
 
     Attributes:
-        messages: What the model will see.
-        tools: Tools for the provider's own tool calls.
-        tool_choice: "none" where the tools are listed and none may be called; None leaves it to the
-            server.
+        messages: The messages of the request.
+        tools: The tools for the provider's tool calls.
+        tool_choice: "none" if the tools are listed but must not be called. None selects the
+            server's default.
     """
 
     messages: tuple[Message, ...]
@@ -31,11 +34,10 @@ class RequestParts:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """The model asks for tools; they are the `tool_calls` of the message. An empty id is given one
-    later.
+class ToolCalls:
+    """The reply contains tool calls: the `tool_calls` of the message.
 
-    `repairs` is what had to be mended in its text to read that.
+    An empty call id is replaced later. `repairs` lists the repairs that the JSON needed.
     """
 
     message: Message
@@ -44,8 +46,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class FinalReply:
-    """The model answers the user with the text of the message, which `repairs` had to be made to
-    read.
+    """The text of the message is the reply to the user.
+
+    `repairs` lists the repairs that the JSON needed.
     """
 
     message: Message
@@ -53,63 +56,61 @@ class FinalReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
-    """The reply is neither; `feedback` tells the model why."""
+class InvalidReply:
+    """The reply is invalid; `feedback` explains this to the model."""
 
     message: Message
     feedback: str
 
 
-LAST_REQUEST = "No more tools can be called. Answer the user now, with what the tool results say."
-"""The sentence that asks for the final answer, in every dialect."""
-
-Reading = Calls | FinalReply | Unusable
-
-
-def cut_off(response: ChatResponse, ask_for: str) -> str:
-    """What a model is told whose reply was cut, so that nothing in it is used; the same in every
-    dialect.
-
-    Args:
-        response: The reply.
-        ask_for: What it should write, such as "one JSON object".
-    """
-    written = response.usage and response.usage.output_tokens
-    after = f" after {written} tokens" if written else ""
-    return f"Your reply was cut off{after}, so nothing in it was used. Answer again, shorter: {ask_for}."
-
-
-def with_instructions(messages: Sequence[Message], instructions: str) -> list[Message]:
-    """The messages with instructions at the end of their one system message, which comes first.
-
-    Some servers reject a second system message, and some a user message behind tool results.
-    """
-    system = [message.text for message in messages if message.role == "system"]
-    rest = [message for message in messages if message.role != "system"]
-    return [Message.system("\n\n".join([*system, instructions])), *rest]
+ReplyInterpretation = ToolCalls | FinalReply | InvalidReply
 
 
 class Dialect(Protocol):
-    """A way to talk with a model about tools."""
+    """A way to describe tools to a model and to interpret its replies."""
 
     def describe(self, registry: ToolRegistry) -> str:
-        """The text that will be sent besides the history, for the window to count. May be called
-        every turn.
+        """Return the text that a request contains besides the history.
+
+        The window counts its tokens. Called in every turn.
         """
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
     ) -> RequestParts:
-        """Render the stored history as this model should see it.
+        """Render the stored history for a request.
 
         Args:
-            transcript: The messages that were selected for the request.
-            registry: The tools; if it is empty, the model must answer without.
-            last: Whether this is the final request: tools cannot be called, and `LAST_REQUEST` says
-                so.
+            transcript: The messages that the window selected.
+            registry: The tools. Without tools, the model must reply.
+            last: Whether this is the final request: tools cannot be called, and `LAST_REQUEST`
+                states this.
         """
 
-    def read(self, response: ChatResponse) -> Reading:
-        """What the model wants. A message's `raw_text` is for the prompt dialect; leave it
-        alone.
-        """
+    def read(self, response: ChatResponse) -> ReplyInterpretation:
+        """Interpret a reply. The `raw_text` of a message is reserved for the prompt dialect."""
+
+
+def truncation_feedback(response: ChatResponse, expected: str) -> str:
+    """Return the feedback for a truncated reply; the same in every dialect.
+
+    Args:
+        response: The reply.
+        expected: A description of a valid reply, such as "one JSON object".
+    """
+    tokens = response.usage and response.usage.output_tokens
+    after = f" after {tokens} tokens" if tokens else ""
+    return (
+        f"Your reply was cut off{after}, so nothing in it was used. "
+        f"Answer again, shorter: {expected}."
+    )
+
+
+def with_instructions(messages: Sequence[Message], instructions: str) -> list[Message]:
+    """Append instructions to the system messages, merged into one message at the beginning.
+
+    Some servers reject a second system message, and some a user message behind tool results.
+    """
+    system = [message.text for message in messages if message.role == "system"]
+    others = [message for message in messages if message.role != "system"]
+    return [Message.system("\n\n".join([*system, instructions])), *others]

@@ -1,30 +1,25 @@
-"""Somebody is asked before a call is run, and before its result is shown to the model.
+"""Approve, edit, reject or defer a call; approve or reject a result.
 
-The asking is yours: a function, plain or async, that gets what is to be run and returns one of
+An approver is a plain or async function. It receives an `ApprovalRequest` and returns one of
 
-    Approve()   or True     run it
-    Always()                run it, and do not ask about this tool again in this session (while the
-    same deps
-                            are used, and this process lives)
-    Edit(arguments)         run it with these arguments, which are checked again
-    Reject(reason)  or False    do not run it; the model is told the reason word for word
-    Later()                 nobody can say now: the run ends with the status "awaiting_approval"
+    Approve()   or True       run the call
+    Always()                  run the call, and approve this tool for the rest of the session
+    Edit(arguments)           run the call with these arguments, which are validated again
+    Reject(reason)  or False  do not run the call; the model receives the reason verbatim
+    Later()                   defer the decision: the run ends with "awaiting_approval"
 
-Calls are asked about in call order, after their arguments were checked, and nothing of a turn is
-run before all its calls have been decided. Knows no run; used by the executor.
+Calls are validated before they are approved, and approved in order. No call of a turn runs before
+all of them are approved. This module does not know the run; `one_call` uses it.
 """
 
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from stage3_tools.errors import ToolError
+from stage3_tools.errors import ToolError, safely
 from stage3_tools.execution.arguments import Arguments, parse_arguments
-from stage3_tools.execution.error_kinds import safely
-from stage3_tools.execution.results import failed
-from stage3_tools.execution.settings import Execution, ReadyCall
 from stage3_tools.result import ToolResult
 from stage3_tools.tool import Effect, Tool
 
@@ -33,17 +28,17 @@ _MISFIT = "A person changed the arguments, and they do not fit."
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What is asked about.
+    """A call, or its result, that an approver decides about.
 
     Attributes:
-        call_id: The call.
+        call_id: The id of the call.
         tool: The tool's name.
-        arguments: What it would be run with; changing them changes nothing, an `Edit` does.
-        effect: What the tool says of itself.
-        needs_approval: Whether the tool insists on being asked about. Every call is asked about:
-            whoever wants to see no others returns Approve() where this is False.
+        arguments: A copy of the arguments; use `Edit` to change them.
+        effect: The declared effect of the tool.
+        needs_approval: Whether the tool requires approval. The approver receives every call. It can
+            return `Approve()` for the others.
         session_id: The session, or None.
-        result: What came of it, where the result is asked about; else None.
+        result: The result, if the request is about a result; otherwise None.
     """
 
     call_id: str
@@ -57,105 +52,76 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Yes."""
+    """Run the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Yes, and do not ask about this tool again in this session."""
+    """Run the call, and approve this tool for the rest of the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Yes, with other arguments."""
+    """Run the call with other arguments."""
 
     arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """No; the model is told the reason word for word."""
+    """Do not run the call; the model receives the reason verbatim."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Not now: nothing of the turn is run, and the run can be resumed when somebody can say."""
+    """Defer the decision; no call of the turn runs, and the run can be resumed."""
 
 
 Verdict = Approve | Always | Edit | Reject | Later
 Approver = Callable[[ApprovalRequest], Verdict | bool | Awaitable[Verdict | bool]]
 
 
-async def approved(ready: ReadyCall, execution: Execution) -> ReadyCall:
-    """The call as it may be run, or marked as waiting for consent.
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Tools that `Always` approved, by name.
 
-    Raises:
-        ToolError: Somebody rejected it ("rejected"), or edited it so that it does not fit
-            ("validation").
-        Exception: Whatever the approver raises.
+    Attributes:
+        origin: The session; distinguishes sessions that had the same id one after the other.
+        calls: Tools whose calls are approved.
+        results: Tools whose results are approved.
     """
-    if execution.approve is None:
-        return replace(ready, waits=_insists(ready.tool, ready.arguments))
-    request = _request(ready, execution)
-    match await _verdict(execution.approve, request, ready.tool, execution.consent.calls):
-        case Reject(reason):
-            raise ToolError("rejected", reason or "A person rejected this call.")
-        case Edit(arguments):
-            return _edited(ready, arguments)
-        case Later():
-            return replace(ready, waits=True)
-    return ready
+
+    origin: str = ""
+    calls: dict[str, Tool] = field(default_factory=dict)
+    results: dict[str, Tool] = field(default_factory=dict)
 
 
-async def reviewed(ready: ReadyCall, result: ToolResult, execution: Execution) -> ToolResult:
-    """Return the result, or that it was rejected; the tool has been run in any case.
-
-    Raises:
-        TypeError: The approver answered with something that makes no sense for a result.
-        Exception: Whatever the approver raises.
-    """
-    if execution.approve_result is None or result.status != "completed":
-        return result
-    request = replace(_request(ready, execution), result=result)
-    match await _verdict(execution.approve_result, request, ready.tool, execution.consent.results):
-        case Reject(reason):
-            error = ToolError(
-                "result_rejected", reason or "A person rejected the result of this call."
-            )
-            refused = failed(ready.call, error, duration=result.duration, attempts=result.attempts)
-            return replace(refused, repairs=result.repairs, note=result.note)
-        case Edit() | Later() as verdict:
-            raise TypeError(
-                f"A result can be approved or rejected; {type(verdict).__name__}() is for calls."
-            )
-    return result
+def needs_approval(tool: Tool, arguments: Arguments) -> bool:
+    """Return whether a tool requires approval for a call; a failing check counts as yes."""
+    check = tool.needs_approval
+    if not callable(check):
+        return check
+    return safely(lambda: bool(check(arguments.parsed())), True)
 
 
-def _request(ready: ReadyCall, execution: Execution) -> ApprovalRequest:
-    call, tool, arguments = ready.call, ready.tool, ready.arguments
-    return ApprovalRequest(
-        call.id,
-        tool.name,
-        arguments.given,
-        tool.effect,
-        _insists(tool, arguments),
-        execution.session_id,
-    )
-
-
-def _insists(tool: Tool, arguments: Arguments) -> bool:
-    if not callable(tool.needs_approval):
-        return tool.needs_approval
-    needs_approval, given = tool.needs_approval, arguments.given
-    return safely(lambda: bool(needs_approval(given)), True)
-
-
-async def _verdict(
-    approver: Approver, request: ApprovalRequest, tool: Tool, always: dict[str, Tool]
+async def ask_approver(
+    approver: Approver, request: ApprovalRequest, tool: Tool, consent: dict[str, Tool]
 ) -> Verdict:
-    if always.get(tool.name) is tool:  # and no other one that has got its name
+    """Return the verdict of an approver.
+
+    Args:
+        approver: The approver. It is not called for a tool in `consent`.
+        request: The call or the result.
+        tool: The tool of the call.
+        consent: Tools that are approved already; `Always` adds to them.
+
+    Raises:
+        TypeError: The approver returned another value.
+        Exception: An exception of the approver.
+    """
+    if consent.get(tool.name) is tool:  # another tool may have the name by now
         return Approve()
     answer = approver(request)
     verdict = await answer if inspect.isawaitable(answer) else answer
@@ -167,22 +133,22 @@ async def _verdict(
             "Approve(), Always(), Edit(arguments), Reject(reason), Later(), True or False."
         )
     if isinstance(verdict, Always):
-        always[tool.name] = tool
+        consent[tool.name] = tool
     return verdict
 
 
-def _edited(ready: ReadyCall, arguments: Mapping[str, Any]) -> ReadyCall:
-    """The call as if the model had written these arguments."""
+def edited_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Arguments:
+    """Validate the arguments of an `Edit` as if the model had written them.
+
+    Raises:
+        ToolError: The arguments have no JSON form, or do not match ("validation").
+    """
     try:
-        if not all(
-            isinstance(name, str) for name in arguments
-        ):  # JSON would make text of other names
-            raise TypeError("The names of arguments must be text.")
+        if not all(isinstance(name, str) for name in arguments):
+            raise TypeError("The names of arguments must be text.")  # JSON would convert them
         text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)
-        given = parse_arguments(ready.tool, text)
+        return parse_arguments(tool, text)
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolError("validation", f"{_MISFIT} {error}") from None
     except ToolError as error:
         raise ToolError("validation", f"{_MISFIT} {error.message}", details=error.details) from None
-    note = f"\nNote: a person changed the arguments of this call to {text}."
-    return replace(ready, arguments=given, note=ready.note + note)

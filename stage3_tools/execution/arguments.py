@@ -1,8 +1,8 @@
-"""From the text a model wrote as arguments to a dict that fits the tool's schema, or a ToolError.
+"""Parse and validate the arguments of a call.
 
-Nothing is run on arguments that did not parse, not even with `{}`, nor on those that are not
-complete. What had to be mended is told along with them. The error names every argument that is
-wrong, so that the model can mend all of them at once. Knows no registry.
+A tool never runs with arguments that are invalid or incomplete, and invalid text is never replaced
+by `{}`. The error lists all issues at once, so that the model can correct them together. Repairs of
+the JSON are reported. This module does not know the registry.
 """
 
 import json
@@ -11,129 +11,120 @@ from dataclasses import dataclass
 from typing import Any
 
 from stage2_output import Extraction, Issue, OutputError, Repair, extract_json, issue_lines
-from stage3_tools.errors import ToolError
-from stage3_tools.execution.error_kinds import words_of
+from stage3_tools.errors import ToolError, exception_text
 from stage3_tools.tool import Tool
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call, checked.
+    """The valid arguments of one call.
 
     Attributes:
-        value: What `tool.execute` is given: a dict, or what the tool's `parse` made of it. It is
-            the tool's own to change.
-        text: What they were read from.
-        repairs: What had to be mended to read them.
+        value: The value for `tool.execute`: a dict, or the result of the tool's `parse`. The tool
+            may change it.
+        text: The JSON text of the arguments.
+        repairs: The repairs that the text needed.
     """
 
     value: Any
     text: str
     repairs: tuple[Repair, ...] = ()
 
-    @property
-    def given(self) -> Any:
-        """As JSON has them, read anew: whoever gets them may change them."""
+    def parsed(self) -> Any:
+        """Parse the text again; the caller may change the value."""
         return extract_json(self.text).value
 
 
 def parse_arguments(tool: Tool, text: str) -> Arguments:
-    """Read and check the JSON text of a call's arguments.
+    """Parse and validate the JSON text of a call's arguments.
 
     Raises:
-        ToolError: It is no whole JSON object, or does not fit ("validation").
+        ToolError: The text is not one complete JSON object, or does not match the schema
+            ("validation").
     """
-    found = read_arguments(tool, text)
-    return Arguments(check_arguments(tool, found.value), text, found.repairs)
+    extraction = extract_arguments(tool, text)
+    return Arguments(validate_arguments(tool, extraction.value), text, extraction.repairs)
 
 
-def read_arguments(tool: Tool, text: str) -> Extraction:
-    """Read the JSON text of a call's arguments without checking them.
+def extract_arguments(tool: Tool, text: str) -> Extraction:
+    """Parse the JSON text of a call's arguments without validating them.
 
     Raises:
-        ToolError: It is no whole JSON value ("validation").
+        ToolError: The text is not one complete JSON value ("validation").
     """
     if not isinstance(text, str):
-        raise _refusal(tool, f"The arguments of a call are JSON text, not {_kind(text)}.", ())
+        raise _invalid(tool, f"The arguments of a call must be JSON text, not {_type_name(text)}.")
     try:
-        found = extract_json(text)
+        extraction = extract_json(text)
     except OutputError as error:
-        raise _refusal(tool, f"The arguments are not valid JSON. {error}", ()) from None
-    if found.source != "bare":
-        raise _refusal(tool, "The arguments must be one JSON object and nothing else.", ())
-    if not found.complete:
-        raise _refusal(
-            tool, "The arguments are not complete: something that was opened is never closed.", ()
-        )
-    return found
+        raise _invalid(tool, f"The arguments are not valid JSON. {error}") from None
+    if extraction.source != "bare":
+        raise _invalid(tool, "The arguments must be one JSON object and nothing else.")
+    if not extraction.complete:
+        raise _invalid(tool, "The arguments are not complete: a bracket or a quote is not closed.")
+    return extraction
 
 
-def check_arguments(tool: Tool, arguments: Any) -> Any:
-    """Hold arguments to the tool's schema, then to its own `parse`; returns what `tool.execute` is
-    given.
+def validate_arguments(tool: Tool, arguments: Any) -> Any:
+    """Validate arguments with the tool's schema, then with its own `parse`.
+
+    Returns:
+        The value for `tool.execute`.
 
     Raises:
-        ToolError: They are no object, or do not fit ("validation"); `details` hold schema and
-            issues.
+        ToolError: The arguments are not an object, or do not match ("validation"). `details` holds
+            the schema and the issues.
     """
     if not isinstance(arguments, Mapping):
-        raise _refusal(tool, f"The arguments must be a JSON object, not {_kind(arguments)}.", ())
-    if not all(isinstance(name, str) for name in arguments):
-        raise _refusal(tool, "The names of arguments must be text.", ())
-    checked = dict(arguments)
-    issues = tool.schema.issues(checked)
-    if issues:
-        raise _refusal(
-            tool, f"The arguments of {tool.name} do not fit:\n{issue_lines(issues)}", issues
-        )
+        raise _invalid(tool, f"The arguments must be a JSON object, not {_type_name(arguments)}.")
+    valid = dict(arguments)
+    if issues := tool.schema.issues(valid):
+        message = f"The arguments of {tool.name} do not fit:\n{issue_lines(issues)}"
+        raise _invalid(tool, message, issues)
     if tool.parse is None:
-        return checked
+        return valid
     try:
-        return tool.parse(checked)
+        return tool.parse(valid)
     except (ToolError, KeyboardInterrupt):
         raise
-    except (
-        BaseException
-    ) as error:  # a parser refuses by raising, and which type it raises is its own choice
-        issues = _issues(error)
-        said = f"\n{issue_lines(issues)}" if issues else f" {words_of(error)}"
-        refusal = _refusal(tool, f"The arguments of {tool.name} do not fit:{said}", issues)
-        raise refusal from (None if issues else error)
-
-
-def _issues(error: BaseException) -> tuple[Issue, ...]:
-    """What a pydantic model found wrong; its own text would repeat the values."""
-    from pydantic import ValidationError  # where something is wrong, which is seldom
-
-    if not isinstance(error, ValidationError):
-        return ()
-    found = error.errors(include_input=False, include_url=False)
-    return tuple(
-        Issue("".join(f"/{step}" for step in each["loc"]), each["msg"], each["type"])
-        for each in found
-    )
+    except BaseException as error:  # `parse` rejects by raising an exception of any type
+        issues = _pydantic_issues(error)
+        reason = f"\n{issue_lines(issues)}" if issues else f" {exception_text(error)}"
+        invalid = _invalid(tool, f"The arguments of {tool.name} do not fit:{reason}", issues)
+        raise invalid from (None if issues else error)
 
 
 def canonical(arguments: Any) -> str:
-    """The same text for the same JSON, in whatever order its keys stand."""
+    """Return the same text for the same JSON value, whatever the order of its keys."""
     return _CANONICAL.encode(arguments)
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def _pydantic_issues(error: BaseException) -> tuple[Issue, ...]:
+    """Convert a pydantic error without the values that its own text repeats."""
+    from pydantic import ValidationError  # imported for invalid arguments only
 
-
-def _refusal(tool: Tool, message: str, issues: tuple[Any, ...]) -> ToolError:
-    return ToolError(
-        "validation", message, details={"expected_schema": tool.parameters, "issues": issues}
+    if not isinstance(error, ValidationError):
+        return ()
+    return tuple(
+        Issue("".join(f"/{step}" for step in item["loc"]), item["msg"], item["type"])
+        for item in error.errors(include_input=False, include_url=False)
     )
 
 
-def _kind(value: Any) -> str:
+def _invalid(tool: Tool, message: str, issues: tuple[Issue, ...] = ()) -> ToolError:
+    details = {"expected_schema": tool.parameters, "issues": issues}
+    return ToolError("validation", message, details=details)
+
+
+def _type_name(value: Any) -> str:
     names = {
         list: "an array",
         str: "a string",
         bool: "a boolean",
         int: "a number",
         float: "a number",
+        type(None): "null",
     }
-    return names.get(type(value), "null" if value is None else f"a {type(value).__name__}")
+    return names.get(type(value), f"a {type(value).__name__}")

@@ -1,19 +1,16 @@
-"""What kind of failure an exception of a tool is, by its type and attributes, never by its words.
+"""Convert exceptions of tools to `ToolError`, by type and attributes, never by message text.
 
-    TimeoutError, httpx.TimeoutException, HTTP 408 and 504   timeout      may pass
-    ConnectionError, DNS, httpx.TransportError               network      may pass
-    HTTP 5xx besides 501 and 504                             network      may pass
-    HTTP 429                                                 execution    may pass, after
-    `retry-after` PermissionError, HTTP 401 and 403                        permission
+    TimeoutError, httpx.TimeoutException, HTTP 408 and 504   timeout      retryable
+    ConnectionError, DNS, httpx.TransportError               network      retryable
+    HTTP 5xx other than 501 and 504                          network      retryable
+    HTTP 429                                                 execution    retryable, `retry-after`
+    PermissionError, HTTP 401 and 403                        permission
     FileNotFoundError, HTTP 404 and 410                      not_found
-    everything else                                          execution
+    all other exceptions                                     execution
 
-Types are recognised by name, in any library, and so are their subclasses. A group of one exception
-counts as that exception, a group of several as "everything else". A `Classify` may decide first.
-Used by the registry and the executor.
-
-An exception, or a value that a tool returns, can have code of its own that raises when it is read:
-a `__str__`, a property, an iterator. Such code is called through `safely`.
+Types of any library, and their subclasses, are recognized by name. A group of one exception counts
+as that exception. A group of several counts as "all other exceptions". A `Classify` function has
+precedence. Used by `one_call` and the registry.
 """
 
 import errno
@@ -21,22 +18,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Literal, TypeVar
+from typing import Literal
 
-from stage3_tools.errors import ToolError, ToolErrorKind
-
-T = TypeVar("T")
+from stage3_tools.errors import (
+    MAX_EXCEPTION_TEXT,
+    ToolError,
+    ToolErrorKind,
+    exception_text,
+    safely,
+)
 
 Classify = Callable[[BaseException], ToolError | None]
-"""What an exception means, or None where the rules above will do. What it raises ends the run."""
+"""Returns the meaning of an exception, or None for the rules above. Its exceptions end the run."""
 
 ErrorText = Literal["message", "type"]
-"""What a model is told of an exception: its type and message, or its type alone."""
+"""The part of an exception that the model sees: its type and message, or its type alone."""
 
-MOST_WORDS = 2000
-"""Characters of an exception's text that a model is told."""
-
-_MAY_PASS = ("timeout", "network")
+_RETRYABLE = ("timeout", "network")
 
 # Python and redis, requests, httpx, subprocess
 _TIMEOUT = {"TimeoutError", "Timeout", "TimeoutException", "TimeoutExpired"}
@@ -47,12 +45,10 @@ _NETWORK = {
     "IncompleteReadError",
     "SSLEOFError",
     "SSLZeroReturnError",
+    "TransportError",
+    "ClientConnectionError",
 }
-_NETWORK |= {"TransportError", "ClientConnectionError"}
-_MISTAKE = {
-    "UnsupportedProtocol",
-    "LocalProtocolError",
-}  # of httpx's TransportErrors those that never pass
+_PERMANENT = {"UnsupportedProtocol", "LocalProtocolError"}  # TransportErrors of httpx
 _UNREACHABLE = {
     errno.ENETDOWN,
     errno.ENETUNREACH,
@@ -62,99 +58,75 @@ _UNREACHABLE = {
 }
 
 
-def error_of(exception: BaseException, *, text: ErrorText = "message") -> ToolError:
-    """Convert an exception of a tool into a `ToolError`.
+def classify_exception(exception: BaseException, *, text: ErrorText = "message") -> ToolError:
+    """Convert an exception of a tool to a `ToolError`.
 
     Args:
-        exception: The exception. A `ToolError`, or a group of nothing but one, is copied.
-        text: What the model is told of other exceptions.
+        exception: The exception. A `ToolError`, alone or in a group of one, is copied.
+        text: The part of other exceptions that the model sees.
     """
-    error = safely(lambda: _error_of(exception, text), None)
-    return error or ToolError("execution", _said(exception, text))
+    error = safely(lambda: _classify(exception, text), None)
+    return error or ToolError("execution", _message(exception, text))
 
 
-def own_error(exception: BaseException) -> ToolError | None:
-    """Copy the `ToolError` that a tool raised, alone or as the only one in a group; None for other
-    exceptions.
-    """
+def raised_tool_error(exception: BaseException) -> ToolError | None:
+    """Copy the `ToolError` that a tool raised, alone or in a group of one; None for others."""
 
-    def copied() -> ToolError | None:
-        raised = _alone(exception)
-        return ToolError.with_details(raised) if isinstance(raised, ToolError) else None
+    def copy() -> ToolError | None:
+        error = _unwrap_group(exception)
+        return ToolError.with_details(error) if isinstance(error, ToolError) else None
 
-    return safely(copied, None)
+    return safely(copy, None)
 
 
-def safely(read: Callable[[], T], fallback: T) -> T:
-    """Return what `read` returns, or the fallback if it raises. Only a KeyboardInterrupt is passed
-    on.
-    """
-    try:
-        return read()
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return fallback
-
-
-def _error_of(exception: BaseException, text: ErrorText) -> ToolError:
-    exception = _alone(exception)
+def _classify(exception: BaseException, text: ErrorText) -> ToolError:
+    exception = _unwrap_group(exception)
     if isinstance(exception, ToolError):
         return ToolError.with_details(exception)
     kind, status = _kind_of(exception), _http_status(exception)
-    error = ToolError(kind, _said(exception, text), retryable=kind in _MAY_PASS or status == 429)
+    retryable = kind in _RETRYABLE or status == HTTPStatus.TOO_MANY_REQUESTS
+    error = ToolError(kind, _message(exception, text), retryable=retryable)
     error.retry_delay = _retry_after(exception) if status else None
     error.__cause__ = exception
     return error
 
 
-def _alone(exception: BaseException) -> BaseException:
-    """Unwrap a group of one exception: an `asyncio.TaskGroup` wraps even a single failure."""
+def _unwrap_group(exception: BaseException) -> BaseException:
+    """Return the exception in a group of one; an `asyncio.TaskGroup` creates such groups."""
     while isinstance(exception, BaseExceptionGroup) and len(exception.exceptions) == 1:
         exception = exception.exceptions[0]
     return exception
 
 
-def words_of(exception: BaseException) -> str:
-    """Return the beginning of an exception's text, or "" if it cannot be read."""
-    return safely(lambda: str(exception)[:MOST_WORDS], "")
-
-
-def _said(exception: BaseException, text: ErrorText) -> str:
-    name, words = type(exception).__name__, words_of(exception)
-    return name if text == "type" or not words else f"{name}: {words}"[:MOST_WORDS]
+def _message(exception: BaseException, text: ErrorText) -> str:
+    name, message = type(exception).__name__, exception_text(exception)
+    return name if text == "type" or not message else f"{name}: {message}"[:MAX_EXCEPTION_TEXT]
 
 
 def _kind_of(exception: BaseException) -> ToolErrorKind:
-    status, names = _http_status(exception), {each.__name__ for each in type(exception).__mro__}
+    status, names = _http_status(exception), {base.__name__ for base in type(exception).__mro__}
     if names & _TIMEOUT or status in (408, 504):
         return "timeout"
     if isinstance(exception, PermissionError) or status in (401, 403):
         return "permission"
     if isinstance(exception, FileNotFoundError) or status in (404, 410):
         return "not_found"
-    if (names & _NETWORK and not names & _MISTAKE) or (
+    if (names & _NETWORK and not names & _PERMANENT) or (
         isinstance(exception, OSError) and exception.errno in _UNREACHABLE
     ):
         return "network"
     if status is not None:
         return "network" if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED else "execution"
-    reason = vars(exception).get("reason")  # urllib's URLError wraps what went wrong on the way
+    reason = vars(exception).get("reason")  # urllib's URLError contains the original exception
     return _kind_of(reason) if isinstance(reason, OSError) else "execution"
 
 
 def _http_status(exception: BaseException) -> int | None:
-    """The status an HTTP library's exception carries, on its answer or on itself; some raise where
-    there is none.
-    """
+    """Return the error status in an exception of an HTTP library, or None."""
     if not isinstance(exception, Exception):
-        return None  # the code of a SystemExit is the program's
-    for path in (
-        "response.status_code",
-        "status_code",
-        "status",
-        "code",
-    ):  # the last two: aiohttp, urllib
+        return None  # the code of a SystemExit is an exit status
+    # The last two names: aiohttp, urllib. Some properties raise if there is no response.
+    for path in ("response.status_code", "status_code", "status", "code"):
         with suppress(Exception):
             status = attrgetter(path)(exception)
             if isinstance(status, int) and 400 <= status <= 599:
@@ -163,7 +135,7 @@ def _http_status(exception: BaseException) -> int | None:
 
 
 def _retry_after(exception: BaseException) -> float | None:
-    """Seconds a server asks to wait, where it says a number."""
+    """Return the seconds in a `retry-after` header, or None."""
     for path in ("response.headers", "headers"):
         with suppress(Exception):
             seconds = float(attrgetter(path)(exception)["retry-after"])

@@ -1,8 +1,7 @@
-"""The results of calls that failed or were interrupted, in words that a model can act on.
+"""Create the results of calls that failed or were interrupted.
 
-A write that failed may have happened, and its result says so, unless the tool itself (with a
-`ToolError`) or a `Classify` states how it failed. Pure: values in, values out; used by executor and
-batch.
+A failed write may have happened, and its result states this, unless the tool (with a `ToolError`)
+or a `Classify` function describes the failure. Used wherever a call ends without an output.
 """
 
 from stage0_gateway import ToolCall
@@ -11,10 +10,10 @@ from stage3_tools.result import MAY_HAVE_HAPPENED, ResultStatus, ToolResult
 from stage3_tools.tool import Tool
 
 STOPPED = "The run was stopped before this call was run."
-"""What the model is told of a call that was not started because of an abort or a limit."""
+"""The text of a call that did not start because of an abort or a limit."""
 
-_CUT_OFF = ("timeout", "network", "interrupted", "unknown")
-_OWN_STATUS: dict[str, ResultStatus] = {
+_OUTCOME_UNKNOWN = ("timeout", "network", "interrupted", "unknown")
+_STATUS_OF_KIND: dict[str, ResultStatus] = {
     "rejected": "rejected",
     "result_rejected": "result_rejected",
     "interrupted": "interrupted",
@@ -29,16 +28,16 @@ def failed(
     duration: float = 0.0,
     attempts: int = 0,
 ) -> ToolResult:
-    """The result of a call that led to none.
+    """Create the result of a failed call.
 
     Args:
         call: The call.
-        error: Why.
-        status: How the failure counts, see `ToolResult`; None takes what the error's kind says.
+        error: The failure.
+        status: The status of the result; None derives it from the kind of the error.
         duration: Seconds the call took.
-        attempts: How often the tool was run.
+        attempts: Number of attempts.
     """
-    status = _OWN_STATUS.get(error.kind, "error") if status is None else status
+    status = _STATUS_OF_KIND.get(error.kind, "error") if status is None else status
     text = error.for_model
     if status == "unknown_effect":
         text += f"\n{MAY_HAVE_HAPPENED}"
@@ -47,29 +46,30 @@ def failed(
     )
 
 
-def interrupted(call: ToolCall, begun: Tool | None, why: str = "") -> ToolResult:
-    """The result of a call that was cut off while it ran, or before.
+def interrupted(call: ToolCall, started: Tool | None, reason: str = "") -> ToolResult:
+    """Create the result of a call that was interrupted.
 
     Args:
         call: The call.
-        begun: The tool that was running, or None if it had not begun.
-        why: What the model is told; "" says that the run was stopped.
+        started: The tool, if its function was called; otherwise None.
+        reason: The text for the model; "" states that the run was stopped.
     """
-    error = ToolError("interrupted", why or "The run was stopped before this call had a result.")
-    if begun is not None and begun.effect == "write":
+    error = ToolError("interrupted", reason or "The run was stopped before this call had a result.")
+    if started is not None and started.effect == "write":
         return failed(call, error, "unknown_effect", attempts=1)
-    return failed(call, error, "interrupted", attempts=0 if begun is None else 1)
+    return failed(call, error, "interrupted", attempts=0 if started is None else 1)
 
 
-def status_after(tool: Tool, error: ToolError, *, named: bool) -> ResultStatus:
-    """How a failure of a tool that was run counts.
+def status_after(tool: Tool, error: ToolError, *, is_explained: bool) -> ResultStatus:
+    """Return the status of a call whose tool was run and failed.
 
     Args:
         tool: The tool.
         error: The failure.
-        named: Whether the tool or a `Classify` said what failed, and it is not only an exception
-            that got out.
+        is_explained: Whether the tool or a `Classify` function described the failure.
     """
-    if tool.effect == "write" and (error.kind in _CUT_OFF or not named):
+    if tool.effect == "write" and (error.kind in _OUTCOME_UNKNOWN or not is_explained):
         return "unknown_effect"
-    return _OWN_STATUS.get(error.kind, "error") if error.kind != "interrupted" else "error"
+    if error.kind == "interrupted":
+        return "error"
+    return _STATUS_OF_KIND.get(error.kind, "error")

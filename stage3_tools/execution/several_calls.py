@@ -14,11 +14,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
-from stage3_tools.execution.approval import reviewed
-from stage3_tools.execution.one_call import nobody_to_ask, prepare, run_ready
+from stage3_tools.execution.one_call import approval_missing, prepare, reviewed, run_ready
 from stage3_tools.execution.results import interrupted
-from stage3_tools.execution.settings import Execution, ReadyCall
-from stage3_tools.registry import ToolRegistry
+from stage3_tools.execution.settings import ExecutionSettings, ReadyCall, ToolLookup
 from stage3_tools.result import ToolResult
 
 MAX_PARALLEL = 8
@@ -49,7 +47,7 @@ class PendingCall:
     error: BaseException | None = None
     task: asyncio.Task[None] | None = None
 
-    async def prepare(self, registry: ToolRegistry, settings: Execution) -> None:
+    async def prepare(self, registry: ToolLookup, settings: ExecutionSettings) -> None:
         """Look up, check and approve the call, unless it has a result already."""
         if self.result is None:
             prepared = await prepare(registry, self.call, settings)
@@ -63,12 +61,12 @@ class PendingCall:
         """Whether the call waits for approval."""
         return self.ready is not None and self.ready.waits
 
-    def reject(self, registry: ToolRegistry) -> None:
+    def reject(self, registry: ToolLookup) -> None:
         """Reject a call that waits for approval, because there is no approver."""
         assert self.ready is not None
-        self.result, self.ready = nobody_to_ask(self.ready, registry), None
+        self.result, self.ready = approval_missing(self.ready, registry), None
 
-    async def run(self, registry: ToolRegistry, settings: Execution) -> None:
+    async def run(self, registry: ToolLookup, settings: ExecutionSettings) -> None:
         """Run the tool. Everything but a cancellation is stored in `result` and `error`."""
         assert self.ready is not None
         try:
@@ -82,7 +80,7 @@ class PendingCall:
     def _on_start(self) -> None:
         self.has_started = True
 
-    async def review(self, settings: Execution) -> ToolResult:
+    async def review(self, settings: ExecutionSettings) -> ToolResult:
         """Let the second approver check the result of a call that has ended; return the result."""
         if self.result is None:
             assert self.ready is not None
@@ -94,7 +92,7 @@ class PendingCall:
         self.reviewed = True
         return self.result
 
-    def interrupt(self, settings: Execution) -> ToolResult:
+    def interrupt(self, settings: ExecutionSettings) -> ToolResult:
         """The result of a call that was cancelled, or whose result can no longer be reviewed."""
         tool = self.ready.tool if self.ready is not None and self.has_started else None
         result = self.result or interrupted(self.call, tool)
@@ -122,7 +120,10 @@ def groups(pending: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
 
 
 async def run_group(
-    group: Sequence[PendingCall], registry: ToolRegistry, settings: Execution, max_parallel: int
+    group: Sequence[PendingCall],
+    registry: ToolLookup,
+    settings: ExecutionSettings,
+    max_parallel: int,
 ) -> AsyncIterator[PendingCall]:
     """Run prepared calls at the same time; yield each when it has ended.
 
@@ -175,9 +176,9 @@ async def cancel(pending: Iterable[PendingCall]) -> None:
 
 
 async def execute_tool_calls(
-    registry: ToolRegistry,
+    registry: ToolLookup,
     calls: Sequence[ToolCall],
-    execution: Execution | None = None,
+    execution: ExecutionSettings | None = None,
     *,
     max_parallel: int = MAX_PARALLEL,
 ) -> list[ToolResult]:
@@ -199,7 +200,7 @@ async def execute_tool_calls(
     """
     if max_parallel < 1:
         raise ValueError(f"max_parallel is {max_parallel}; it must be at least 1.")
-    settings = Execution() if execution is None else execution
+    settings = ExecutionSettings() if execution is None else execution
     pending = [PendingCall(call) for call in calls]
     try:
         for one in pending:

@@ -16,14 +16,14 @@ from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import Calls, Dialect, FinalReply, Reading
+from stage3_tools.dialects.protocol import Dialect, FinalReply, ReplyInterpretation, ToolCalls
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetried
+from stage3_tools.execution.approval import Consent
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.execution.settings import REFERENCE, Consent, Execution
+from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.registry_view import ExtendedRegistry
 from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
 from stage3_tools.run.repeats import Repeats
 from stage3_tools.tool import Tool
@@ -58,7 +58,7 @@ class Turn:
     last: bool = False
     stream: MessageStream | None = None
     response: ChatResponse | None = None
-    interpretation: Reading | ProviderStop | None = None
+    interpretation: ReplyInterpretation | ProviderStop | None = None
     acted: bool = False
     records: tuple[ToolCallRecord, ...] = ()
     waiting: tuple[ToolCall, ...] = ()
@@ -67,7 +67,7 @@ class Turn:
     def normalized_response(self) -> ChatResponse:
         """The reply with its interpreted message, which is the same in every dialect."""
         assert self.response is not None
-        if isinstance(self.interpretation, Calls | FinalReply):
+        if isinstance(self.interpretation, ToolCalls | FinalReply):
             return replace(self.response, message=self.interpretation.message)
         return self.response
 
@@ -130,7 +130,7 @@ class RunState:
     last_usage: Usage | None = None
     reads_variables: bool | None = None
     expands_references: bool = False
-    _settings: Execution | None = None
+    _settings: ExecutionSettings | None = None
     _listener_error: Exception | None = None
 
     @cached_property
@@ -150,9 +150,9 @@ class RunState:
         registry = self.deps.tool_registry
         if not self.reads_variables or not len(registry):
             return registry
-        return ExtendedRegistry(registry, self.long_values.reader)
+        return registry.extended(self.long_values.reader)
 
-    async def settings(self) -> Execution:
+    async def settings(self) -> ExecutionSettings:
         """How the calls of this run are executed."""
         if self._settings is None:
             info, options = await self.transcript.info(), self.options
@@ -161,7 +161,7 @@ class RunState:
             if not isinstance(consent, Consent) or consent.origin != origin:
                 consent = self.transcript.attachments["consent"] = Consent(origin)
             expands = self.expands_references or options.variables_over is not None
-            self._settings = Execution(
+            self._settings = ExecutionSettings(
                 session_id=info.id,
                 origin=origin,
                 approve=options.approve,
@@ -179,7 +179,7 @@ class RunState:
         return self._settings
 
     async def _expand(self, tool: Tool, arguments: Any) -> str:
-        return await self.long_values.expanded(tool, arguments)
+        return await self.long_values.expand(tool, arguments)
 
     def change_options(self, options: ToolLoopOptions) -> None:
         """Use other options from now on."""

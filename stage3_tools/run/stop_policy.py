@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stage0_gateway import Message, ToolCall
-from stage3_tools.dialects.protocol import Calls, FinalReply, Unusable
+from stage3_tools.dialects.protocol import FinalReply, InvalidReply, ToolCalls
 from stage3_tools.options import ToolLoopOptions
 from stage3_tools.run.state import ProviderStop, RunState, Turn, ran_tools
 
@@ -93,7 +93,7 @@ class StopPolicy:
             ending = Ending("limit", None, self._request_limit)
         if self._limit is not None:
             return ending and _without_tools(self._limit, ending)
-        if ending is None and isinstance(turn.interpretation, Calls):
+        if ending is None and isinstance(turn.interpretation, ToolCalls):
             self._limit = self._tool_limit()
             if self._limit is not None:
                 self._invalid_replies = self._empty_replies = self._pauses = 0
@@ -101,7 +101,7 @@ class StopPolicy:
 
     def _ending(self, turn: Turn) -> Ending | None:
         match turn.interpretation:
-            case Calls():
+            case ToolCalls():
                 self._invalid_replies = 0
                 self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
                 return awaiting_approval(turn.waiting) if turn.waiting else None
@@ -111,7 +111,7 @@ class StopPolicy:
                 self._empty_replies += 1
                 if self._empty_replies > 1:
                     return Ending("completed", "", "The model's reply was empty, twice.")
-            case Unusable(feedback=feedback):
+            case InvalidReply(feedback=feedback):
                 self._invalid_replies += 1
                 if self._invalid_replies > self._run.options.max_parse_retries:
                     return Ending("parse_failed", None, self._invalid_reason(feedback))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
-from stage3_tools.dialects.protocol import Calls
+from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.loop import ToolLoopResult, result_of, session_lock
 from stage3_tools.options import ToolLoopDeps
@@ -156,7 +156,7 @@ class TurnStepper:
             self._was_reported = True
             self.newest_reply, self.count = response, self.count + 1
             self._on_reply(response)
-        if not isinstance(turn.interpretation, Calls):
+        if not isinstance(turn.interpretation, ToolCalls):
             await act(self._run, turn)
         return response
 

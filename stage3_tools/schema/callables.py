@@ -1,8 +1,7 @@
-"""What can be known of a function without calling it: whether it is async, what it takes, of which
-types.
+"""Inspect a function without calling it: async or not, accepted arguments, annotations.
 
-A function may be a method, a partial, an object with `__call__`, or be decorated; annotations may
-be written as text. Used by `signature` and `tool`, which decide what to make of it.
+The function may be a method, a partial, an object with `__call__`, or decorated. Annotations may be
+written as text. Used by `signature` and `tool`.
 """
 
 import inspect
@@ -15,93 +14,99 @@ from stage3_tools.context import ToolContext
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives an awaitable."""
+    """Return whether a call of the function returns an awaitable."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )
 
 
 def is_generator(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives a generator, plain or async, instead of a value."""
-    of_kind = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-    return any(each(function) or each(type(function).__call__) for each in of_kind)
+    """Return whether a call of the function returns a plain or async generator."""
+    return any(
+        check(function) or check(type(function).__call__)
+        for check in (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    )
 
 
-def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether it can be called with so many arguments by position, and nothing else."""
+def accepts(function: Callable[..., Any], count: int) -> bool:
+    """Return whether the function can be called with exactly `count` positional arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
         return False
-    except ValueError:  # a builtin that does not say what it takes
+    except ValueError:  # a builtin without a signature
         return count == 1
     return True
+
+
+def has_context(function: Callable[..., Any]) -> bool:
+    """Return whether the second parameter is for a context.
+
+    The second parameter of `lambda arguments, x=x: ...` is not.
+    """
+    return any(
+        parameter.name == "context"
+        or parameter.default is parameter.empty
+        or _is_annotated_context(parameter, function)
+        for parameter in _parameters(function)[1:2]
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    )
+
+
+def misplaces_context(function: Callable[..., Any]) -> bool:
+    """Return whether a parameter annotated `ToolContext` is in a position that gets no context."""
+    return any(
+        (position != 1 or parameter.kind is parameter.KEYWORD_ONLY)
+        and _is_annotated_context(parameter, function)
+        for position, parameter in enumerate(_parameters(function))
+    )
+
+
+def annotation_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """Return the type of a parameter; annotations written as text are evaluated.
+
+    Raises:
+        NameError: The function's module does not define the type.
+        Exception: The annotation is an invalid expression.
+    """
+    if parameter.annotation is parameter.empty:
+        return Any
+    inner = undecorated(function)
+    names = getattr(inner, "__globals__", None) or getattr(type(inner).__call__, "__globals__", {})
+    holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        return get_type_hints(holder, names, include_extras=True)[parameter.name]
+    except NameError as error:
+        fix = "import or define it at the top of the module, and not only for type checkers"
+        raise NameError(f"{error} for the type of {parameter.name}; {fix}") from None
+
+
+def is_context(annotation: Any) -> bool:
+    """Return whether a type is `ToolContext`, or an optional `ToolContext`."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation is ToolContext or (
+        get_origin(annotation) in (Union, UnionType) and ToolContext in get_args(annotation)
+    )
+
+
+def undecorated(function: Callable[..., Any]) -> Any:
+    """Return the function below decorators and partials."""
+    function = inspect.unwrap(function)
+    while isinstance(function, partial):
+        function = inspect.unwrap(function.func)
+    return function
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
-    except ValueError:  # a builtin that does not say what it takes
+    except ValueError:  # a builtin without a signature
         return []
 
 
-def has_context(function: Callable[..., Any]) -> bool:
-    """Whether the second parameter is meant for a context: `lambda arguments, x=x: …` has another
-    one there.
-    """
-    return any(
-        each.name == "context" or each.default is each.empty or _is_annotated(each, function)
-        for each in _parameters(function)[1:2]
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    )
-
-
-def misplaces_context(function: Callable[..., Any]) -> bool:
-    """Whether a parameter annotated `ToolContext` stands where none will be given."""
-    return any(
-        (place != 1 or each.kind is each.KEYWORD_ONLY) and _is_annotated(each, function)
-        for place, each in enumerate(_parameters(function))
-    )
-
-
-def _is_annotated(parameter: inspect.Parameter, function: Callable[..., Any]) -> bool:
+def _is_annotated_context(parameter: inspect.Parameter, function: Callable[..., Any]) -> bool:
     try:
         return is_context(annotation_of(parameter, function))
-    except Exception:  # an annotation may be any expression; one that nobody needs may be wrong
+    except Exception:  # an annotation may be any expression, and this one may not be needed
         return False
-
-
-def annotation_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
-    """The type a parameter is annotated with, also where types are written as text.
-
-    Raises:
-        NameError: It is not known in the function's module.
-        Exception: Whatever reading it raises.
-    """
-    if parameter.annotation is parameter.empty:
-        return Any
-    below = plain(function)
-    known = getattr(below, "__globals__", None) or getattr(type(below).__call__, "__globals__", {})
-    holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
-    try:
-        return get_type_hints(holder, known, include_extras=True)[parameter.name]
-    except NameError as error:
-        where = "import or define it at the top of the module, and not only for type checkers"
-        raise NameError(f"{error} for the type of {parameter.name}; {where}") from None
-
-
-def is_context(kind: Any) -> bool:
-    """Whether a type is `ToolContext`, or that or None."""
-    if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    return kind is ToolContext or (
-        get_origin(kind) in (Union, UnionType) and ToolContext in get_args(kind)
-    )
-
-
-def plain(function: Callable[..., Any]) -> Any:
-    """The function below decorators and partials."""
-    function = inspect.unwrap(function)
-    while isinstance(function, partial):
-        function = inspect.unwrap(function.func)
-    return function

@@ -1,7 +1,7 @@
-"""What a docstring says: the text above its sections, and a line for each parameter.
+"""Read a docstring: the text above its sections, and the description of each parameter.
 
-Google, NumPy and Sphinx style, through griffe. A docstring may hold anything; none keeps a function
-from becoming a tool. Used by `signature`.
+Supports the Google, NumPy and Sphinx styles, through griffe. An invalid docstring does not prevent
+a function from becoming a tool. Used by `signature`.
 """
 
 import inspect
@@ -9,33 +9,32 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from stage3_tools.schema.callables import plain
+from stage3_tools.schema.callables import undecorated
 
-MOST_DOCSTRING = 20_000
-"""Characters of a docstring that are read; to take a megabyte apart can need minutes."""
+MAX_DOCSTRING = 20_000
+"""Maximum number of characters read; parsing a megabyte can take minutes."""
 
 
 def docstring_of(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The text above the sections, and what is said of each parameter."""
-    below = plain(function)
-    text = getattr(below, "__doc__", None)
+    """Return the text above the sections, and the descriptions of the parameters by name."""
+    inner = undecorated(function)
+    text = getattr(inner, "__doc__", None)
     if text is None:
-        text = inspect.getdoc(below)  # a method may have that of the one it replaces
+        text = inspect.getdoc(inner)  # a method inherits the docstring of the one it overrides
     if not isinstance(text, str) or not text.strip():
         return "", {}
-    text = inspect.cleandoc(text[:MOST_DOCSTRING])
+    text = inspect.cleandoc(text[:MAX_DOCSTRING])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what stands where a type may stand is compiled
+            warnings.simplefilter("ignore")  # griffe compiles texts in the position of a type
             return _sections(text)
-    except Exception:  # no text may keep a function from becoming a tool
+    except Exception:  # an invalid docstring must not prevent the registration
         return text, {}
 
 
 def _sections(text: str) -> tuple[str, dict[str, str]]:
     from griffe import Docstring, DocstringSectionKind, DocstringStyle, PerStyleOptions, parse_auto
 
-    named = (DocstringSectionKind.parameters, DocstringSectionKind.other_parameters)
     styles: list[DocstringStyle] = ["google", "numpy", "sphinx"]
     quiet = PerStyleOptions(
         google={"warnings": False}, numpy={"warnings": False}, sphinx={"warnings": False}
@@ -43,11 +42,12 @@ def _sections(text: str) -> tuple[str, dict[str, str]]:
     sections = parse_auto(
         Docstring(text), style_order=styles, default="google", per_style_options=quiet
     )
-    about = {
-        each.name: each.description
+    parameter_kinds = (DocstringSectionKind.parameters, DocstringSectionKind.other_parameters)
+    descriptions = {
+        parameter.name: parameter.description
         for section in sections
-        if section.kind in named
-        for each in section.value
+        if section.kind in parameter_kinds
+        for parameter in section.value
     }
     texts = (str(s.value) for s in sections if s.kind is DocstringSectionKind.text)
-    return next(texts, ""), about
+    return next(texts, ""), descriptions

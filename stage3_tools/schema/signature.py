@@ -1,7 +1,7 @@
-"""From a Python function to what a model is told of it: a description and a JSON Schema.
+"""Derive a description and a JSON Schema from a Python function.
 
-Types and defaults come from the signature, through pydantic; descriptions come from the docstring.
-Knows nothing of tools: `decorator.py` puts the pieces together.
+Types and defaults come from the signature, through pydantic. Descriptions come from the docstring.
+This module does not know `Tool`; `tool.py` combines the pieces.
 """
 
 import inspect
@@ -9,151 +9,142 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from functools import partial
+from typing import Annotated, Any, NotRequired
 
 from stage3_tools.errors import RegistrationError
 from stage3_tools.schema.callables import annotation_of, is_context
 from stage3_tools.schema.docstring import docstring_of
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-_VALUES = ("default", "const", "enum", "examples")  # keywords under which stand values, not schemas
+_VALUE_KEYWORDS = ("default", "const", "enum", "examples")  # they contain values, not schemas
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes.
+    """The parameters of a function.
 
     Attributes:
-        description: The docstring's text above its sections.
-        schema: JSON Schema of the arguments; nothing beyond them is allowed.
-        types: Turns checked arguments into the types the function wants.
-        context: The name of the parameter that takes a `ToolContext`, or None; it is in no schema.
+        description: The text of the docstring above its sections.
+        schema: JSON Schema of the arguments; other arguments are not allowed.
+        convert: Converts valid arguments to the types of the signature: dates, enums, models.
+            Raises `pydantic.ValidationError` for what JSON Schema cannot express, such as an
+            invalid date.
+        context: The name of the `ToolContext` parameter, or None. The schema does not contain it.
     """
 
     description: str
     schema: dict[str, Any]
-    types: "TypeAdapter[dict[str, Any]]"
+    convert: Callable[[dict[str, Any]], dict[str, Any]]
     context: str | None = None
-
-    def convert(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Arguments that fit the schema, as the types of the signature: dates, enums, models.
-
-        Raises:
-            pydantic.ValidationError: Something is wrong that the schema could not say, such as a
-            date that is none.
-        """
-        return self.types.validate_python(
-            arguments, by_name=True, by_alias=False
-        )  # as in the schema
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Read a function's signature and docstring.
+    """Read the signature and the docstring of a function.
 
     Raises:
-        RegistrationError: A parameter cannot be described: it has no name, or a type without a JSON
-            Schema.
+        RegistrationError: A parameter has no name, or its type has no JSON Schema.
     """
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        parameters = _parameters(function)
-        types = {each.name: annotation_of(each, function) for each in parameters}
-        context = _context_of(types)
-        parameters = [each for each in parameters if each.name != context]
-        adapter = _adapter(name, {each.name: _field(each, types[each.name]) for each in parameters})
+        parameters = _named_parameters(function)
+        types = {parameter.name: annotation_of(parameter, function) for parameter in parameters}
+        context = _context_name(types)
+        parameters = [parameter for parameter in parameters if parameter.name != context]
+        adapter = _adapter(name, {p.name: _field(p, types[p.name]) for p in parameters})
         schema = _without_titles(adapter.json_schema(by_alias=False))
-    except Exception as error:  # an annotation may be any expression, and raise anything
-        why = getattr(error, "message", error)  # pydantic's, without its link
-        raise RegistrationError(f"{name}: its parameters have no JSON Schema: {why}") from error
-    description, about = docstring_of(function)
-    _describe(schema, parameters, about)
-    return Signature(description, schema, adapter, context)
+    except Exception as error:  # an annotation may be any expression, and raise any exception
+        reason = getattr(error, "message", error)  # pydantic's message, without its link
+        raise RegistrationError(f"{name}: its parameters have no JSON Schema: {reason}") from error
+    description, descriptions = docstring_of(function)
+    _describe(schema, parameters, descriptions)
+    convert = partial(adapter.validate_python, by_name=True, by_alias=False)  # as in the schema
+    return Signature(description, schema, convert, context)
 
 
-def _context_of(types: Mapping[str, Any]) -> str | None:
-    """The parameter that is no argument of the model's."""
-    names = [name for name, kind in types.items() if is_context(kind)]
+def _context_name(types: Mapping[str, Any]) -> str | None:
+    names = [name for name, annotation in types.items() if is_context(annotation)]
     if len(names) > 1:
-        raise TypeError(f"{' and '.join(names)} both take a ToolContext, and there is one")
+        raise TypeError(f"{' and '.join(names)} both take a ToolContext; only one parameter may")
     return names[0] if names else None
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _named_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     parameters = list(inspect.signature(function).parameters.values())
-    for each in parameters:
-        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
-            raise TypeError(f"{each} has no name that JSON could use")
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"{parameter} has no name that JSON could use")
     if parameters and parameters[0].name in ("self", "cls"):
-        home = getattr(function, "__qualname__", "").rpartition(".")[0]
-        in_a_class = home and not home.endswith("<locals>")
-        if in_a_class or parameters[0].annotation is inspect.Parameter.empty:
+        scope = getattr(function, "__qualname__", "").rpartition(".")[0]
+        is_in_class = scope and not scope.endswith("<locals>")
+        if is_in_class or parameters[0].annotation is inspect.Parameter.empty:
             raise TypeError(
-                f"it takes {parameters[0].name}, which no model has; below the class, make a tool of an object's "
-                "method: tool(thing.method)"
+                f"a model cannot give {parameters[0].name}; after the class, make a tool of an "
+                "object's method: tool(thing.method)"
             )
     return parameters
 
 
-def _adapter(name: str, fields: dict[str, Any]) -> "TypeAdapter[dict[str, Any]]":
+def _adapter(name: str, fields: dict[str, Any]) -> Any:
+    """Create a pydantic TypeAdapter for a dict with these fields."""
     from pydantic import ConfigDict, TypeAdapter
-    from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
+    from typing_extensions import TypedDict  # required by pydantic before Python 3.12
 
-    make_type: Any = TypedDict  # from a signature, which type checkers cannot know
-    # Not a model: fields of a TypedDict may be called `json` or `copy`, and defaults stay the
-    # function's.
+    make_type: Any = TypedDict  # the fields are not known to type checkers
+    # Not a model: a TypedDict may have fields named `json` or `copy`, and the function applies its
+    # own defaults.
     typed_dict = make_type(name, fields)
     typed_dict.__pydantic_config__ = ConfigDict(extra="forbid")
     return TypeAdapter(typed_dict)
 
 
-def _field(parameter: inspect.Parameter, kind: Any) -> Any:
-    """A parameter as a field of a TypedDict."""
+def _field(parameter: inspect.Parameter, annotation: Any) -> Any:
+    """Convert a parameter to a field of a TypedDict."""
     from pydantic.fields import FieldInfo
 
     default = parameter.default
     if isinstance(default, FieldInfo):  # `x: int = Field(5, ge=1)`, as in a model
-        kind = Annotated[kind, default]
-        return kind if default.is_required() else NotRequired[kind]
-    return kind if default is parameter.empty else NotRequired[kind]
+        annotation = Annotated[annotation, default]
+        return annotation if default.is_required() else NotRequired[annotation]
+    return annotation if default is parameter.empty else NotRequired[annotation]
 
 
 def _describe(
-    schema: dict[str, Any], parameters: list[inspect.Parameter], about: dict[str, str]
+    schema: dict[str, Any], parameters: list[inspect.Parameter], descriptions: dict[str, str]
 ) -> None:
-    """Add what signature and docstring say besides the types: defaults and descriptions."""
+    """Add defaults and descriptions to the properties of a schema."""
     from pydantic_core import to_jsonable_python
 
     schema.pop("description", None)  # pydantic's copy of TypedDict's own docstring
-    for each in parameters:
-        field = schema["properties"][each.name]
-        if text := about.get(each.name):
+    for parameter in parameters:
+        field = schema["properties"][parameter.name]
+        if text := descriptions.get(parameter.name):
             field.setdefault("description", text)
-        if each.default is not each.empty:
-            with suppress(
-                Exception
-            ):  # a default that JSON cannot hold is the function's own business
-                plain = to_jsonable_python(each.default)
-                json.dumps(plain, allow_nan=False)
-                field.setdefault("default", plain)
+        if parameter.default is not parameter.empty:
+            with suppress(Exception):  # the default has no JSON form; the schema omits it
+                default = to_jsonable_python(parameter.default)
+                json.dumps(default, allow_nan=False)
+                field.setdefault("default", default)
 
 
-def _without_titles(schema: Any, *, names: bool = False) -> Any:
-    """Pydantic titles every field with its own name; a model would pay for each and learn nothing.
+def _without_titles(schema: Any, *, is_mapping_of_names: bool = False) -> Any:
+    """Remove the titles that pydantic derives from the field names; they only cost tokens.
 
     Args:
         schema: A JSON Schema or a part of one.
-        names: The keys are names of properties or definitions, one of which may be "title".
+        is_mapping_of_names: Whether the keys are names of properties or definitions, one of which
+            may be "title".
     """
     if isinstance(schema, list):
-        return [_without_titles(each) for each in schema]
+        return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: each
-        if not names and key in _VALUES
-        else _without_titles(each, names=not names and key in ("properties", "$defs"))
-        for key, each in schema.items()
-        if names or key != "title"
+        key: value
+        if not is_mapping_of_names and key in _VALUE_KEYWORDS
+        else _without_titles(
+            value,
+            is_mapping_of_names=not is_mapping_of_names and key in ("properties", "$defs"),
+        )
+        for key, value in schema.items()
+        if is_mapping_of_names or key != "title"
     }

@@ -1,21 +1,20 @@
-"""`LongValues`: what is too long to be shown is kept as a variable, passed on by reference, and
-read back on demand.
+"""`LongValues`: store long results and arguments as variables, and show the model a preview.
 
-    a tool's result, 5,000 characters ─▶ variable var_7
-    the model sees                       its first 200 characters … [5000 characters in
-    $VAR_REF{{var_7}}, …] the model may write                  {"tool": "save", "arguments":
-    {"text": "$VAR_REF{{var_7}}"}} or                                   {"tool": "read_variable",
-    "arguments": {"id": "var_7"}}
+    result of a tool, 5,000 characters   stored as variable var_7
+    the model sees                       200 characters, and [5000 characters in …]
+    the model may call                   save {"text": "$VAR_REF{{var_7}}"}
+    or                                   read_variable {"id": "var_7"}
 
-Long arguments are stored in the same way, as references that the model could have written itself.
-References count only in arguments that a model wrote; in a value, or in what a user or a tool says,
-they stay text. Variables are records of the session's journal, so they outlive the process. Knows
-no loop; used by `run`.
+Long arguments are stored in the same way, and replaced by references. References are expanded only
+in arguments of calls. In values, and in texts of users and tools, they remain text. Variables are
+records of the session's journal, so they outlive the process. This module does not know the loop;
+`run/state.py` uses it.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -24,146 +23,151 @@ from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFoun
 from stage2_output import OutputError, extract_json
 from stage3_tools.errors import ToolError
 from stage3_tools.execution.settings import REFERENCE
-from stage3_tools.options import PREVIEW
 from stage3_tools.result import ToolResult, is_longer, part_text
 from stage3_tools.tool import Tool
 
 READ_VARIABLE = "read_variable"
+
+PREVIEW = 200
+"""Number of characters of a long result that the model sees."""
 
 
 class LongValues:
     """The long results and arguments of one session.
 
     Args:
-        variables: Where they are kept.
-        session_id: Whose they are.
-
-    Attributes:
-        reader: The tool with which a model reads them.
+        variables: The store of the variables.
+        session_id: The session.
     """
 
     def __init__(self, variables: VariableStore, session_id: str) -> None:
         self._variables = variables
         self._session_id = session_id
-        self.reader = reader_of(variables, session_id)
 
     @classmethod
     def of(cls, transcript: Transcript) -> "LongValues":
-        """Those of a conversation, kept in its own journal."""
+        """Create the long values of a conversation, stored in its own journal."""
         store, session_id = transcript.store, transcript.session_id
         mark = ""
         if isinstance(store, MemoryStore) and not session_id:
             mark = mark_of(store.history(session_id))
         return cls(VariableStore(store, mark=mark), session_id)
 
+    @cached_property
+    def reader(self) -> Tool:
+        """The tool `read_variable` for this session."""
+        return Tool(READ_VARIABLE, _DESCRIPTION, _PARAMETERS, self._read, effect="read")
+
     async def check(self) -> None:
-        """Make sure that something can be kept, before anything is run.
+        """Verify that values can be stored.
 
         Raises:
-            SessionNotFound: The session is not there.
+            SessionNotFound: The session does not exist.
         """
         await self._variables.check(self._session_id)
 
-    async def keep(self, value: Any) -> str:
-        """Keep a value; returns the id of its variable."""
+    async def store(self, value: Any) -> str:
+        """Store a value and return the id of its variable."""
         return await self._variables.put(self._session_id, value)
 
     async def preview(self, result: ToolResult, longer_than: int) -> tuple[ToolResult, str | None]:
-        """A result as the model is shown it, and the variable that holds the rest.
+        """Store a long result.
 
         Args:
-            result: The result; what was read from a variable stays as it is.
-            longer_than: What has more characters than this together is kept.
+            result: The result. A result of `read_variable` is not stored again.
+            longer_than: Maximum number of characters of a result that is not stored.
+
+        Returns:
+            The result with a preview as its output, and the id of its first variable; or the
+            unchanged result, and None.
         """
         if result.name == READ_VARIABLE or not is_longer(result.output, longer_than):
             return result, None
         if isinstance(result.output, str):
-            id = await self.keep(value_of(result.output) if result.is_json else result.output)
+            id = await self.store(json_value(result.output) if result.is_json else result.output)
             return replace(result, output=_preview(result.output, id)), id
         output, ids = list(result.output), list[str]()
-        for place, part in enumerate(output):
+        for index, part in enumerate(output):
             if len(text := part_text(part)) > PREVIEW:
-                ids.append(await self.keep(part.value if isinstance(part, JsonPart) else text))
-                output[place] = TextPart(_preview(text, ids[-1]))
+                ids.append(await self.store(part.value if isinstance(part, JsonPart) else text))
+                output[index] = TextPart(_preview(text, ids[-1]))
         return replace(result, output=tuple(output)), ids[0] if ids else None
 
     async def with_references(self, message: Message, longer_than: int) -> Message:
-        """Store the long arguments of a message's calls as variables, and write references in their
-        places.
+        """Store the long arguments of a message's calls, and replace them by references.
 
         Args:
-            message: The message, which is returned unchanged if it has no long arguments.
-            longer_than: Each argument with more characters than this is stored.
+            message: The message; returned unchanged if it has no long arguments.
+            longer_than: Maximum number of characters of an argument that is not stored.
         """
-        calls = tuple(
-            [await self._with_references(call, longer_than) for call in message.tool_calls]
-        )
+        calls = tuple([await self._with_references(c, longer_than) for c in message.tool_calls])
         if calls == message.tool_calls:
             return message
-        return replace(
-            message, tool_calls=calls, raw_text=None
-        )  # the raw text repeats the long arguments
+        # The raw text contains the long arguments, too.
+        return replace(message, tool_calls=calls, raw_text=None)
 
     async def _with_references(self, call: ToolCall, longer_than: int) -> ToolCall:
         if len(call.arguments) <= longer_than:
             return call
-        arguments = _object_in(call.arguments)
+        arguments = _parsed_object(call.arguments)
         long = {name: value for name, value in arguments.items() if _is_long(value, longer_than)}
         if not long:
             return call
         for name, value in long.items():
-            arguments[name] = VariableStore.reference(await self.keep(value))
-        return replace(call, arguments=_as_json(arguments))
+            arguments[name] = VariableStore.reference(await self.store(value))
+        return replace(call, arguments=_json_text(arguments))
 
-    async def expanded(self, tool: Tool, arguments: Any) -> str:
-        """The JSON text of a call's arguments with values instead of references.
+    async def expand(self, tool: Tool, arguments: Any) -> str:
+        """Replace the references in parsed arguments by values; return the JSON text.
 
         Raises:
-            ToolError: A reference leads nowhere ("validation").
+            ToolError: A variable does not exist ("validation"), or the store failed ("execution").
         """
         if tool is self.reader:
-            return _as_json(arguments)
+            return _json_text(arguments)
         try:
-            return _as_json(await self._variables.expand(self._session_id, arguments))
+            return _json_text(await self._variables.expand(self._session_id, arguments))
         except (VariableNotFound, ValueError) as error:
             raise ToolError("validation", str(error)) from None
         except StoreFailed as error:
             raise ToolError("execution", f"The variables cannot be read: {error}") from error
 
-
-def mark_of(messages: Iterable[Message]) -> str:
-    """A mark for the variables of a conversation that belongs to no session.
-
-    Such a conversation may go on as the beginning of another one: then references in it must not
-    lead to what that one keeps. The same conversation has the same mark.
-    """
-    said = sha256()
-    for message in messages:
-        for text in (message.text, *(call.arguments for call in message.tool_calls)):
-            said.update(text.encode(errors="replace") + b"\0")
-    return said.hexdigest()[:6]
-
-
-def reader_of(variables: VariableStore, session_id: str) -> Tool:
-    """The tool `read_variable` for the variables of one session."""
-
-    async def read(arguments: dict[str, Any]) -> str:
-        id = arguments["id"].strip().removeprefix("$VAR_REF{{").removesuffix("}}").strip()
+    async def _read(self, arguments: dict[str, Any]) -> str:
+        id = arguments["id"].strip().removeprefix(REFERENCE).removesuffix("}}").strip()
         try:
-            value = await variables.get(session_id, id)
+            value = await self._variables.get(self._session_id, id)
         except VariableNotFound as error:
             raise ToolError("not_found", str(error)) from None
-        value = _pointed_at(value, arguments.get("pointer", ""))
-        text = value if isinstance(value, str) else _as_json(value)
+        value = _resolve_pointer(value, arguments.get("pointer", ""))
+        text = value if isinstance(value, str) else _json_text(value)
         start = arguments.get("start", 0)
         part = text[start : start + arguments.get("length", len(text))]
-        return (
-            part
-            if part == text
-            else f"{part}\n[characters {start} to {start + len(part)} of {len(text)}]"
-        )
+        if part == text:
+            return text
+        return f"{part}\n[characters {start} to {start + len(part)} of {len(text)}]"
 
-    return Tool(READ_VARIABLE, _DESCRIPTION, _PARAMETERS, read, effect="read")
+
+def mark_of(messages: Iterable[Message]) -> str:
+    """Return a mark for the variable ids of a conversation without a session.
+
+    Another conversation may continue with the same messages. The mark prevents a reference in
+    them from leading to a variable of that conversation. Equal conversations have equal marks.
+    """
+    digest = sha256()
+    for message in messages:
+        for text in (message.text, *(call.arguments for call in message.tool_calls)):
+            digest.update(text.encode(errors="replace") + b"\0")
+    return digest.hexdigest()[:6]
+
+
+def json_value(text: str) -> Any:
+    """Return the JSON value of a text, or the text itself if it is not valid JSON."""
+    try:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)  # Python's parser accepts NaN
+        return value
+    except (ValueError, RecursionError):
+        return text
 
 
 _DESCRIPTION = (
@@ -183,39 +187,31 @@ _PARAMETERS = {
 
 
 def _preview(text: str, id: str) -> str:
-    return f"{text[:PREVIEW]}…\n[{len(text)} characters in {VariableStore.reference(id)}: {READ_VARIABLE}]"
+    note = f"{len(text)} characters in {VariableStore.reference(id)}: {READ_VARIABLE}"
+    return f"{text[:PREVIEW]}…\n[{note}]"
 
 
-def value_of(text: str) -> Any:
-    """The JSON value in a text, or the text itself if it is not valid JSON."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)  # Python reads NaN, which is not JSON
-        return value
-    except (ValueError, RecursionError):
-        return text
-
-
-def _object_in(text: str) -> dict[str, Any]:
-    """The arguments in a text; {} for a text that no tool is run on."""
+def _parsed_object(text: str) -> dict[str, Any]:
+    """Parse the arguments of a call; {} for a text with which no tool runs."""
     try:
         found = extract_json(text)
     except OutputError:
         return {}
-    is_whole = found.source == "bare" and found.complete
-    return found.value if is_whole and isinstance(found.value, dict) else {}
+    is_valid = found.source == "bare" and found.complete and isinstance(found.value, dict)
+    return found.value if is_valid else {}
 
 
 def _is_long(value: Any, longer_than: int) -> bool:
-    """Whether an argument is stored as a variable; not with a reference in it, which is not
-    expanded in a value.
+    """Return whether an argument is stored.
+
+    One with a reference is not, because references inside a stored value are not expanded.
     """
-    text = value if isinstance(value, str) else _as_json(value)
+    text = value if isinstance(value, str) else _json_text(value)
     return len(text) > longer_than and REFERENCE not in text
 
 
-def _pointed_at(value: Any, pointer: str) -> Any:
-    """The part of a value that a JSON pointer (RFC 6901) names."""
+def _resolve_pointer(value: Any, pointer: str) -> Any:
+    """Return the part of a value that a JSON pointer (RFC 6901) names."""
     if pointer and not pointer.startswith("/"):
         raise ToolError(
             "validation", f"{pointer!r} is not a JSON pointer: one begins with '/', or is empty."
@@ -227,22 +223,19 @@ def _pointed_at(value: Any, pointer: str) -> Any:
         elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
             value = value[int(step)]
         else:
-            raise ToolError(
-                "not_found", f"{pointer!r} leads nowhere at {step!r}. {_choices(value)}"
-            )
+            message = f"{pointer!r} leads nowhere at {step!r}. {_pointer_choices(value)}"
+            raise ToolError("not_found", message)
     return value
 
 
-def _choices(value: Any) -> str:
-    """The next steps that a JSON pointer may take from a value."""
+def _pointer_choices(value: Any) -> str:
+    """List the next steps that a JSON pointer may take from a value."""
     if isinstance(value, dict):
         return f"There are the keys {', '.join(list(value)[:20]) or 'none'}."
-    return (
-        f"There are {len(value)} elements."
-        if isinstance(value, list)
-        else "There is no object or list."
-    )
+    if isinstance(value, list):
+        return f"There are {len(value)} elements."
+    return "There is no object or list."
 
 
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # as results are written
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))  # the form of results

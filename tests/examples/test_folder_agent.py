@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stage0_gateway import ToolCall
-from stage3_tools import Execution, ToolError, execute_tool_call
+from stage3_tools import ExecutionSettings, ToolError, execute_tool_call
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "folder_agent.py"
 SECRET = "the password is swordfish"
@@ -196,13 +196,13 @@ async def test_a_file_in_a_new_folder_is_written_to_the_byte(tools, outside):
 @pytest.mark.parametrize("approve", [None, lambda request: False])
 async def test_nothing_is_written_where_nobody_agrees(tools, outside, approve):
     call = ToolCall("1", "write_file", '{"path": "list.txt", "text": "x"}')
-    result = await execute_tool_call(tools, call, Execution(approve=approve))
+    result = await execute_tool_call(tools, call, ExecutionSettings(approve=approve))
     assert (result.status, result.attempts) == ("rejected", 0)
     assert (outside / "folder" / "list.txt").read_text() == "Buy milk.\n"
 
 
 async def test_the_person_of_the_example_is_asked_about_writing_only(example, tools, capsys):
-    execution = Execution(approve=example["ask"])
+    execution = ExecutionSettings(approve=example["ask"])
     read = ToolCall("1", "read_file", '{"path": "list.txt"}')
     wrong = ToolCall("2", "write_file", '{"path": "list.txt", "text": "Tea"}')
     assert (await execute_tool_call(tools, read, execution)).output == "Buy milk.\n"

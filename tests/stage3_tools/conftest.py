@@ -7,7 +7,7 @@ from stage0_gateway import Gateway, ScriptedModel
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import (
-    Calls,
+    ToolCalls,
     FinalReply,
     RequestParts,
     Tool,
@@ -29,7 +29,7 @@ class Native:
         return RequestParts(tuple(transcript))
 
     def read(self, response):
-        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+        return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 class Recorder:

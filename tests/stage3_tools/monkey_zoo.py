@@ -19,11 +19,11 @@ from stage3_tools import (
     Tool,
     ToolContext,
     ToolError,
-    ToolErrorKind,
     ToolOutput,
     ToolRegistry,
     tool,
 )
+from stage3_tools.errors import ToolErrorKind
 
 NOTE = {
     "type": "object",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stage0_gateway import ToolCall
-from stage3_tools import Execution, Tool, ToolError, ToolRegistry, execute_tool_calls
+from stage3_tools import ExecutionSettings, Tool, ToolError, ToolRegistry, execute_tool_calls
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.execution.several_calls import Batch
 from stage3_tools.tool import Effect
@@ -160,7 +160,7 @@ class Batches(RuleBasedStateMachine):
         ]
         self.calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(self.plans))]
         self.batch = Batch(
-            ToolRegistry(*tools), self.calls, Execution(), max_parallel=self.parallel
+            ToolRegistry(*tools), self.calls, ExecutionSettings(), max_parallel=self.parallel
         )
         self.task = asyncio.create_task(self.run())
 
@@ -293,7 +293,9 @@ async def test_a_call_whose_start_is_being_written_when_all_is_stopped_is_not_be
 
     registry = ToolRegistry(noted.tool)
     running = asyncio.create_task(
-        execute_tool_calls(registry, [ToolCall("a", "f", "{}")], Execution(on_start=on_start))
+        execute_tool_calls(
+            registry, [ToolCall("a", "f", "{}")], ExecutionSettings(on_start=on_start)
+        )
     )
     await writing.wait()
     running.cancel()

@@ -4,6 +4,7 @@ import threading
 import pytest
 
 from stage3_tools import Tool, ToolContext, ToolError, tool
+from stage3_tools.execution.invocation import invoke
 
 
 @pytest.fixture
@@ -22,14 +23,16 @@ async def test_a_plain_tool_reports_from_its_thread_and_in_order(context):
             context.progress(number)
         return threading.current_thread() is threading.main_thread()
 
-    assert await count.run({"to": 3}, context) is False
+    assert await invoke(count, {"to": 3}, context) is False
     assert context.reported == [0, 1, 2]
 
 
 async def test_whoever_watches_is_told_in_the_thread_of_the_event_loop():
     told = []
     context = ToolContext("f", on_progress=lambda value: told.append(threading.current_thread()))
-    await Tool("f", "", None, lambda arguments, context: context.progress("half")).run({}, context)
+    await invoke(
+        Tool("f", "", None, lambda arguments, context: context.progress("half")), {}, context
+    )
     assert told == [threading.main_thread()]
 
 
@@ -39,11 +42,11 @@ async def test_an_async_tool_reports_at_once(context):
         context.progress("half")
         return list(context.reported)
 
-    assert await count.run({}, context) == ["half"]
+    assert await invoke(count, {}, context) == ["half"]
 
 
 async def test_what_is_reported_after_the_result_is_dropped(context):
-    await Tool("f", "", None, lambda arguments, context: None).run({}, context)
+    await invoke(Tool("f", "", None, lambda arguments, context: None), {}, context)
     context.progress("late")
     assert context.reported == []
 
@@ -63,7 +66,7 @@ def test_to_report_to_a_loop_that_is_closed_does_no_harm():
 
 
 async def test_a_call_that_ends_well_is_not_aborted(context):
-    await Tool("f", "", None, lambda arguments, context: None).run({}, context)
+    await invoke(Tool("f", "", None, lambda arguments, context: None), {}, context)
     assert context.aborted is False
 
 
@@ -76,7 +79,7 @@ async def test_a_plain_function_that_took_too_long_learns_that_nobody_waits(cont
         learned.set()
 
     with pytest.raises(ToolError, match="took longer"):
-        await Tool("f", "", None, work, timeout=0.01).run({}, context)
+        await invoke(Tool("f", "", None, work, timeout=0.01), {}, context)
     assert learned.wait(5)
 
 
@@ -86,7 +89,7 @@ async def test_an_async_function_can_wait_for_the_abort(context):
         await context.abort.wait()
         return "stopped"
 
-    running = asyncio.create_task(work.run({}, context))
+    running = asyncio.create_task(invoke(work, {}, context))
     await asyncio.sleep(0)
     context.abort.set()
     assert await running == "stopped"

@@ -285,9 +285,9 @@ def test_a_list_with_something_else_than_calls_is_no_decision_at_all(text, issue
 
 
 def test_after_a_cut_nothing_in_a_list_is_used_however_whole_it_looks():
-    result = parse_tool_decisions(READ, TWO, finish_reason="length")
+    result = parse_tool_decision(READ, TWO, finish_reason="length")
     assert (result.success, [issue.rule for issue in result.errors]) == (False, ["complete"])
-    assert parse_tool_decisions(READ, TWO, finish_reason="stop") == F_AND_G
+    assert parse_tool_decisions(READ, TWO) == F_AND_G
 
 
 def test_a_list_that_stands_only_in_thoughts_is_not_acted_on():

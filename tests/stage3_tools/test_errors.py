@@ -4,7 +4,7 @@ import pickle
 import pytest
 
 from stage3_tools import RegistrationError, Retry, ToolError
-from stage3_tools.errors import RETRIES
+from stage3_tools.execution.retries import DEFAULT_RETRIES
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_what_somebody_rejected_is_told_as_json_with_the_reason_as_it_is(kind, h
 
 
 def test_only_what_may_pass_is_tried_again_unless_it_says_so_itself():
-    assert dict(RETRIES) == {"timeout": Retry(3, 1.0), "network": Retry(5, 2.0)}
+    assert dict(DEFAULT_RETRIES) == {"timeout": Retry(3, 1.0), "network": Retry(5, 2.0)}
 
 
 def test_an_error_is_its_message_when_it_is_printed():
@@ -69,7 +69,7 @@ def test_a_registration_error_is_a_value_error():
 
 @pytest.mark.parametrize("seconds", [-1, float("nan")])
 def test_a_time_to_wait_that_is_none_is_refused(seconds):
-    with pytest.raises(ValueError, match=r"retry_delay is .*; it is a number of seconds, or None"):
+    with pytest.raises(ValueError, match=r"retry_delay is .*; use a number of seconds, or None"):
         ToolError("network", "x", retry_delay=seconds)
 
 

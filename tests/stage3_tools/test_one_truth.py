@@ -27,7 +27,7 @@ from stage3_tools import (
     run_tool_loop,
 )
 
-EVERY_INVALID = 8
+EVERY_VALID, EVERY_INVALID = 3, 8
 ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what all three providers take as a name
 REPLY = 'Said, "done" – 完了.'
 
@@ -258,7 +258,7 @@ def foreign(rows):
 
 
 async def test_one_call_a_turn_comes_to_the_same_in_all_four_runs(ways, tools, rows, harness, say):
-    checked = 0
+    checked, rows = 0, rows[::EVERY_VALID]
     for row in rows:
         calls = row["valid_calls"]
         truth = await one_truth(ways, tools, row, [[call] for call in calls])

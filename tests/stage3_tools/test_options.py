@@ -6,7 +6,7 @@ import pytest
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools import PromptDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry
-from stage3_tools.execution.settings import Consent
+from stage3_tools.execution.approval import Consent
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,22 @@
 import asyncio
 import datetime as dt
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stage3_tools import RegistrationError, Tool, ToolError, ToolOutput, ToolRegistry, tool
+from stage0_gateway import ToolCall
+from stage3_tools import (
+    RegistrationError,
+    Tool,
+    ToolError,
+    ToolOutput,
+    ToolRegistry,
+    build_tool_system_prompt,
+    execute_tool_call,
+    tool,
+)
 
 WRONG_SCHEMA = {"type": "object", "properties": {"a": {"type": "strin"}}}
 
@@ -269,3 +280,41 @@ async def test_each_error_of_execute_has_the_schema_the_issues_and_the_names(
     assert (caught.value.kind, details["expected_schema"]) == (kind, schema)
     assert ([each.path for each in details["issues"]], type(details["issues"])) == (issues, tuple)
     assert details["available_tools"] == ("f", "other")
+
+
+async def test_an_extended_copy_has_the_further_tools_last_and_runs_them():
+    more = named("more", lambda arguments: "more")
+    registry = ToolRegistry(named("a"), named("b"))
+    extended = registry.extended(more)
+    assert (extended.names, registry.names) == (("a", "b", "more"), ("a", "b"))
+    assert [*extended] == [*registry, more]
+    assert '"more"' in build_tool_system_prompt(extended)
+    result = await execute_tool_call(extended, ToolCall("c", "more", "{}"))
+    assert (result.output, result.status) == ("more", "completed")
+
+
+def test_a_registered_tool_precedes_an_added_one_of_the_same_name():
+    own = named("more")
+    registry = ToolRegistry(own)
+    assert registry.extended(named("more")).list() == [own]
+
+
+def test_a_registry_can_be_iterated_and_is_true_when_empty():
+    a, b = named("a"), named("b")
+    assert [*ToolRegistry(a, b)] == [a, b]
+    assert (bool(ToolRegistry()), len(ToolRegistry())) == (True, 0)
+
+
+def test_the_description_follows_each_change():
+    registry = ToolRegistry(named("a"))
+    first = registry.described()
+    assert registry.described() is first
+    registry.register(named("b"))
+    assert [json.loads(line)["name"] for line in registry.described().splitlines()] == ["a", "b"]
+    registry.unregister("a")
+    assert json.loads(registry.described())["name"] == "b"
+
+
+async def test_names_of_arguments_that_are_no_text_are_refused():
+    with pytest.raises(ToolError, match="names of arguments must be text"):
+        await ToolRegistry(named("a")).execute("a", {1: 2})

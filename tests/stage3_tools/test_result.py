@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, SecretStr, field_serializer
 
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart
 from stage3_tools import ToolError, ToolOutput, ToolResult
-from stage3_tools.result import output_for_model, shortened
+from stage3_tools.result import output_for_model, shorten
 
 
 @dataclass
@@ -201,7 +201,7 @@ def test_why_a_value_cannot_be_written_is_for_people(value, why):
 def test_an_iterator_is_refused_unread_because_it_may_never_end(iterator):
     with pytest.raises(ToolError) as caught:
         output_for_model(iterator)
-    assert caught.value.details["why"] == "It can be read only once, and may never end."
+    assert caught.value.details["why"] == "An iterator can be read only once, and may be endless."
     assert next(iterator) is not None
 
 
@@ -278,7 +278,7 @@ def test_an_output_has_no_details_unless_they_are_given():
     ids=["fits", "empty", "one too many", "none"],
 )
 def test_text_is_cut_where_it_is_too_long_and_says_so(text, most, shown):
-    assert shortened(text, most) == shown
+    assert shorten(text, most) == shown
 
 
 def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
@@ -290,7 +290,7 @@ def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
         TextPart("h"),
         TextPart(""),
     )
-    assert shortened(parts, 5) == (
+    assert shorten(parts, 5) == (
         TextPart("abc"),
         IMAGE,
         TextPart(
@@ -308,7 +308,7 @@ def test_parts_share_the_limit_and_what_is_text_or_json_is_cut():
 
 def test_a_part_that_fits_keeps_all_it_has():
     part = TextPart("abc", provider_data={"anthropic": {"cache_control": {"type": "ephemeral"}}})
-    assert shortened((part,), 3)[0] is part
+    assert shorten((part,), 3)[0] is part
 
 
 def test_a_message_shows_no_more_than_it_is_allowed_and_the_result_keeps_all():

@@ -22,7 +22,7 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
-from stage3_tools.dialects.protocol import Calls, FinalReply, RequestParts
+from stage3_tools.dialects.protocol import ToolCalls, FinalReply, RequestParts
 from stage3_tools.execution.approval import Always, Edit, Later, Reject
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.options import ToolLoopOptions
@@ -89,7 +89,7 @@ class ManyCalls:
         return RequestParts(tuple(transcript))
 
     def read(self, response):
-        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+        return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 class Store(MemoryStore):

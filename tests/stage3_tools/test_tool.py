@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from stage3_tools import RegistrationError, Retry, Tool, ToolContext, ToolError, ToolRegistry
+from stage3_tools.execution.invocation import invoke
 
 
 def nothing(arguments):
@@ -36,9 +37,9 @@ class Holding:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"name": ""}, "'' cannot be a tool's name: 1 to 256 printable characters."),
-        ({"name": "   "}, "'   ' cannot be a tool's name: 1 to 256 printable characters."),
-        ({"name": "a\nb"}, "'a\\nb' cannot be a tool's name: 1 to 256 printable characters."),
+        ({"name": ""}, "'' cannot be a tool's name: use 1 to 256 printable characters."),
+        ({"name": "   "}, "'   ' cannot be a tool's name: use 1 to 256 printable characters."),
+        ({"name": "a\nb"}, "'a\\nb' cannot be a tool's name: use 1 to 256 printable characters."),
         ({"name": "a\u2028b"}, "cannot be a tool's name"),
         ({"name": "x" * 257}, "cannot be a tool's name"),
         ({"execute": "f"}, "f: execute is str, not a function."),
@@ -51,7 +52,6 @@ class Holding:
         ({"timeout": float("nan")}, "f: timeout is nan; it must be above 0 seconds."),
         ({"timeout": True}, "f: timeout is True; it must be above 0 seconds."),
         ({"parse": {}}, "f: parse is dict, not a function."),
-        ({"metadata": ["tag"]}, "f: metadata is list, not a mapping."),
         ({"effect": "read", "retry": -1}, "f: retry is -1; use a number of retries, Retry("),
         (
             {"effect": "read", "retry": (1, 2)},
@@ -59,7 +59,7 @@ class Holding:
         ),
         (
             {"retry": 1},
-            "f: a write is never tried again. If a second time does no harm, say effect='idempotent'.",
+            "f: a write is never retried. If a repetition does no harm, use effect='idempotent'.",
         ),
     ],
     ids=lambda value: ascii(value)[:40] if isinstance(value, dict) else "",
@@ -117,12 +117,12 @@ def test_no_parameters_check_nothing():
     ids=["object", "partial", "plain function that gives an awaitable"],
 )
 async def test_whatever_is_awaitable_is_awaited(execute):
-    assert await Tool("f", "", None, execute).run({}) == 0
+    assert await invoke(Tool("f", "", None, execute), {}) == 0
 
 
 async def test_a_plain_function_blocks_its_thread_and_not_the_event_loop():
     holding = Holding()
-    running = asyncio.create_task(Tool("f", "", None, holding).run({}))
+    running = asyncio.create_task(invoke(Tool("f", "", None, holding), {}))
     for _ in range(50):
         await asyncio.sleep(0)  # the loop goes round while the tool waits
     assert not running.done()
@@ -135,7 +135,7 @@ async def test_an_async_function_runs_in_the_event_loop_itself():
     async def where(arguments):
         return threading.current_thread()
 
-    assert await Tool("f", "", None, where).run({}) is threading.main_thread()
+    assert await invoke(Tool("f", "", None, where), {}) is threading.main_thread()
 
 
 async def test_a_tool_that_takes_too_long_is_told_with_its_limit():
@@ -143,7 +143,7 @@ async def test_a_tool_that_takes_too_long_is_told_with_its_limit():
         await asyncio.Event().wait()
 
     with pytest.raises(ToolError) as caught:
-        await Tool("f", "", None, forever, timeout=0.01).run({})
+        await invoke(Tool("f", "", None, forever, timeout=0.01), {})
     error = caught.value
     assert (error.kind, error.message, error.retryable) == (
         "timeout",
@@ -156,7 +156,7 @@ async def test_a_blocking_tool_is_not_waited_for_longer_than_its_timeout():
     holding = Holding()
     try:
         with pytest.raises(ToolError, match=r"f took longer than 0\.01 s\."):
-            await Tool("f", "", None, holding, timeout=0.01).run({})
+            await invoke(Tool("f", "", None, holding, timeout=0.01), {})
     finally:
         holding.let_go.set()
 
@@ -170,12 +170,12 @@ async def test_a_timeout_of_the_tools_own_stays_its_own(plain):
         raise TimeoutError("the printer")
 
     with pytest.raises(TimeoutError, match="the printer"):
-        await Tool("f", "", None, raising if plain else waiting).run({})
+        await invoke(Tool("f", "", None, raising if plain else waiting), {})
 
 
 async def test_a_stop_iteration_in_a_plain_tool_is_its_failure_and_not_a_wait_for_the_timeout():
     with pytest.raises(RuntimeError):
-        await Tool("f", "", None, lambda arguments: next(iter([])), timeout=0.05).run({})
+        await invoke(Tool("f", "", None, lambda arguments: next(iter([])), timeout=0.05), {})
 
 
 def test_all_that_may_be_said_of_a_tool_is_kept():
@@ -186,7 +186,7 @@ def test_all_that_may_be_said_of_a_tool_is_kept():
         "retry": Retry(2, 0.5),
         "exclusive": True,
     }
-    about = {"needs_approval": bool, "metadata": {"category": "math", "tags": ["a"]}}
+    about = {"needs_approval": bool}
     made = Tool("f", "d", None, nothing, **given, **about)
     assert {each: getattr(made, each) for each in (*given, *about)} == {**given, **about}
     assert repr(made) == (
@@ -255,7 +255,7 @@ def wrapped(*arguments):
     ],
 )
 async def test_a_second_parameter_is_given_a_context_where_it_is_meant_for_one(execute):
-    assert await Tool("f", "", None, execute).run({}) == "ToolContext"
+    assert await invoke(Tool("f", "", None, execute), {}) == "ToolContext"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ async def test_a_second_parameter_is_given_a_context_where_it_is_meant_for_one(e
     ],
 )
 async def test_nothing_else_is_given_one(execute, value):
-    assert await Tool("f", "", None, execute).run({}) == value
+    assert await invoke(Tool("f", "", None, execute), {}) == value
 
 
 def by_keyword(arguments, *, context: ToolContext = None): ...
@@ -348,7 +348,7 @@ def test_a_generator_is_refused_with_what_to_do_instead(execute):
     with pytest.raises(RegistrationError) as caught:
         Tool("f", "", None, execute)
     assert str(caught.value) == (
-        "f: it yields. A tool returns one value: return a list, and report on the way with context.progress(…)."
+        "f: a tool cannot be a generator. Return a list, and report progress with context.progress(…)."
     )
 
 

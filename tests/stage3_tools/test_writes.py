@@ -20,8 +20,16 @@ from stage1_context import (
     SessionConflict,
 )
 from stage2_output import OutputController
-from stage3_tools import Execution, ResultCache, Retry, RunLimits, Tool, ToolError, ToolRegistry
-from stage3_tools.dialects.protocol import Calls, FinalReply, RequestParts
+from stage3_tools import (
+    ExecutionSettings,
+    ResultCache,
+    Retry,
+    RunLimits,
+    Tool,
+    ToolError,
+    ToolRegistry,
+)
+from stage3_tools.dialects.protocol import ToolCalls, FinalReply, RequestParts
 from stage3_tools.execution.approval import Always, Edit, Reject
 from stage3_tools.execution.one_call import execute_tool_call
 from stage3_tools.execution.several_calls import execute_tool_calls
@@ -79,7 +87,7 @@ class ManyCalls:
         return RequestParts(tuple(transcript))
 
     def read(self, response):
-        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+        return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 def reply(*calls):
@@ -113,7 +121,7 @@ def again(exception):
 
 
 async def one(pay, **settings):
-    return await execute_tool_call(ToolRegistry(pay.tool), CALL, Execution(**settings))
+    return await execute_tool_call(ToolRegistry(pay.tool), CALL, ExecutionSettings(**settings))
 
 
 async def batched(pay):
@@ -161,7 +169,7 @@ async def test_the_same_failures_of_an_idempotent_tool_are_tried_again(end):
 
 @pytest.mark.parametrize("retry", [1, Retry(3), Retry(1, 0.0)])
 async def test_a_write_that_asks_for_retries_is_refused_and_would_not_get_them(retry):
-    with pytest.raises(ValueError, match="a write is never tried again"):
+    with pytest.raises(ValueError, match="a write is never retried"):
         Pay("a connection", retry=retry)
     pay = Pay("a connection")
     object.__setattr__(pay.tool, "retry", retry)

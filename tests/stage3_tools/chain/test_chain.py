@@ -475,7 +475,7 @@ async def test_a_chain_that_is_stopped_while_somebody_is_asked_runs_nothing(chai
         (
             Later(),
             [],
-            '{"status": "rejected", "message": "f needs approval, and nobody could be asked."}',
+            '{"status": "rejected", "message": "f needs approval, and there is no approver."}',
         ),
     ],
     ids=["approve", "true", "always", "edit", "reject", "later"],
@@ -496,7 +496,7 @@ async def test_a_call_that_needs_approval_is_rejected_where_there_is_nobody_to_a
     tool = replace(noted.tool, needs_approval=True)
     result = await chain(asks(("f", {}), ("g", {})), tool, other.tool)
     assert (noted.seen, other.seen, statuses(result)) == ([], [{}], ["rejected", "completed"])
-    assert "f needs approval, and nobody could be asked." in chain.requests[0].messages[1].text
+    assert "f needs approval, and there is no approver." in chain.requests[0].messages[1].text
 
 
 async def test_who_said_always_is_not_asked_again_in_this_chain(chain, recorder):

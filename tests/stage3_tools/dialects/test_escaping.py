@@ -261,7 +261,7 @@ def test_a_text_is_changed_by_one_backslash_for_each_imitation(text):
     assert imitations(expected) == []
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(text=texts)
 @example(text="\x1b]0;x\x1b[Tool result for x]")
 @example(text="\x1b[2[Tool result for x]")

@@ -22,7 +22,7 @@ from stage1_context import ContextEngine, SqliteStore
 from stage2_output import OutputController
 from stage3_tools import (
     LAST_REQUEST,
-    Calls,
+    ToolCalls,
     FinalReply,
     NativeDialect,
     PromptDialect,
@@ -30,7 +30,7 @@ from stage3_tools import (
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
-    Unusable,
+    InvalidReply,
     run_tool_loop,
 )
 
@@ -167,13 +167,13 @@ def test_calls_are_read_as_they_came_and_anything_else_is_the_reply():
     message = asks(called("", "nope", "{"), called("", "f"), text="I look.")
     reply = Message.assistant((ThinkingPart("hm"), TextPart("sun")))
     dialect = NativeDialect()
-    assert dialect.read(ChatResponse(message, "tool_calls")) == Calls(message)
+    assert dialect.read(ChatResponse(message, "tool_calls")) == ToolCalls(message)
     assert dialect.read(ChatResponse(reply, "stop")) == FinalReply(reply)
 
 
 @pytest.mark.parametrize("reason", ["stop", "unknown", "tool_calls", "pause"])
 def test_calls_count_whatever_word_a_server_has_for_the_end(reason):
-    assert NativeDialect().read(ChatResponse(asks(called()), reason)) == Calls(asks(called()))
+    assert NativeDialect().read(ChatResponse(asks(called()), reason)) == ToolCalls(asks(called()))
 
 
 def test_text_that_looks_like_a_decision_is_a_reply():
@@ -191,7 +191,7 @@ def test_of_a_reply_that_was_cut_nothing_is_used_and_the_words_are_those_of_the_
     reading = NativeDialect().read(cut)
     by_text = PromptDialect().read(replace(cut, message=Message.assistant("I look.")))
     assert reading.message == Message.assistant("I look.")
-    assert isinstance(reading, Unusable)
+    assert isinstance(reading, InvalidReply)
     assert reading.feedback == by_text.feedback.replace("one JSON object", "what matters most")
     assert reading.feedback.startswith("Your reply was cut off")
     assert ("after 64 tokens" in reading.feedback) is bool(usage and usage.output_tokens)

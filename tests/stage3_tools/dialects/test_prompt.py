@@ -5,12 +5,12 @@ import pytest
 from stage0_gateway import ChatResponse, ImagePart, Message, TextPart, ToolCall, Usage
 from stage2_output import OutputController, feedback
 from stage3_tools import (
-    Calls,
+    ToolCalls,
     FinalReply,
     PromptDialect,
     Tool,
     ToolRegistry,
-    Unusable,
+    InvalidReply,
     build_tool_system_prompt,
     parse_tool_decision,
     parse_tool_decisions,
@@ -196,7 +196,7 @@ def test_what_the_model_wrote_itself_is_not_escaped():
 def test_a_call_is_read_with_its_arguments_as_text_and_without_an_id():
     text = 'I ask.\n{"tool": "f", "arguments": {"city": "上海"}}'
     call = ToolCall("", "f", '{"city": "上海"}')
-    assert read(text) == Calls(Message.assistant("", [call], raw_text=text))
+    assert read(text) == ToolCalls(Message.assistant("", [call], raw_text=text))
 
 
 def test_a_reply_is_read_as_what_it_means_and_keeps_what_was_written():
@@ -204,7 +204,7 @@ def test_a_reply_is_read_as_what_it_means_and_keeps_what_was_written():
 
 
 def test_what_is_neither_is_answered_with_feedback():
-    assert read("sun") == Unusable(
+    assert read("sun") == InvalidReply(
         Message.assistant("sun", raw_text="sun"),
         feedback(parse_tool_decision(OutputController(), "sun")),
     )
@@ -216,7 +216,7 @@ def test_what_is_neither_is_answered_with_feedback():
     ids=["counted", "not counted", "no usage"],
 )
 def test_a_reply_that_was_cut_is_told_so_and_never_a_call(usage, after):
-    assert read(CALL, "length", usage) == Unusable(
+    assert read(CALL, "length", usage) == InvalidReply(
         Message.assistant(CALL, raw_text=CALL),
         f"Your reply was cut off{after}, so nothing in it was used. Answer again, shorter: one JSON object.",
     )
@@ -261,7 +261,7 @@ def test_the_dialect_describes_the_tools_for_as_many_calls_as_it_reads():
 def test_a_list_is_read_as_calls_in_the_order_they_were_written():
     text = f"Both:\n```json\n{TWO}\n```"
     calls = [ToolCall("", "f", '{"n": 1}'), ToolCall("", "g", "{}")]
-    assert read_several(text) == Calls(Message.assistant("", calls, raw_text=text))
+    assert read_several(text) == ToolCalls(Message.assistant("", calls, raw_text=text))
 
 
 def test_what_is_said_besides_the_calls_of_a_list_is_kept_line_by_line():
@@ -299,20 +299,20 @@ def test_one_call_and_a_reply_are_read_as_ever(text):
 )
 def test_what_is_neither_calls_nor_a_reply_is_answered_with_feedback(text):
     why = parse_tool_decisions(OutputController(), text)
-    assert read_several(text) == Unusable(Message.assistant(text, raw_text=text), feedback(why))
+    assert read_several(text) == InvalidReply(Message.assistant(text, raw_text=text), feedback(why))
 
 
 def test_a_list_that_was_cut_is_told_in_the_same_words_as_one_call():
     usage = Usage(output_tokens=64)
     cut = read_several(TWO, "length", usage)
-    assert cut == Unusable(
+    assert cut == InvalidReply(
         Message.assistant(TWO, raw_text=TWO), read(TWO, "length", usage).feedback
     )
 
 
 def test_a_list_is_no_decision_where_one_call_may_be_asked_for():
-    assert isinstance(read(TWO), Unusable)
-    assert isinstance(read(f"[{CALL}]"), Unusable)
+    assert isinstance(read(TWO), InvalidReply)
+    assert isinstance(read(f"[{CALL}]"), InvalidReply)
 
 
 def test_what_was_mended_in_a_list_is_told():

@@ -1,5 +1,5 @@
 from stage0_gateway import Message, ToolCall, ToolSpec
-from stage3_tools import Calls, FinalReply, RequestParts
+from stage3_tools import ToolCalls, FinalReply, RequestParts
 
 DONE = '{"tool": null, "reply": "done"}'
 
@@ -17,7 +17,7 @@ class Native:
         return RequestParts(tuple(transcript), tuple(specs))
 
     def read(self, response):
-        return Calls(response.message) if response.tool_calls else FinalReply(response.message)
+        return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
 def test_a_request_has_no_tools_of_the_provider_unless_the_dialect_gives_some():

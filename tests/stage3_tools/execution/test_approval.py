@@ -9,7 +9,7 @@ from stage3_tools import (
     ApprovalRequest,
     Approve,
     Edit,
-    Execution,
+    ExecutionSettings,
     Later,
     Reject,
     Tool,
@@ -55,7 +55,7 @@ def saying(*answers):
 
 async def result_of(files, approve=None, call=CALL, **rest):
     return await execute_tool_call(
-        ToolRegistry(files.tool), call, Execution("s", approve=approve, **rest)
+        ToolRegistry(files.tool), call, ExecutionSettings("s", approve=approve, **rest)
     )
 
 
@@ -130,7 +130,7 @@ async def test_changing_what_is_shown_changes_nothing():
 
     tool = Tool("delete", "", PARAMETERS, lambda arguments: seen.append(arguments))
     call = ToolCall("c1", "delete", '{"path": "a.txt", "to": []}')
-    await execute_tool_call(ToolRegistry(tool), call, Execution(approve=approve))
+    await execute_tool_call(ToolRegistry(tool), call, ExecutionSettings(approve=approve))
     assert seen == [{"path": "a.txt", "to": []}]
 
 
@@ -147,7 +147,7 @@ async def test_nobody_is_asked_about_what_cannot_be_run_anyway():
 async def test_always_is_remembered_for_this_tool_alone():
     files, other = Files(), Tool("other", "", None, lambda arguments: "ok")
     approve = saying(Always(), False)
-    execution, registry = Execution(approve=approve), ToolRegistry(files.tool, other)
+    execution, registry = ExecutionSettings(approve=approve), ToolRegistry(files.tool, other)
     calls = [CALL, CALL, ToolCall("c2", "other", "{}")]
     results = [await execute_tool_call(registry, each, execution) for each in calls]
     assert [each.status for each in results] == ["completed", "completed", "rejected"]
@@ -173,7 +173,7 @@ async def test_calls_are_asked_about_in_call_order_before_anything_is_run():
         return True
 
     calls = [ToolCall(f"c{n}", "delete", f'{{"path": "{n}"}}') for n in range(3)]
-    await execute_tool_calls(ToolRegistry(files.tool), calls, Execution(approve=approve))
+    await execute_tool_calls(ToolRegistry(files.tool), calls, ExecutionSettings(approve=approve))
     assert order == [("c0", []), ("c1", []), ("c2", [])]
     assert sorted(files.deleted) == ["0", "1", "2"]
 
@@ -221,7 +221,7 @@ async def test_a_result_that_is_approved_goes_on_as_it_is():
 
 async def test_nobody_is_asked_about_a_failure():
     tool = Tool("delete", "", None, lambda arguments: 1 / 0, effect="read")
-    execution = Execution(approve_result=saying())
+    execution = ExecutionSettings(approve_result=saying())
     assert (await execute_tool_call(ToolRegistry(tool), CALL, execution)).status == "error"
 
 
@@ -234,7 +234,7 @@ async def test_what_makes_no_sense_for_a_result_is_told(answer):
 async def test_always_for_results_is_not_always_for_calls():
     approve, approve_result = saying(True, False), saying(Always())
     execution, registry = (
-        Execution(approve=approve, approve_result=approve_result),
+        ExecutionSettings(approve=approve, approve_result=approve_result),
         ToolRegistry(Files().tool),
     )
     results = [await execute_tool_call(registry, CALL, execution) for _ in range(2)]
@@ -294,14 +294,14 @@ async def test_an_edited_call_is_tried_again_with_the_edited_arguments():
 
     tool = Tool("delete", "", PARAMETERS, look, effect="read")
     await execute_tool_call(
-        ToolRegistry(tool), CALL, Execution(approve=lambda request: Edit({"path": "b.txt"}))
+        ToolRegistry(tool), CALL, ExecutionSettings(approve=lambda request: Edit({"path": "b.txt"}))
     )
     assert seen == ["b.txt", "b.txt"]
 
 
 async def test_always_is_for_this_very_tool_and_not_for_another_that_gets_its_name():
     first, second, approve = Files(), Files(), saying(Always(), False)
-    registry, execution = ToolRegistry(first.tool), Execution(approve=approve)
+    registry, execution = ToolRegistry(first.tool), ExecutionSettings(approve=approve)
     await execute_tool_call(registry, CALL, execution)
     registry.unregister("delete")
     registry.register(second.tool)
@@ -323,7 +323,7 @@ async def test_always_ends_with_its_session(conversation):
 async def test_an_edit_that_json_has_no_form_for_is_not_run(edit):
     anything = Tool("delete", "", None, lambda arguments: files.deleted.append(arguments))
     files = Files()
-    execution = Execution(approve=lambda request: Edit(edit))
+    execution = ExecutionSettings(approve=lambda request: Edit(edit))
     result = await execute_tool_call(ToolRegistry(anything), CALL, execution)
     assert (files.deleted, result.error.kind) == ([], "validation")
 
@@ -334,7 +334,7 @@ async def test_whoever_reviews_a_result_sees_the_arguments_as_they_were():
 
     tool, approve = Tool("delete", "", PARAMETERS, grow), saying(True)
     call = ToolCall("c1", "delete", '{"path": "a", "to": []}')
-    await execute_tool_call(ToolRegistry(tool), call, Execution(approve_result=approve))
+    await execute_tool_call(ToolRegistry(tool), call, ExecutionSettings(approve_result=approve))
     assert approve.asked[0].arguments == {"path": "a", "to": []}
 
 

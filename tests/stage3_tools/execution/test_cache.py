@@ -2,7 +2,7 @@ import pytest
 
 from stage0_gateway import ToolCall
 from stage3_tools import (
-    Execution,
+    ExecutionSettings,
     ResultCache,
     Tool,
     ToolError,
@@ -30,7 +30,10 @@ class Asking:
     """Runs calls of one session through one cache."""
 
     def __init__(self, cache, *tools, session="s"):
-        self.registry, self.execution = ToolRegistry(*tools), Execution(session, cache=cache)
+        self.registry, self.execution = (
+            ToolRegistry(*tools),
+            ExecutionSettings(session, cache=cache),
+        )
 
     async def __call__(self, name="look", arguments="{}"):
         result = await execute_tool_call(
@@ -129,13 +132,13 @@ async def test_the_result_that_was_not_asked_for_the_longest_goes_first():
 
 
 def test_a_cache_without_room_is_refused():
-    with pytest.raises(ValueError, match="max_entries is 0; 1 is the least"):
+    with pytest.raises(ValueError, match="max_entries is 0; use at least 1"):
         ResultCache(max_entries=0)
 
 
 async def test_a_note_for_one_call_is_not_kept_for_the_next():
     notes = iter([" (first)", ""])
-    execution = Execution("s", cache=ResultCache(), screen=lambda call: next(notes))
+    execution = ExecutionSettings("s", cache=ResultCache(), screen=lambda call: next(notes))
     registry = ToolRegistry(counting())
     results = [
         await execute_tool_call(registry, ToolCall("c", "look", "{}"), execution) for _ in range(2)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from stage3_tools import ToolError
-from stage3_tools.execution.error_kinds import error_of
+from stage3_tools.execution.error_kinds import classify_exception
 
 
 def http_error(status, **headers):
@@ -96,7 +96,7 @@ class Closed(Exception):
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_the_kind_follows_from_type_and_attributes_never_from_words(exception, kind):
-    error = error_of(exception)
+    error = classify_exception(exception)
     assert (error.kind, error.retryable) == (kind, kind in ("timeout", "network"))
     assert error.__cause__ is exception
 
@@ -122,7 +122,7 @@ def test_the_kind_follows_from_type_and_attributes_never_from_words(exception, k
 def test_the_status_of_an_answer_says_what_kind_it_is_and_whether_it_may_pass(
     status, kind, retryable
 ):
-    error = error_of(http_error(status))
+    error = classify_exception(http_error(status))
     assert (error.kind, error.retryable) == (kind, retryable)
 
 
@@ -140,7 +140,7 @@ def test_the_status_of_an_answer_says_what_kind_it_is_and_whether_it_may_pass(
     ids=["aiohttp", "urllib", "starlette", "code", "enum", "requests", "no response"],
 )
 def test_a_status_is_found_where_http_libraries_keep_it(exception):
-    assert error_of(exception).kind == "not_found"
+    assert classify_exception(exception).kind == "not_found"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_status_is_found_where_http_libraries_keep_it(exception):
     ids=["exit", "sqlite", "text", "method", "errno", "boolean", "another number"],
 )
 def test_what_is_no_status_is_not_taken_for_one(exception):
-    assert error_of(exception).kind == "execution"
+    assert classify_exception(exception).kind == "execution"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_what_is_no_status_is_not_taken_for_one(exception):
     ],
 )
 def test_the_seconds_that_a_server_asks_for_are_waited_where_it_says_a_number(exception, delay):
-    assert error_of(exception).retry_delay == delay
+    assert classify_exception(exception).retry_delay == delay
 
 
 @pytest.mark.parametrize(
@@ -203,21 +203,21 @@ def test_the_seconds_that_a_server_asks_for_are_waited_where_it_says_a_number(ex
     ids=["text", "no text", "long text", "unspeakable", "closed"],
 )
 def test_the_message_is_type_and_text_of_the_exception(exception, message):
-    assert error_of(exception).message == message
+    assert classify_exception(exception).message == message
 
 
 def test_the_model_is_told_no_more_than_the_type_where_that_is_asked_for():
-    assert error_of(ValueError("s3cret"), text="type").message == "ValueError"
+    assert classify_exception(ValueError("s3cret"), text="type").message == "ValueError"
 
 
 def test_a_tool_error_is_copied_also_alone_in_a_group():
     error = ToolError("permission", "ask the owner", hint="mail them")
-    for copy in (error_of(error), error_of(ExceptionGroup("g", [error]))):
+    for copy in (classify_exception(error), classify_exception(ExceptionGroup("g", [error]))):
         assert (copy.for_model, copy.__cause__) == (error.for_model, error)
 
 
 def test_a_group_of_one_is_that_one_however_deep():
-    error = error_of(
+    error = classify_exception(
         ExceptionGroup("g", [ExceptionGroup("h", [http_error(429, **{"retry-after": "5"})])])
     )
     assert (error.kind, error.retryable, error.retry_delay) == ("execution", True, 5.0)
@@ -225,6 +225,8 @@ def test_a_group_of_one_is_that_one_however_deep():
 
 
 def test_a_group_of_several_exceptions_is_an_execution_error_that_is_not_retried():
-    error = error_of(ExceptionGroup("two failures", [TimeoutError("a"), TimeoutError("b")]))
+    error = classify_exception(
+        ExceptionGroup("two failures", [TimeoutError("a"), TimeoutError("b")])
+    )
     assert (error.kind, error.retryable) == ("execution", False)
     assert error.message == "ExceptionGroup: two failures (2 sub-exceptions)"

@@ -7,7 +7,7 @@ import pytest
 
 from stage0_gateway import TextPart, ToolCall
 from stage3_tools import (
-    Execution,
+    ExecutionSettings,
     Tool,
     ToolError,
     ToolOutput,
@@ -192,7 +192,7 @@ async def test_a_tool_that_cancels_itself_has_failed_and_nobody_else_has():
 
 
 async def test_a_policy_tells_the_model_the_type_of_an_exception_alone():
-    told = Execution(error_text="type")
+    told = ExecutionSettings(error_text="type")
     result = await execute_tool_call(
         ToolRegistry(tool_that(ValueError("password hunter2"), "read")), CALL, told
     )
@@ -208,7 +208,7 @@ async def test_a_classifier_is_asked_before_the_rules_and_what_it_says_counts():
             else None
         )
 
-    told = Execution(classify=classify)
+    told = ExecutionSettings(classify=classify)
     known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, told)
     assert (known.output, known.status) == ("Error (permission): Locked.\nAsk Ann.", "error")
     unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, told)
@@ -240,7 +240,7 @@ async def test_a_tool_that_needs_approval_is_rejected_where_nobody_can_be_asked(
     assert (result.status, result.attempts) == ("rejected", 0)
     assert json.loads(result.output) == {
         "status": "rejected",
-        "message": "f needs approval, and nobody could be asked.",
+        "message": "f needs approval, and there is no approver.",
     }
 
 
@@ -252,7 +252,7 @@ async def test_a_failure_that_may_pass_is_tried_again_and_the_tries_are_counted_
             raise fails.pop(0)
         return "ok"
 
-    execution = Execution(
+    execution = ExecutionSettings(
         on_retry=lambda call, error, number: told.append((call.id, error.kind, number))
     )
     result = await execute_tool_call(
@@ -268,7 +268,7 @@ async def test_what_is_screened_out_is_not_looked_up_and_a_note_goes_along_with_
             raise ToolError("interrupted", "Too late.")
         return " (noted)"
 
-    execution, registry = Execution(screen=screen), ToolRegistry(tool_that("ok"))
+    execution, registry = ExecutionSettings(screen=screen), ToolRegistry(tool_that("ok"))
     results = [
         await execute_tool_call(registry, replace(CALL, name=name), execution) for name in "fgh"
     ]
@@ -302,7 +302,7 @@ class Seen:
 
 async def test_the_context_names_session_and_call_and_its_key_is_the_same_for_every_try():
     seen, progress = Seen(failures=2), []
-    execution = Execution(
+    execution = ExecutionSettings(
         "s1", "s1 since ever", on_progress=lambda call, value: progress.append((call.id, value))
     )
     await execute_tool_call(ToolRegistry(seen.tool), CALL, execution)
@@ -330,7 +330,7 @@ async def test_a_key_belongs_to_one_call_of_one_session(first, second, same):
     for session, origin, call_id in (first, second):
         seen = Seen()
         await execute_tool_call(
-            ToolRegistry(seen.tool), replace(CALL, id=call_id), Execution(session, origin)
+            ToolRegistry(seen.tool), replace(CALL, id=call_id), ExecutionSettings(session, origin)
         )
         keys.append(seen.contexts[0].idempotency_key)
     assert (keys[0] == keys[1]) == same

@@ -85,7 +85,7 @@ def test_an_interrupted_call_may_say_why():
 def test_a_write_that_failed_may_have_happened_unless_somebody_says_how(
     effect, kind, named, status
 ):
-    assert status_after(tool_of(effect), ToolError(kind, "x"), named=named) == status
+    assert status_after(tool_of(effect), ToolError(kind, "x"), is_explained=named) == status
 
 
 def test_that_something_may_have_happened_is_told_however_much_of_the_text_is_left_out():

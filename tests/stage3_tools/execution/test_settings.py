@@ -1,8 +1,8 @@
-from stage3_tools import Execution, Tool
+from stage3_tools import ExecutionSettings, Tool
 
 
 def test_without_settings_nobody_is_asked_and_nothing_is_kept():
-    plain = Execution()
+    plain = ExecutionSettings()
     assert (plain.approve, plain.approve_result, plain.cache, plain.classify) == (
         None,
         None,
@@ -13,5 +13,5 @@ def test_without_settings_nobody_is_asked_and_nothing_is_kept():
 
 
 def test_what_is_always_approved_belongs_to_one_execution():
-    Execution().consent.calls["f"] = Tool("f", "", None, lambda arguments: None)
-    assert Execution().consent.calls == {}
+    ExecutionSettings().consent.calls["f"] = Tool("f", "", None, lambda arguments: None)
+    assert ExecutionSettings().consent.calls == {}

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from stage0_gateway import ToolCall
-from stage3_tools import Execution, Tool, ToolRegistry, execute_tool_calls
+from stage3_tools import ExecutionSettings, Tool, ToolRegistry, execute_tool_calls
 from stage3_tools.execution.several_calls import Batch
 
 
@@ -61,7 +61,7 @@ async def test_calls_run_together_and_results_come_in_call_order_whatever_finish
 
 async def test_a_result_is_given_away_as_soon_as_those_before_it_are_there():
     stage, noted = Stage("a", "b", "c"), []
-    batch = Batch(stage.registry, calls("a", "b", "c"), Execution())
+    batch = Batch(stage.registry, calls("a", "b", "c"), ExecutionSettings())
 
     async def note(result):
         noted.append(result.output)
@@ -134,7 +134,7 @@ async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_be
     batch = Batch(
         stage.registry,
         [*calls(*"abc"), ToolCall("c4", "nobody", "{}")],
-        Execution(),
+        ExecutionSettings(),
         max_parallel=2,
     )
     noted = []
@@ -162,7 +162,7 @@ async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_be
 
 async def test_a_call_that_never_got_a_place_was_not_begun():
     stage = Stage(*"ab", effect="write")
-    batch = Batch(stage.registry, calls("a", "b"), Execution(), max_parallel=1)
+    batch = Batch(stage.registry, calls("a", "b"), ExecutionSettings(), max_parallel=1)
     await batch.prepare(lambda call: None)
     running = asyncio.create_task(batch.run(ignore))
     await stage.settle()
@@ -185,7 +185,7 @@ async def test_a_second_cancellation_does_not_keep_the_results_from_being_there(
         finally:
             await ending.wait()
 
-    batch = Batch(ToolRegistry(Tool("f", "", None, slow_to_end)), calls("f"), Execution())
+    batch = Batch(ToolRegistry(Tool("f", "", None, slow_to_end)), calls("f"), ExecutionSettings())
     await batch.prepare(lambda call: None)
     running = asyncio.create_task(batch.run(ignore))
     for _ in range(5):
@@ -215,7 +215,7 @@ async def test_an_unapproved_result_of_a_batch_that_is_stopped_is_not_shown():
     async def thinking(request):
         await asyncio.Event().wait()
 
-    batch = Batch(stage.registry, calls("a"), Execution(approve_result=thinking))
+    batch = Batch(stage.registry, calls("a"), ExecutionSettings(approve_result=thinking))
     await batch.prepare(lambda call: None)
     running = asyncio.create_task(batch.run(ignore))
     await stage.settle()
@@ -230,7 +230,7 @@ async def test_results_that_are_known_are_not_asked_for_again(recorder):
     noted = recorder("a")
     registry, given = ToolRegistry(noted.tool), calls("a", "a")
     [known] = await execute_tool_calls(registry, given[:1])
-    batch, results = Batch(registry, given, Execution(), known={"c1": known}), []
+    batch, results = Batch(registry, given, ExecutionSettings(), known={"c1": known}), []
 
     async def note(result):
         results.append(result)
@@ -269,7 +269,7 @@ async def test_a_call_is_said_to_begin_when_it_has_a_place_and_before_its_tool_d
 
     batch = asyncio.create_task(
         execute_tool_calls(
-            stage.registry, calls("a", "b"), Execution(on_start=on_start), max_parallel=1
+            stage.registry, calls("a", "b"), ExecutionSettings(on_start=on_start), max_parallel=1
         )
     )
     await stage.settle()

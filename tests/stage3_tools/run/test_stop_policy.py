@@ -1,8 +1,8 @@
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ToolCall
-from stage3_tools import Calls, FinalReply, Turn
-from stage3_tools.dialects.protocol import Unusable
+from stage3_tools import ToolCalls, FinalReply, Turn
+from stage3_tools.dialects.protocol import InvalidReply
 from stage3_tools.run.stop_policy import (
     MOST_FRUITLESS,
     MOST_PAUSES,
@@ -39,15 +39,15 @@ def test_an_empty_reply_is_one_the_second_time():
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_a_reply_that_cannot_be_used_is_one_when_the_retries_are_used_up(retries):
-    found = endings(Unusable(Message.assistant("x"), "No JSON."), retries + 1, retries)
+    found = endings(InvalidReply(Message.assistant("x"), "No JSON."), retries + 1, retries)
     assert found == [None] * retries + [Ending("parse_failed", None, TOLD.format(retries + 1))]
 
 
 def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
-    tally, unusable = Tally(), turn(Unusable(Message.assistant("x"), "No JSON."))
+    tally, unusable = Tally(), turn(InvalidReply(Message.assistant("x"), "No JSON."))
     found = [
         ending_of(each, tally, 1)
-        for each in (unusable, turn(Calls(Message.assistant(""))), unusable, unusable)
+        for each in (unusable, turn(ToolCalls(Message.assistant(""))), unusable, unusable)
     ]
     assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
 
@@ -55,7 +55,7 @@ def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
 def test_calls_are_none_but_refused_ones_are_counted():
     tally = Tally()
     for _ in range(MOST_FRUITLESS):
-        assert ending_of(turn(Calls(Message.assistant(""))), tally, 2) is None
+        assert ending_of(turn(ToolCalls(Message.assistant(""))), tally, 2) is None
     assert tally.fruitless == MOST_FRUITLESS
 
 
@@ -75,7 +75,7 @@ def test_pauses_are_one_when_there_are_too_many():
 
 
 def test_calls_that_wait_for_consent_are_an_ending_that_names_them():
-    [found] = [ending_of(turn(Calls(Message.assistant("")), waiting=(CALL,)), Tally(), 2)]
+    [found] = [ending_of(turn(ToolCalls(Message.assistant("")), waiting=(CALL,)), Tally(), 2)]
     assert found == awaiting((CALL,))
     assert (found.status, found.reply, found.waiting) == ("awaiting_approval", None, (CALL,))
     assert found.reason.startswith("Waiting for approval: send.")

@@ -5,14 +5,14 @@ import pytest
 
 from stage3_tools import ToolContext
 from stage3_tools.schema.callables import (
+    accepts,
     annotation_of,
     has_context,
     is_async,
     is_context,
     is_generator,
     misplaces_context,
-    plain,
-    takes,
+    undecorated,
 )
 
 
@@ -65,15 +65,15 @@ def test_whether_calling_gives_a_generator(given, found):
     [(function, {1, 2}), (later, {1}), (lambda: None, set()), (print, {1, 2, 3}), (type, {1})],
 )
 def test_how_many_arguments_it_takes(given, counts):
-    assert {count for count in (1, 2, 3) if takes(given, count)} >= counts - {3}
-    assert not takes(lambda: None, 1)
+    assert {count for count in (1, 2, 3) if accepts(given, count)} >= counts - {3}
+    assert not accepts(lambda: None, 1)
 
 
 def test_what_is_below_decorators_and_partials():
     @functools.wraps(function)
     def wrapper(*args): ...
 
-    assert plain(functools.partial(wrapper, 1)) is function
+    assert undecorated(functools.partial(wrapper, 1)) is function
 
 
 def with_types(a: "int", b: "ToolContext | None" = None, *, c: ToolContext): ...

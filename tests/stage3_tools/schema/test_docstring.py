@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from stage3_tools.schema.docstring import MOST_DOCSTRING, docstring_of
+from stage3_tools.schema.docstring import MAX_DOCSTRING, docstring_of
 from stage3_tools.schema.signature import signature_of
 
 
@@ -145,5 +145,5 @@ def test_no_docstring_keeps_a_function_from_becoming_a_tool_or_says_a_word(
     if description is not None:
         assert signature.schema["properties"] == {"x": {"type": "integer", **told}}
         assert signature.description == description
-    assert len(signature.description) <= MOST_DOCSTRING
+    assert len(signature.description) <= MAX_DOCSTRING
     assert signature.schema["properties"]["x"]["type"] == "integer"

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from stage3_tools import RegistrationError, ToolContext, ToolError, tool
-from stage3_tools.execution.arguments import check_arguments
+from stage3_tools.execution.arguments import validate_arguments
 from stage3_tools.schema.signature import signature_of
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def test_what_the_schema_could_not_say_is_refused_by_place_and_without_the_value
 
     given = {"day": "s3cret"}
     with pytest.raises(ToolError, match="\n- /day Input should be a valid date") as caught:
-        check_arguments(tool(function), given)
+        validate_arguments(tool(function), given)
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))
     assert [issue.path for issue in caught.value.details["issues"]] == ["/day"]
 
@@ -190,7 +190,7 @@ def test_of_very_many_things_that_are_wrong_the_first_are_told():
     def function(days: dict[str, dt.date]): ...
 
     with pytest.raises(ToolError, match="and 9990 more") as caught:
-        check_arguments(
+        validate_arguments(
             tool(function), {"days": {f"{number}{'x' * 1000}": "no" for number in range(10_000)}}
         )
     assert len(str(caught.value)) < 5_000
@@ -224,7 +224,7 @@ def misspelled(x: "Intt"): ...  # noqa: F821
             "'Unseen' is not defined for the type of context; import or define it at the top of the module",
         ),
         (unnamed, "a: int has no name that JSON could use"),
-        (two, "a and b both take a ToolContext, and there is one"),
+        (two, "a and b both take a ToolContext; only one parameter may"),
         (many, "many: its parameters have no JSON Schema"),
         (lone, "context: stage3_tools.context.ToolContext has no name that JSON could use"),
         (len, "len: its parameters have no JSON Schema: obj has no name that JSON could use"),
@@ -405,7 +405,7 @@ class Shop:
     "method", [Shop.sell, Shop.told, Shop.open], ids=lambda each: each.__name__
 )
 def test_a_method_without_its_object_is_refused_with_what_to_do(method):
-    with pytest.raises(RegistrationError, match=r"below the class, .* tool\(thing\.method\)"):
+    with pytest.raises(RegistrationError, match=r"after the class, .* tool\(thing\.method\)"):
         signature_of(method)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from stage0_gateway import Message, ToolCall
 from stage3_tools import (
-    Execution,
+    ExecutionSettings,
     NativeDialect,
     PromptDialect,
     Retry,
@@ -298,7 +298,9 @@ async def test_no_tool_begins_after_another_one_has_stopped_the_run(recorder):
 
     registry = ToolRegistry(Tool("f", "", None, stop), noted.tool)
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
-    first, second = await execute_tool_calls(registry, calls, Execution(stopped=stopped.is_set))
+    first, second = await execute_tool_calls(
+        registry, calls, ExecutionSettings(stopped=stopped.is_set)
+    )
     assert (first.status, second.status, second.attempts) == ("completed", "interrupted", 0)
     assert noted.seen == []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stage3_tools.execution.threads import run_in_thread
+from stage3_tools.execution.invocation import run_in_thread
 
 name = contextvars.ContextVar("name", default="nobody")
 
@@ -116,7 +116,7 @@ def test_a_program_ends_while_a_function_still_runs():
 
 PROGRAM = """
 import asyncio, os, threading
-from stage3_tools.execution.threads import run_in_thread
+from stage3_tools.execution.invocation import run_in_thread
 
 async def main():
     await asyncio.gather(*(run_in_thread(int) for _ in range(20)))
@@ -181,7 +181,7 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_never_ca
     threading.setprofile(pause)  # a new thread calls it before it does anything
     try:
         waiting = asyncio.create_task(
-            run_in_thread(called.append, 1, begin=lambda: called.append("begin"))
+            run_in_thread(called.append, 1, on_start=lambda: called.append("begin"))
         )
         await asyncio.sleep(0)
         paused.wait(10)
@@ -202,7 +202,7 @@ async def test_a_cancelled_caller_knows_whether_the_function_has_begun():
         time.sleep(0.05)  # the caller is cancelled meanwhile
         begun.append(1)
 
-    waiting = asyncio.create_task(run_in_thread(int, begin=begin))
+    waiting = asyncio.create_task(run_in_thread(int, on_start=begin))
     await asyncio.sleep(0)
     beginning.wait(10)
     waiting.cancel()
@@ -213,7 +213,7 @@ async def test_a_cancelled_caller_knows_whether_the_function_has_begun():
 async def test_an_error_before_the_function_begins_is_raised_and_the_function_is_not_called():
     called = []
     with pytest.raises(ValueError, match="no"):
-        await run_in_thread(called.append, 1, begin=lambda: fail_with(ValueError("no")))
+        await run_in_thread(called.append, 1, on_start=lambda: fail_with(ValueError("no")))
     assert called == []
 
 

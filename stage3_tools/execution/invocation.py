@@ -1,0 +1,228 @@
+"""Call the function of a tool once: in a thread or in the event loop, under a time limit.
+
+An async function runs in a task of its own:
+
+    in time            its value is returned, or its exception is raised
+    too late           it is cancelled and has `GRACE` seconds to end; its outcome is dropped
+    caller cancelled   it is cancelled and has `GRACE` seconds to end; if it returns a value or
+                       raises an exception of its own, that is its outcome, and otherwise the
+                       cancellation propagates
+
+A function that is still running after the grace period is abandoned. A second cancellation of the
+caller ends the grace period.
+
+A plain function runs in a daemon thread of its own. Without a pool, a function that hangs delays
+neither other calls nor the end of the program. It cannot be cancelled, so it is abandoned at once.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from stage3_tools.context import ToolContext
+from stage3_tools.errors import ToolError, exception_text
+from stage3_tools.tool import DEFAULT_TIMEOUT, Tool
+
+GRACE = 1.0
+"""Seconds that a cancelled function has to end before it is abandoned."""
+
+_cancelled_tasks: set[asyncio.Task[Any]] = set()
+"""Cancelled tasks that have not ended. The event loop keeps only weak references to its tasks."""
+
+
+async def invoke(
+    tool: Tool,
+    arguments: Any,
+    context: ToolContext | None = None,
+    on_start: Callable[[], None] | None = None,
+) -> Any:
+    """Call a tool's function once and return its value.
+
+    Args:
+        tool: The tool.
+        arguments: The value that `validate_arguments` returned.
+        context: The context for a function that takes one; None creates one.
+        on_start: Called immediately before the function, in its thread. If it raises, the function
+            is not called.
+
+    Raises:
+        ToolError: The function exceeded its time limit ("timeout") or cancelled itself
+            ("interrupted").
+        BaseException: An exception of the function or of `on_start`; a GeneratorExit is converted
+            to a RuntimeError.
+    """
+    inputs: tuple[Any, ...] = (arguments,)
+    if tool.takes_context:
+        context = context or ToolContext(tool.name)
+        inputs = (arguments, context)
+    limit = DEFAULT_TIMEOUT if tool.timeout is None else tool.timeout
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+    task = loop.create_task(_run(tool, inputs, on_start, waiter))
+    timer = loop.call_later(limit, _wake, waiter)
+    error: BaseException | None = None
+    has_returned = False
+    try:
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            ended_before = task.done()
+            if not ended_before:
+                await _cancel(task, context)
+            if not task.done() or task.cancelled():
+                raise
+            if ended_before:
+                _cancel_again()
+        if not task.done():
+            await _cancel(task, context)
+            message = f"{tool.name} took longer than {limit:g} s."
+            # A function that ignores its cancellation must not run twice at the same time.
+            raise ToolError("timeout", message, retryable=task.done())
+        if task.cancelled():
+            raise ToolError("interrupted", f"{tool.name} cancelled itself.")
+        value, error = task.result()
+        if error is not None:
+            raise error
+        has_returned = True
+        return value
+    finally:
+        timer.cancel()
+        if context is not None:
+            context.close(abort=not has_returned)
+        # The traceback of the error refers to this frame, which must not refer back to it.
+        del task, error
+
+
+async def _run(
+    tool: Tool,
+    inputs: tuple[Any, ...],
+    on_start: Callable[[], None] | None,
+    waiter: "asyncio.Future[None]",
+) -> tuple[Any, BaseException | None]:
+    """Return the value or the exception of a function.
+
+    An exception that is raised in a task and never read would be logged. SystemExit and
+    KeyboardInterrupt would end the event loop.
+    """
+    try:
+        if waiter.cancelled():
+            raise asyncio.CancelledError  # the caller was cancelled before the function started
+        if not tool.is_async:
+            value = await run_in_thread(tool.execute, *inputs, on_start=on_start)
+            return (await value if inspect.isawaitable(value) else value), None
+        if on_start is not None:
+            on_start()
+        return await tool.execute(*inputs), None
+    except asyncio.CancelledError:
+        raise
+    except GeneratorExit as error:  # the caller would take it for the end of its own coroutine
+        replacement = RuntimeError(f"GeneratorExit: {exception_text(error)}".removesuffix(": "))
+        replacement.__cause__ = error
+        return None, replacement
+    except BaseException as error:
+        return None, error
+    finally:
+        _wake(waiter)  # a done callback of the task would run one iteration of the loop later
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def _cancel(task: asyncio.Task[Any], context: ToolContext | None) -> None:
+    """Cancel a task and wait until it has ended, at most for the grace period."""
+    if context is not None:
+        context.close(abort=True)
+    _cancelled_tasks.add(task)
+    task.add_done_callback(_cancelled_tasks.discard)
+    task.cancel()
+    await asyncio.wait({task}, timeout=GRACE)
+
+
+def _cancel_again() -> None:
+    """Deliver a caught cancellation again, at the next `await` of the caller."""
+    if (task := asyncio.current_task()) is not None:
+        task.cancel()
+        task.uncancel()  # the original request was counted already
+
+
+async def run_in_thread(
+    function: Callable[..., Any], *arguments: Any, on_start: Callable[[], None] | None = None
+) -> Any:
+    """Call a plain function in a daemon thread, with the context variables of the caller.
+
+    If the caller is cancelled, a function that has not started is never called. One that has
+    started continues, and its outcome is dropped.
+
+    Args:
+        function: A plain function.
+        *arguments: Its arguments.
+        on_start: Called in the thread immediately before the function. If it raises, the function
+            is not called.
+
+    Raises:
+        BaseException: An exception of the function or of `on_start`; a StopIteration is converted
+            to a RuntimeError.
+    """
+    outcome = asyncio.get_running_loop().create_future()
+    function = partial(contextvars.copy_context().run, function, *arguments)
+    call = _ThreadCall(outcome, function, on_start)
+    threading.Thread(target=call.run, name="tool", daemon=True).start()
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        with call.starting:
+            call.is_withdrawn = True
+        raise
+    finally:
+        # The traceback of the exception refers to this frame, which must not refer back to it.
+        del call, outcome
+
+
+@dataclass(eq=False)
+class _ThreadCall:
+    """A call of a function in a thread; it can be withdrawn until the function starts."""
+
+    outcome: "asyncio.Future[Any]"
+    function: Callable[[], Any]
+    on_start: Callable[[], None] | None
+    is_withdrawn: bool = False
+    starting: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> None:
+        """Call the function and send its outcome to the event loop."""
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            with self.starting:  # the call is either withdrawn or started
+                if self.is_withdrawn:
+                    return
+                if self.on_start is not None:
+                    self.on_start()
+            value = self.function()
+        except StopIteration as stop:  # a future does not accept it
+            error = RuntimeError(f"StopIteration: {exception_text(stop)}")
+            error.__cause__ = stop
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the event loop is closed
+            self.outcome.get_loop().call_soon_threadsafe(_settle, self.outcome, value, error)
+        # The traceback of the error refers to this frame, which must not refer back to it.
+        del self, error
+
+
+def _settle(outcome: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
+    if outcome.done():
+        if inspect.iscoroutine(value):
+            value.close()  # it will never be awaited
+    elif error is None:
+        outcome.set_result(value)
+    else:
+        outcome.set_exception(error)
