@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from stage0_gateway.offline.words import properties_of, stems
+from stage0_gateway.offline.tool_selection import properties_of, stems
 
 _NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
 _NUMBERS = re.compile(rf"(?<![\w.-]){_NUMBER}(?![\w-])")

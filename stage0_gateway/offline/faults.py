@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.fields import parse_json
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.offline.conversation import write_json
 from stage0_gateway.offline.replies import plain_text
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.server import ServerFormat
 from stage0_gateway.server.answer import Answer, json_answer
+from stage0_gateway.server.format import ServerFormat
 
 _OVERLOADED = "The server is overloaded (a fault on purpose)."
 _FINISH_REASON = re.compile(rb'("(?:finish_reason|stop_reason|finishReason)": ?)"\w*"')

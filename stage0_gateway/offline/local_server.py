@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any
 
-from stage0_gateway.offline.endpoint import answer_http, refuse
 from stage0_gateway.offline.faults import FaultPlan
+from stage0_gateway.offline.service import answer_http, refuse
 from stage0_gateway.server.answer import Answer
 
 BODY_LIMIT = 64 * 1024 * 1024

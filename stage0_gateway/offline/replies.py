@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from stage0_gateway.fields import parse_json
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.messages import Message
 from stage0_gateway.offline.conversation import MOST_READ, Conversation, Outcome, write_json
 

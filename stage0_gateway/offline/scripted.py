@@ -11,13 +11,12 @@ from collections.abc import Iterable
 
 import httpx
 
+from stage0_gateway.http.redaction import Secret
 from stage0_gateway.messages import Message
-from stage0_gateway.recording.redaction import Secret
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.answer import json_answer, reply_answer
 from stage0_gateway.server.in_process import as_response
-from stage0_gateway.usage import Usage
 
 Reply = str | Message | ChatResponse | int | Exception
 
@@ -47,7 +46,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Play the next reply."""
         # Imported with the first request, because programs that use a real model never need it.
-        from stage0_gateway.server.formats import format_of
+        from stage0_gateway.server.routing import format_of
 
         path = Secret(request.url.raw_path.decode("ascii"))  # its query may hold a key
         form = format_of(path)

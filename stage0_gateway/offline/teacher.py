@@ -12,7 +12,7 @@ from stage0_gateway.messages import Message
 from stage0_gateway.offline.arguments import fill, fill_reply, names_in, trim
 from stage0_gateway.offline.conversation import MOST_READ, Conversation, read, write_json
 from stage0_gateway.offline.replies import answer_in_words, ask_for, describe_outcomes, result_text
-from stage0_gateway.offline.words import ENOUGH, best_tool, stems
+from stage0_gateway.offline.tool_selection import ENOUGH, best_tool, stems
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest, ToolSpec
 

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import httpx
 
-from stage0_gateway.fields import parse_json
-from stage0_gateway.recording.redaction import Secret
+from stage0_gateway.http.redaction import Secret
+from stage0_gateway.json_fields import parse_json
 
 _NAMES_END_WITH = (
     *(

@@ -17,9 +17,9 @@ from typing import Any
 
 import httpx
 
-from stage0_gateway.fields import parse_json
+from stage0_gateway.http.redaction import redact, redact_chunks
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.recording.credentials import names_a_credential
-from stage0_gateway.recording.redaction import redact, redact_chunks
 
 ABANDONED = "abandoned"
 _CONNECTION_HEADERS = {
@@ -31,7 +31,7 @@ _CONNECTION_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """One line of a recording.
 
     Attributes:
@@ -119,7 +119,7 @@ def write_line(exchange: Mapping[str, Any]) -> bytes:
     )  # half a surrogate pair becomes \ud83d, as JSON writes it
 
 
-def read_line(line: bytes, number: int) -> Exchange:
+def read_line(line: bytes, number: int) -> RecordedExchange:
     """Return the exchange on a line of the file.
 
     Raises:
@@ -127,7 +127,7 @@ def read_line(line: bytes, number: int) -> Exchange:
     """
     match json.loads(line.decode()):
         case {"request": {"method": str(), "url": str()} as request, "error": str(error)}:
-            return Exchange(number, request, None, {}, (), error)
+            return RecordedExchange(number, request, None, {}, (), error)
         case {
             "request": {"method": str(), "url": str()} as request,
             "response": {
@@ -138,7 +138,9 @@ def read_line(line: bytes, number: int) -> Exchange:
             },
         }:
             cut = None if rest.get("cut") is None else str(rest["cut"])
-            return Exchange(number, request, status, headers, tuple(map(_read_bytes, chunks)), cut)
+            return RecordedExchange(
+                number, request, status, headers, tuple(map(_read_bytes, chunks)), cut
+            )
     raise ValueError("an exchange needs a request, and a response or an error")
 
 

@@ -13,6 +13,7 @@ import httpx
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.http.pool import Pool
+from stage0_gateway.http.redaction import Secret, redact
 from stage0_gateway.recording.credentials import credentials
 from stage0_gateway.recording.format import (
     ABANDONED,
@@ -21,7 +22,6 @@ from stage0_gateway.recording.format import (
     write_request,
     write_response,
 )
-from stage0_gateway.recording.redaction import Secret, redact
 
 
 class Recorder(httpx.AsyncBaseTransport):

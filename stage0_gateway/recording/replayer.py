@@ -16,7 +16,7 @@ from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.recording.credentials import credentials, names_a_credential
 from stage0_gateway.recording.format import (
     ABANDONED,
-    Exchange,
+    RecordedExchange,
     read_error,
     read_line,
     write_request,
@@ -50,7 +50,7 @@ class Replayer(httpx.AsyncBaseTransport):
     def __init__(self, path: str | Path, *, secrets: Iterable[str] = ()) -> None:
         self._secrets = named_secrets(secrets)
         self._left = _read(Path(path))
-        self._played: list[Exchange] = []
+        self._played: list[RecordedExchange] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Play the response to this request.
@@ -66,7 +66,7 @@ class Replayer(httpx.AsyncBaseTransport):
         headers = [(name.encode(), value.encode()) for name, value in exchange.headers.items()]
         return httpx.Response(exchange.status, headers=headers, stream=body)
 
-    def _take(self, request: httpx.Request) -> Exchange:
+    def _take(self, request: httpx.Request) -> RecordedExchange:
         hidden = write_request(request, self._secrets | credentials(request))
         # A placeholder key may be a word of the body; hiding it there would hide what was recorded
         # openly.
@@ -88,7 +88,7 @@ class Replayer(httpx.AsyncBaseTransport):
         lines = _lines(request)
         matcher = SequenceMatcher(b=lines)
 
-        def similarity(exchange: Exchange) -> float:
+        def similarity(exchange: RecordedExchange) -> float:
             matcher.set_seq1(_lines(exchange.request))
             return matcher.quick_ratio()
 
@@ -115,7 +115,7 @@ class Replayer(httpx.AsyncBaseTransport):
             )
 
 
-def _error_at_end(exchange: Exchange, request: httpx.Request) -> Exception | None:
+def _error_at_end(exchange: RecordedExchange, request: httpx.Request) -> Exception | None:
     """The error after the last chunk of a response that broke off."""
     if exchange.cut == ABANDONED:
         return ReplayMiss(
@@ -125,7 +125,7 @@ def _error_at_end(exchange: Exchange, request: httpx.Request) -> Exception | Non
     return None if exchange.cut is None else read_error(exchange.cut, request)
 
 
-def _read(path: Path) -> list[Exchange]:
+def _read(path: Path) -> list[RecordedExchange]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.server import ServerFormat
+from stage0_gateway.server.format import ServerFormat
 
 EVENT_STREAM = "text/event-stream"
 

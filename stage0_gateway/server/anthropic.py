@@ -14,8 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
-from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     Citation,
@@ -29,14 +28,13 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, FinishReason, Usage
 from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
 from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
-from stage0_gateway.usage import Usage
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
 from stage0_gateway.wire.anthropic_reply import citation
-from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _TOOL_BLOCKS = ("tool_use", "tool_result")
 _DECODED = {"messages", "system", "stream"}
@@ -69,28 +67,30 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is not such a request; the text names the field.
     """
-    body = a_mapping(body, "The body")
+    body = as_mapping(body, "The body")
     if body.get("messages") is None:
         raise ValueError("'messages' is missing.")
-    messages = [one for plain in a_list(body["messages"], "'messages'") for one in _messages(plain)]
+    messages = [
+        one for plain in as_list(body["messages"], "'messages'") for one in _messages(plain)
+    ]
     if system := body.get("system"):
         messages.insert(0, Message.system(system if isinstance(system, str) else _parts(system)))
-    stop = a_list(body.get("stop_sequences"), "'stop_sequences'")
+    stop = as_list(body.get("stop_sequences"), "'stop_sequences'")
     request = ChatRequest(
-        model=a_text(body.get("model"), "'model'"),
+        model=as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
-        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tools=tuple(_tools(as_list(body.get("tools"), "'tools'"))),
         tool_choice=_tool_choice(body.get("tool_choice")),
-        temperature=a_number(body.get("temperature"), "'temperature'"),
+        temperature=as_number(body.get("temperature"), "'temperature'"),
         max_tokens=whole_number(body.get("max_tokens"), "'max_tokens'"),
         response_schema=_response_schema(body.get("output_config")),
-        stop=tuple(a_text(one, "'stop_sequences'") for one in stop),
+        stop=tuple(as_text(one, "'stop_sequences'") for one in stop),
     )
     return with_options(request, body, encode, _DECODED)
 
 
 def _messages(plain: Any) -> Iterator[Message]:
-    plain = a_mapping(plain, "A message")
+    plain = as_mapping(plain, "A message")
     role, content = plain.get("role"), plain.get("content")
     if role not in ("system", "user", "assistant"):
         raise ValueError(f"A message has the role {role!r}; the roles are user and assistant.")
@@ -109,7 +109,7 @@ def _messages(plain: Any) -> Iterator[Message]:
 
 
 def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    return [a_mapping(block, "A block of 'content'") for block in a_list(content, "'content'")]
+    return [as_mapping(block, "A block of 'content'") for block in as_list(content, "'content'")]
 
 
 def _parts(content: Any) -> tuple[Part, ...]:
@@ -118,7 +118,7 @@ def _parts(content: Any) -> tuple[Part, ...]:
 
 def _result(block: Mapping[str, Any]) -> Message:
     content = block.get("content")
-    call_id = a_text(block.get("tool_use_id"), "'tool_use_id'")
+    call_id = as_text(block.get("tool_use_id"), "'tool_use_id'")
     is_error = block.get("is_error") is True
     return Message.tool(
         content if isinstance(content, str) else _parts(content), call_id, is_error=is_error
@@ -130,8 +130,8 @@ def _part(block: Mapping[str, Any]) -> Part:
     match block:
         case {"type": "text", "text": str(text)}:
             cited = [
-                a_mapping(one, "A citation")
-                for one in a_list(block.get("citations"), "'citations'")
+                as_mapping(one, "A citation")
+                for one in as_list(block.get("citations"), "'citations'")
             ]
             written = {"type": "text", "text": text, "citations": cited}
             return TextPart(text, tuple(map(citation, cited)), kept(NAME, block, written))
@@ -155,7 +155,7 @@ def _part(block: Mapping[str, Any]) -> Part:
 
 
 def _title(block: Mapping[str, Any]) -> str:
-    return a_text(block.get("title"), "'title'") or "document"
+    return as_text(block.get("title"), "'title'") or "document"
 
 
 def _besides_file(block: Mapping[str, Any]) -> ProviderData | None:
@@ -178,7 +178,7 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
         match tool:
             case {"name": str(name), "input_schema": dict(schema)}:
                 yield ToolSpec(
-                    name, a_text(tool.get("description"), f"The 'description' of {name}"), schema
+                    name, as_text(tool.get("description"), f"The 'description' of {name}"), schema
                 )
             case {"type": str(kind)} if kind != "custom":
                 pass
@@ -269,7 +269,7 @@ def _reply_call(call: ToolCall) -> dict[str, Any]:
         "name": call.name,
         "input": arguments_value(call.arguments),
     }
-    return laid_over(block, own_data(call, NAME))
+    return deep_merge(block, own_data(call, NAME))
 
 
 def _reply_citation(citation: Citation) -> dict[str, Any]:

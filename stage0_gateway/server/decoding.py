@@ -14,7 +14,7 @@ from stage0_gateway.parts import Part, ProviderData, TextPart
 from stage0_gateway.request import ChatRequest
 
 
-def left_over(whole: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
+def deep_diff(whole: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `whole` that `written` lacks; null counts as absent."""
     rest: dict[str, Any] = {}
     for name, value in whole.items():
@@ -31,7 +31,7 @@ def kept(wire: str, whole: Mapping[str, Any], written: Mapping[str, Any]) -> Pro
     """Return the fields of a part or tool call that only its provider understands, as
     `provider_data`.
     """
-    rest = left_over(whole, written)
+    rest = deep_diff(whole, written)
     return {wire: rest} if rest else None
 
 
@@ -53,7 +53,7 @@ def with_options(
         apart: Fields that are not compared: the messages, and fields that are decoded completely.
     """
     written = encode(replace(request, messages=()))
-    rest = left_over({name: value for name, value in body.items() if name not in apart}, written)
+    rest = deep_diff({name: value for name, value in body.items() if name not in apart}, written)
     return replace(request, provider_options=rest or None)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import JsonPart, Part, TextPart
-from stage0_gateway.wire.opaque import as_object
+from stage0_gateway.wire.provider_data import as_object
 
 
 def parts_of(message: Message) -> list[Part]:

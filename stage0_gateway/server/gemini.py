@@ -24,8 +24,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text, needed_text
-from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text, required_text
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -37,13 +36,12 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, FinishReason, Usage
 from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
 from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
-from stage0_gateway.usage import Usage
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.gemini import encode
-from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
@@ -92,25 +90,25 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is not such a request; the text names the field.
     """
-    body = _camel_case(a_mapping(body, "The body"))
+    body = _camel_case(as_mapping(body, "The body"))
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
     messages = list(_messages(_several(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
     named = _model_and_method(path)
-    generation = a_mapping(body.get("generationConfig") or {}, "'generationConfig'")
+    generation = as_mapping(body.get("generationConfig") or {}, "'generationConfig'")
     schema = generation.get("responseJsonSchema")
-    stop = a_list(generation.get("stopSequences"), "'stopSequences'")
+    stop = as_list(generation.get("stopSequences"), "'stopSequences'")
     request = ChatRequest(
-        model=named[0] if named else a_text(body.get("model"), "'model'"),
+        model=named[0] if named else as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_tool_choice(body.get("toolConfig")),
-        temperature=a_number(generation.get("temperature"), "'temperature'"),
+        temperature=as_number(generation.get("temperature"), "'temperature'"),
         max_tokens=whole_number(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
-        response_schema=None if schema is None else a_mapping(schema, "'responseJsonSchema'"),
-        stop=tuple(a_text(one, "'stopSequences'") for one in stop),
+        response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
+        stop=tuple(as_text(one, "'stopSequences'") for one in stop),
     )
     return with_options(request, body, encode, _DECODED)
 
@@ -132,12 +130,12 @@ def _camel_case(value: Any) -> Any:
 
 def _several(value: Any, where: str) -> list[Any]:
     """The value as a list; Google accepts an object for a list of one."""
-    return [value] if isinstance(value, Mapping) else a_list(value, where)
+    return [value] if isinstance(value, Mapping) else as_list(value, where)
 
 
 def _parts(content: Any) -> list[Plain]:
-    parts = a_mapping(content, "A content").get("parts")
-    return [a_mapping(part, "A part") for part in _several(parts, "'parts'")]
+    parts = as_mapping(content, "A content").get("parts")
+    return [as_mapping(part, "A part") for part in _several(parts, "'parts'")]
 
 
 def _messages(contents: Iterable[Any]) -> Iterator[Message]:
@@ -161,7 +159,7 @@ def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterat
     groups: list[tuple[Plain | None, list[Part]]] = []
     for part in parts:
         if "functionResponse" in part:
-            groups.append((a_mapping(part["functionResponse"], "'functionResponse'"), []))
+            groups.append((as_mapping(part["functionResponse"], "'functionResponse'"), []))
         elif groups and (groups[-1][0] is None or "text" not in part):
             groups[-1][1].append(_part(part))
         else:
@@ -175,8 +173,8 @@ def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterat
 
 
 def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Message:
-    name = needed_text(plain, "name", "'functionResponse'")
-    call_id = a_text(plain.get("id"), "'functionResponse.id'")
+    name = required_text(plain, "name", "'functionResponse'")
+    call_id = as_text(plain.get("id"), "'functionResponse.id'")
     answered = (
         call for call in open_calls if (call.id == call_id if call_id else call.name == name)
     )
@@ -215,11 +213,11 @@ def _file_type(media_type: str) -> type[ImagePart | DocumentPart]:
 
 
 def _call(part: Plain, number: int) -> ToolCall:
-    call = a_mapping(part["functionCall"], "'functionCall'")
-    name = needed_text(call, "name", "'functionCall'")
-    arguments = a_mapping(call.get("args") or {}, "'functionCall.args'")
+    call = as_mapping(part["functionCall"], "'functionCall'")
+    name = required_text(call, "name", "'functionCall'")
+    arguments = as_mapping(call.get("args") or {}, "'functionCall.args'")
     beside = kept(NAME, part, {"functionCall": {"name": name, "args": arguments}})
-    call_id = a_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
+    call_id = as_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
     return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False), beside)
 
 
@@ -228,18 +226,18 @@ def _tools(tools: Any) -> Iterator[ToolSpec]:
     `provider_options`.
     """
     for tool in _several(tools, "'tools'"):
-        functions = a_mapping(tool, "A tool").get("functionDeclarations")
+        functions = as_mapping(tool, "A tool").get("functionDeclarations")
         for function in _several(functions, "'functionDeclarations'"):
-            name = needed_text(
-                a_mapping(function, "A function declaration"), "name", "A function declaration"
+            name = required_text(
+                as_mapping(function, "A function declaration"), "name", "A function declaration"
             )
             parameters = function.get("parametersJsonSchema")
             if parameters is None:
                 parameters = _json_schema(
                     function.get("parameters") or {"type": "object", "properties": {}}
                 )
-            description = a_text(function.get("description"), f"The 'description' of {name}")
-            yield ToolSpec(name, description, a_mapping(parameters, f"'parameters' of {name}"))
+            description = as_text(function.get("description"), f"The 'description' of {name}")
+            yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
 
 
 def _json_schema(schema: Any) -> Any:
@@ -340,7 +338,7 @@ def _reply_call(call: ToolCall, number: int) -> dict[str, Any]:
     function: dict[str, Any] = {"name": call.name, "args": arguments_value(call.arguments)}
     if call.id != f"call_{number}":
         function["id"] = call.id
-    return laid_over({"functionCall": function}, own_data(call, NAME))
+    return deep_merge({"functionCall": function}, own_data(call, NAME))
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:

@@ -11,8 +11,7 @@ for text, in this order: its parts of one kind are joined, and provider parts ar
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
-from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     Citation,
@@ -26,13 +25,12 @@ from stage0_gateway.parts import (
     data_url,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, FinishReason, Usage
 from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
 from stage0_gateway.server.encoding import cut, event, parts_of, without_none
-from stage0_gateway.usage import Usage
-from stage0_gateway.wire.opaque import laid_over, own_data
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.openai import encode
+from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
 _NO_PARAMETERS = {"type": "object", "properties": {}}
@@ -63,39 +61,39 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is not such a request; the text names the field.
     """
-    body = a_mapping(body, "The body")
-    messages = a_list(body.get("messages"), "'messages'")
+    body = as_mapping(body, "The body")
+    messages = as_list(body.get("messages"), "'messages'")
     if not messages:
         raise ValueError("'messages' must hold at least one message.")
     max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
     stop = body.get("stop")
-    stop = [stop] if isinstance(stop, str) else a_list(stop, "'stop'")
+    stop = [stop] if isinstance(stop, str) else as_list(stop, "'stop'")
     request = ChatRequest(
-        model=a_text(body.get("model"), "'model'"),
+        model=as_text(body.get("model"), "'model'"),
         messages=tuple(map(_message, messages)),
-        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tools=tuple(_tools(as_list(body.get("tools"), "'tools'"))),
         tool_choice=_tool_choice(body.get("tool_choice")),
-        temperature=a_number(body.get("temperature"), "'temperature'"),
+        temperature=as_number(body.get("temperature"), "'temperature'"),
         max_tokens=whole_number(max_tokens, "'max_tokens'"),
         response_schema=_response_schema(body.get("response_format")),
-        stop=tuple(a_text(one, "'stop'") for one in stop),
+        stop=tuple(as_text(one, "'stop'") for one in stop),
     )
     return with_options(request, body, encode, _DECODED)
 
 
 def _message(plain: Any) -> Message:
-    plain = a_mapping(plain, "A message")
+    plain = as_mapping(plain, "A message")
     match plain.get("role"):
         case "system" | "developer":
             return Message.system(_content(plain))
         case "user":
             return Message.user(_content(plain))
         case "assistant":
-            calls = a_list(plain.get("tool_calls"), "'tool_calls'")
+            calls = as_list(plain.get("tool_calls"), "'tool_calls'")
             return Message.assistant(_content(plain), map(_call, calls))
         case "tool":
             return Message.tool(
-                _content(plain), a_text(plain.get("tool_call_id"), "'tool_call_id'")
+                _content(plain), as_text(plain.get("tool_call_id"), "'tool_call_id'")
             )
         case role:
             roles = "system, user, assistant and tool"
@@ -108,11 +106,11 @@ def _content(plain: Mapping[str, Any]) -> str | tuple[Part, ...]:
     thinking = [
         ThinkingPart(text, {NAME: {"field": field}})
         for field in ("reasoning_content", "reasoning")
-        if (text := a_text(plain.get(field), f"'{field}'"))
+        if (text := as_text(plain.get(field), f"'{field}'"))
     ]
     if isinstance(content, str):
         return as_content([*thinking[:1], *([TextPart(content)] if content else [])])
-    return as_content([*thinking[:1], *map(_part, a_list(content, "'content'"))])
+    return as_content([*thinking[:1], *map(_part, as_list(content, "'content'"))])
 
 
 def _part(plain: Any) -> Part:
@@ -135,7 +133,7 @@ def _part(plain: Any) -> Part:
             return DocumentPart(name=name, url=url, provider_data=data)
         case {"type": "thinking", "thinking": [{"type": "text", "text": str(text)}]}:  # Mistral's
             return ThinkingPart(text, {NAME: {"field": "thinking"}})
-    return ProviderPart(NAME, a_mapping(plain, "A part of 'content'"))
+    return ProviderPart(NAME, as_mapping(plain, "A part of 'content'"))
 
 
 def _call(plain: Any) -> ToolCall:
@@ -156,9 +154,9 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
     for tool in tools:
         match tool:
             case {"function": {"name": str(name), **function}}:
-                description = a_text(function.get("description"), f"The 'description' of {name}")
+                description = as_text(function.get("description"), f"The 'description' of {name}")
                 parameters = function.get("parameters", _NO_PARAMETERS)
-                yield ToolSpec(name, description, a_mapping(parameters, f"'parameters' of {name}"))
+                yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
             case {"type": str(kind)} if kind != "function":
                 pass
             case _:
@@ -256,7 +254,7 @@ def _annotation(citation: Citation) -> dict[str, Any]:
 
 def _reply_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return laid_over(
+    return deep_merge(
         {"id": call.id, "type": "function", "function": function}, own_data(call, NAME)
     )
 

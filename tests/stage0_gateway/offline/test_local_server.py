@@ -13,12 +13,13 @@ from stage0_gateway.errors import GatewayError
 from stage0_gateway.gateway import Gateway
 from stage0_gateway.http.endpoint import resolve
 from stage0_gateway.messages import Message
-from stage0_gateway.offline import OfflineModel
-from stage0_gateway.offline.endpoint import answer_http
 from stage0_gateway.offline.faults import FAULTS
 from stage0_gateway.offline.local_server import BODY_LIMIT, make_server
+from stage0_gateway.offline.model import OfflineModel
+from stage0_gateway.offline.service import answer_http
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.server import ServerFormat, anthropic, openai
+from stage0_gateway.server import anthropic, openai
+from stage0_gateway.server.format import ServerFormat
 
 REQUEST = json.dumps(
     {"model": "teacher", "messages": [{"role": "user", "content": "Hello"}]}
@@ -74,7 +75,7 @@ def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
     request = ChatRequest(target.model, (Message.user("Tell me about tea \ud83d, 两位."),))
     url = target.stream_url if stream else target.url
     return url.removeprefix("http://model"), json.dumps(
-        target.encode(request, stream=stream)
+        target.wire.encode(request, stream=stream)
     ).encode()
 
 

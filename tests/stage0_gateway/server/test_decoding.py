@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import TextPart
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.server.decoding import as_content, kept, left_over, whole_number, with_options
-from stage0_gateway.wire.opaque import laid_over
+from stage0_gateway.server.decoding import as_content, deep_diff, kept, whole_number, with_options
+from stage0_gateway.wire.provider_data import deep_merge
 
 VALUE = (
     st.integers()
@@ -22,11 +22,11 @@ def test_the_left_over_fields_laid_over_the_written_ones_give_the_whole(whole, m
     for name, value in written.items():  # nothing can be laid over a field so that it goes away
         if isinstance(value, dict) and isinstance(whole[name], dict):
             written[name] = {key: one for key, one in value.items() if key in whole[name]}
-    assert laid_over(dict(written), left_over(whole, written)) == whole
+    assert deep_merge(dict(written), deep_diff(whole, written)) == whole
 
 
 def test_no_field_is_left_over_that_was_written_or_is_null():
-    assert left_over({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 2}}) == {}
+    assert deep_diff({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 2}}) == {}
     assert kept("openai", {"a": 1}, {"a": 1}) is None
     assert kept("openai", {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"c": 2}}) == {
         "openai": {"a": 1, "b": {"d": 3}}

@@ -103,7 +103,7 @@ def encoded(*messages, **more):
 
 
 def test_the_number_of_tokens_that_the_format_wants_is_sent_where_the_caller_left_it_open():
-    assert encoded() == {"model": "m", "max_tokens": anthropic.MOST_TOKENS, "messages": []}
+    assert encoded() == {"model": "m", "max_tokens": anthropic.DEFAULT_MAX_TOKENS, "messages": []}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Selects the format of a request by its path. Knows no HTTP."""
 
-from stage0_gateway.server import ServerFormat, anthropic, gemini, openai
+from stage0_gateway.server import anthropic, gemini, openai
+from stage0_gateway.server.format import ServerFormat
 
 
 def format_of(path: str) -> ServerFormat | None:

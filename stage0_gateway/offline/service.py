@@ -10,11 +10,11 @@ from stage0_gateway.messages import Message
 from stage0_gateway.offline.faults import Fault, FaultPlan
 from stage0_gateway.offline.teacher import answer
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.response import ChatResponse
-from stage0_gateway.server import ServerFormat, openai
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server import openai
 from stage0_gateway.server.answer import Answer, json_answer, reply_answer
-from stage0_gateway.server.formats import format_of
-from stage0_gateway.usage import Usage
+from stage0_gateway.server.format import ServerFormat
+from stage0_gateway.server.routing import format_of
 
 MODEL = "teacher"
 
