@@ -99,11 +99,16 @@ class Gateway:
         elif not isinstance(timeout, Timeouts):
             timeout = Timeouts(min(timeout, 10.0), timeout, timeout)
         limits = timeout, max_concurrency, max_reply_bytes
-        self._client = self._offline_client = HttpClient(transport, *limits)
-        if self._is_network and any(one.provider == "offline" for one in self._endpoints):
+        offline = transport
+        if transport is None and any(one.provider == "offline" for one in self._endpoints):
             from stage0_gateway.offline.model import OfflineModel
 
-            self._offline_client = HttpClient(OfflineModel(), *limits)
+            offline = OfflineModel()
+            if all(one.provider == "offline" for one in self._endpoints):
+                transport = offline
+        self._client = self._offline_client = HttpClient(transport, *limits)
+        if offline is not transport:
+            self._offline_client = HttpClient(offline, *limits)
         self._max_retries = max_retries
         self._on_event = on_event or _ignore_event
         self._prices = prices
@@ -175,13 +180,7 @@ class Gateway:
         """Return the models to try, and the request."""
         endpoints = self._endpoints
         if model is not None:
-            endpoint = self._resolve(model)
-            if endpoint.provider != endpoints[0].provider:
-                raise ConfigurationError(
-                    f"This gateway is for the provider {endpoints[0].provider!r}. "
-                    f"Create another Gateway for {model!r}."
-                )
-            endpoints = [endpoint, *endpoints[1:]]
+            endpoints = [self._resolve_other(model), *endpoints[1:]]
         request = ChatRequest(
             endpoints[0].model,
             tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
@@ -191,15 +190,9 @@ class Gateway:
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")
-        if request.response_schema is None:
-            return endpoints, request
-        if not self.supports_schema:
-            raise ConfigurationError(
-                f"{self.model} does not support structured output (gateway.supports_schema is "
-                "False). Omit response_schema and describe the JSON in the prompt; stage2_output "
-                "validates the reply."
-            )
-        return [one for one in endpoints if PROVIDERS[one.provider].supports_schema], request
+        if request.response_schema is not None:
+            endpoints = self._with_schema_support(endpoints)
+        return endpoints, request
 
     @overload
     async def _send(
@@ -274,6 +267,26 @@ class Gateway:
             key = None  # a key is sent to its own provider only
         base_url = self._base_url if provider == main else None
         return resolve(model, key, base_url, needs_key=self._is_network)
+
+    def _resolve_other(self, model: str) -> ModelEndpoint:
+        """Return the endpoint of another model of the same provider."""
+        endpoint, provider = self._resolve(model), self._endpoints[0].provider
+        if endpoint.provider != provider:
+            raise ConfigurationError(
+                f"This gateway is for the provider {provider!r}. "
+                f"Create another Gateway for {model!r}."
+            )
+        return endpoint
+
+    def _with_schema_support(self, endpoints: list[ModelEndpoint]) -> list[ModelEndpoint]:
+        """Return the models that support structured output; the first one must."""
+        if not self.supports_schema:
+            raise ConfigurationError(
+                f"{self.model} does not support structured output (gateway.supports_schema is "
+                "False). Omit response_schema and describe the JSON in the prompt; stage2_output "
+                "validates the reply."
+            )
+        return [one for one in endpoints if PROVIDERS[one.provider].supports_schema]
 
     async def aclose(self) -> None:
         """Close the connections."""

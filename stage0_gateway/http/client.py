@@ -6,7 +6,8 @@ no proxy; otherwise `pool.py`. It knows no models, messages or retries.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.request import getproxies
 
@@ -33,6 +34,14 @@ class QuietRequest(httpx.Request):
         return f"<Request({self.method!r}, {str(self.url).partition('?')[0]!r})>"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class _RequestHead:
+    """The parsed URL and headers. They may contain a key, so the repr hides them."""
+
+    url: httpx.URL
+    headers: httpx.Headers
+
+
 class HttpClient:
     """Sends requests. The transport is opened with the first request.
 
@@ -51,10 +60,12 @@ class HttpClient:
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         self._custom_transport, self._timeouts = transport, timeouts
+        self._network_transport = None if transport else _network_transport()
+        self._phase_timeouts = {"connect": timeouts.connect, "pool": None}
+        self._phase_timeouts |= {"read": timeouts.read, "write": timeouts.read}
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
-        # Parsed once. No local variable holds them: a traceback would show their key.
-        self._parsed: dict[tuple[str, ...], tuple[httpx.URL, httpx.Headers]] = {}
+        self._heads: dict[tuple[str, ...], _RequestHead] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
@@ -66,9 +77,7 @@ class HttpClient:
         """
         loop, timeouts, host = asyncio.get_running_loop(), self._timeouts, ""
         if self._loop is not loop:  # connections belong to the event loop that opened them
-            self._transport = self._custom_transport or _network_transport()
-            self._slots = asyncio.Semaphore(self._max_concurrency)
-            self._loop = loop
+            self._open_transport(loop)
         transport, slots = self._transport, self._slots
         if slots.locked():
             await self._wait_for_slot(slots)
@@ -77,35 +86,35 @@ class HttpClient:
         try:
             deadline = None if timeouts.total is None else loop.time() + timeouts.total
             key = (url, *headers.values())
-            if key not in self._parsed:
-                example = QuietRequest("POST", url, headers={**_HEADERS, **headers})
-                self._parsed[key] = example.url, example.headers
-            host = self._parsed[key][0].host
-            request = QuietRequest(
-                "POST",
-                self._parsed[key][0],
-                headers=self._parsed[key][1],
-                stream=httpx.ByteStream(body),
-            )
+            if (head := self._heads.get(key)) is None:  # parsing takes longer than sending
+                request = QuietRequest("POST", url, headers={**_HEADERS, **headers})
+                head = self._heads[key] = _RequestHead(request.url, request.headers)
+            host, stream = head.url.host, httpx.ByteStream(body)
+            request = QuietRequest("POST", head.url, headers=head.headers, stream=stream)
             request.headers["Content-Length"] = str(len(body))
             request.read()
-            request.extensions["timeout"] = {
-                "connect": timeouts.connect,
-                "read": timeouts.read,
-                "write": timeouts.read,
-                "pool": None,
-            }
+            request.extensions["timeout"] = self._phase_timeouts
             async with asyncio.timeout_at(deadline):
                 response = await transport.handle_async_request(request)
-            return HttpResponse(
-                response, host, timeouts, deadline, self._max_reply_bytes, slots.release
-            )
-        except LIBRARY_ERRORS as error:
+            max_bytes, release = self._max_reply_bytes, slots.release
+            return HttpResponse(response, host, timeouts, deadline, max_bytes, release)
+        except BaseException as error:
             slots.release()
-            raise gateway_error(error, host, timeouts) from error
-        except BaseException:
-            slots.release()
+            if isinstance(error, LIBRARY_ERRORS):
+                raise gateway_error(error, host, timeouts) from error
             raise
+
+    def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._network_transport is None:
+            assert self._custom_transport is not None
+            self._transport = self._custom_transport
+        else:
+            try:
+                self._transport = self._network_transport()
+            except (ImportError, OSError, ValueError) as error:
+                raise invalid_environment(error) from None
+        self._slots = asyncio.Semaphore(self._max_concurrency)
+        self._loop = loop
 
     async def _wait_for_slot(self, slots: asyncio.Semaphore) -> None:
         """Wait for a slot, at most as long as for a reply."""
@@ -128,12 +137,10 @@ class HttpClient:
             await self._transport.aclose()
 
 
-def _network_transport() -> httpx.AsyncBaseTransport:
-    try:
-        if find_spec("httpx_aiohttp") and not getproxies():  # it does not support proxies
-            from stage0_gateway.http.fast import FastTransport
+def _network_transport() -> Callable[[], httpx.AsyncBaseTransport]:
+    """Return the class of the transport to the network."""
+    if find_spec("httpx_aiohttp") and not getproxies():  # it does not support proxies
+        from stage0_gateway.http.fast import FastTransport
 
-            return FastTransport()
-        return Pool()
-    except (ImportError, OSError, ValueError) as error:
-        raise invalid_environment(error) from None
+        return FastTransport
+    return Pool

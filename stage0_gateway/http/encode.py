@@ -90,19 +90,21 @@ def _join_body(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -
         TypeError, ValueError, RecursionError: The request must be encoded as a whole, which may
             fail as well.
     """
-    wire, options, messages = endpoint.wire, request.provider_options or {}, request.messages
-    system = tuple([message for message in messages if message.role == "system"])
-    settings = replace(request, messages=system, tools=())
+    wire, options = endpoint.wire, request.provider_options or {}
+    system: list[Message] = []
+    exchanges: list[list[Message]] = []
+    for message in request.messages:
+        if message.role == "system":
+            system.append(message)
+        if message.role in ("user", "assistant") or not exchanges:
+            exchanges.append([message])
+        else:
+            exchanges[-1].append(message)
+    settings = replace(request, messages=tuple(system), tools=())
     fields = encode_fields(endpoint, settings, stream=stream)
     members = []
     if wire.MESSAGES not in options:
         del fields[wire.MESSAGES]
-        exchanges: list[list[Message]] = []
-        for message in messages:
-            if message.role in ("user", "assistant") or not exchanges:
-                exchanges.append([message])
-            else:
-                exchanges[-1].append(message)
         encodings = encode_groups(wire, _encode_exchange, exchanges)
         conversation = b",".join(filter(None, encodings))  # some messages are not sent
         members.append(b'"%b":[%b]' % (wire.MESSAGES.encode(), conversation))

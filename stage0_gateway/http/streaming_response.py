@@ -209,7 +209,7 @@ class StreamingResponse:
             for event in data:
                 self._reader.read_event(event)
         else:
-            self._reader.read_whole(data)
+            self._reader.decode_whole(data)
             self._reader.complete = True  # a finish reason is optional, as in `chat`
 
     def _add_raw_event(self, text: str, data: Any) -> None:

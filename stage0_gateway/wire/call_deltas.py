@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stage0_gateway.json_fields import as_mapping, as_name, as_text, parse_json
+from stage0_gateway.json_fields import as_name, as_text, parse_json
 from stage0_gateway.streaming.partial import GrowingText
 from stage0_gateway.streaming.reply_builder import CallBlock, ReplyBuilder
 from stage0_gateway.wire.provider_data import arguments_text
@@ -37,9 +37,8 @@ class CallDeltas:
         self._by_id: dict[tuple[int | None, str], _Call] = {}  # with and without the index
         self._last: _Call | None = None
 
-    def feed(self, piece: Any, *, whole: bool = False) -> None:
+    def feed(self, piece: Mapping[str, Any], *, whole: bool = False) -> None:
         """Add an element of `tool_calls`: a piece of a call, or a whole call."""
-        piece = as_mapping(piece, "tool call")
         function: Mapping[str, Any] = piece.get("function") or piece.get("custom") or {}
         call_id = as_name(piece.get("id")) or ""
         name = as_text(function.get("name"), "name")

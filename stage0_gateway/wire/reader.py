@@ -67,8 +67,8 @@ class ReplyReader(ABC):
         except _INVALID as error:
             raise self._malformed(data, error) from None
 
-    def read_whole(self, body: Any) -> None:
-        """Decode a reply that arrived in one piece.
+    def decode_whole(self, body: Any) -> ChatResponse:
+        """Decode a reply that arrived in one piece, and return it.
 
         Raises:
             MalformedResponse: The body contains no reply.
@@ -81,10 +81,6 @@ class ReplyReader(ABC):
             self.feed_whole(body)
         except _INVALID as error:
             raise self._malformed(body, error) from None
-
-    def decode_whole(self, body: Any) -> ChatResponse:
-        """Decode a reply that arrived in one piece, and return it; raises like `read_whole`."""
-        self.read_whole(body)
         return self.response(body)
 
     def response(self, raw: Any = None) -> ChatResponse:

@@ -33,7 +33,7 @@ def test_a_whole_reply_is_read_at_once_and_keeps_its_body_and_the_name_of_the_ex
 def test_an_event_is_fed_as_one():
     reader = Reader()
     reader.read_event({"a": 1})
-    reader.read_whole({"b": 2})
+    reader.decode_whole({"b": 2})
     assert reader.fed == [("event", {"a": 1}), ("whole", {"b": 2})]
 
 

@@ -31,7 +31,7 @@ def test_an_error_in_any_shape_is_raised_with_its_words(event):
 )
 def test_an_error_that_came_as_if_all_were_well_is_told(wire, body):
     with pytest.raises(GatewayError, match="boom"):
-        wire.reader().read_whole(body)
+        wire.reader().decode_whole(body)
     with pytest.raises(GatewayError, match="boom"):
         wire.reader().read_event(body)
 
