@@ -86,7 +86,7 @@ class Gateway:
             raise ConfigurationError(f"max_retries is {max_retries}; it must be at least 0.")
         if max_concurrency is not None and max_concurrency < 1:
             raise ConfigurationError(
-                f"max_concurrency is {max_concurrency}; it must be at least 1, or None for no limit."
+                f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
         if max_reply_bytes < 1:
             raise ConfigurationError(

@@ -185,7 +185,8 @@ def as_message(value: "Message | Mapping[str, Any]") -> Message:
     if isinstance(value, Mapping):
         return Message.from_dict(value)
     raise ValueError(
-        f"A message is a Message or a mapping with 'role' and 'content', not {type(value).__name__}."
+        "A message is a Message or a mapping with 'role' and 'content', "
+        f"not {type(value).__name__}."
     )
 
 

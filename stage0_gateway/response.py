@@ -51,28 +51,30 @@ FinishReason = Literal["stop", "tool_calls", "length", "refusal", "pause", "erro
 
 _REASONS: dict[FinishReason, str] = {
     "stop": """
-        stop stop_sequence stop_sequence_reached stop_string stop_string_found stop_token stop_criteria_met
-        eos eos_token eos_found end end_turn end_of_turn end_of_text end_of_sequence endoftext word
-        finish finished complete completed done normal success succeeded""",
+        stop stop_sequence stop_sequence_reached stop_string stop_string_found stop_token
+        stop_criteria_met eos eos_token eos_found end end_turn end_of_turn end_of_text
+        end_of_sequence endoftext word finish finished complete completed done normal success
+        succeeded""",
     "tool_calls": """
         tool_calls tool_call tool_use function_call function_calls unexpected_tool_call""",
     "length": """
-        length max_length maximum_length model_length length_limit context_length context_length_exceeded
-        context_length_reached context_limit context_window_exceeded model_context_window_exceeded
-        max_tokens max_tokens_reached maximum_tokens max_output max_output_tokens max_new_tokens
-        max_completion_tokens max_predicted_tokens_reached token_limit output_limit limit error_limit
-        time_limit truncated incomplete""",
+        length max_length maximum_length model_length length_limit context_length
+        context_length_exceeded context_length_reached context_limit context_window_exceeded
+        model_context_window_exceeded max_tokens max_tokens_reached maximum_tokens max_output
+        max_output_tokens max_new_tokens max_completion_tokens max_predicted_tokens_reached
+        token_limit output_limit limit error_limit time_limit truncated incomplete""",
     "refusal": """
-        refusal refused content_filter content_filtered filtered sensitive safety moderation blocked blocklist
-        prohibited_content recitation spii language model_armor error_toxic guardrail guardrail_intervened
-        image_safety image_prohibited_content image_recitation""",
+        refusal refused content_filter content_filtered filtered sensitive safety moderation
+        blocked blocklist prohibited_content recitation spii language model_armor error_toxic
+        guardrail guardrail_intervened image_safety image_prohibited_content image_recitation""",
     "pause": """
         pause pause_turn compaction""",
     "error": """
-        error failed failure abort aborted cancel canceled cancelled user_cancel user_stopped interrupted
-        timeout timed_out network_error server_error internal_error insufficient_system_resource
-        resource_exhausted overloaded not_finished repetition malformed_function_call malformed_response
-        malformed_tool_use malformed_model_output too_many_tool_calls missing_thought_signature""",
+        error failed failure abort aborted cancel canceled cancelled user_cancel user_stopped
+        interrupted timeout timed_out network_error server_error internal_error
+        insufficient_system_resource resource_exhausted overloaded not_finished repetition
+        malformed_function_call malformed_response malformed_tool_use malformed_model_output
+        too_many_tool_calls missing_thought_signature""",
 }
 _REASON_BY_LETTERS = {
     value.replace("_", ""): reason

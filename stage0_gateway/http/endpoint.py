@@ -111,25 +111,26 @@ def resolve(
     prefix, colon, name = model.partition(":")
     if not (prefix and colon and name):
         raise ConfigurationError(
-            f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or 'openai:gpt-5-mini'."
+            f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or "
+            "'openai:gpt-5-mini'."
         )
     if api_key is not None and not (
         api_key.isascii() and api_key.isprintable() and " " not in api_key
     ):
         raise ConfigurationError(
-            f"The key for {prefix!r} contains a space, a line break or a character that is not ASCII."
+            f"The key for {prefix!r} contains a space, a line break or a non-ASCII character."
         )
     provider = PROVIDERS.get(prefix)
     if provider is None:
         known = ", ".join(PROVIDERS)
         raise ConfigurationError(
-            f"Unknown provider {prefix!r} in {model!r}. There are {known}. "
-            f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
+            f"Unknown provider {prefix!r} in {model!r}. The providers are {known}. "
+            f"For another server in OpenAI's format, use 'openai:{name}' with base_url=…"
         )
     if needs_key and provider.key_variable and not (api_key or base_url):
         raise ConfigurationError(
-            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass api_key=… "
-            f"Without a key, {OFFLINE!r} answers by rules."
+            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass "
+            f"api_key=… Without a key, {OFFLINE!r} answers by rules."
         )
     base, wire = _split(base_url or provider.base_url), provider.wire
     token = _basic_token(base)

@@ -1,8 +1,6 @@
-"""The wire formats in reverse: what a model server does with them.
+"""`ServerFormat`: the functions that each format of this room has.
 
-A body becomes a `ChatRequest`, and a `ChatResponse` becomes a body or the events of a stream. The
-offline and the scripted model use these modules, one per format, and tests use them to check
-`wire/`: what one side encodes, the other decodes to the same value. Pure, like `wire/`.
+A body becomes a `ChatRequest`, and a `ChatResponse` becomes a body or the events of a stream.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,28 +11,28 @@ from stage0_gateway.response import ChatResponse
 
 
 class ServerFormat(Protocol):
-    """The functions that each format's module has.
+    """The interface of a format's module.
 
     Attributes:
-        NAME: The format's name, the same as in `wire/`.
+        NAME: The name of the format in `wire/`.
     """
 
     NAME: str
 
     def is_path(self, path: str) -> bool:
-        """Whether a request to this path, its query included, is in this format."""
+        """Return whether requests to this path, with its query, are in this format."""
 
     def wants_stream(self, path: str, body: Mapping[str, Any]) -> bool:
-        """Whether the request asks for a stream."""
+        """Return whether a request is for a stream."""
 
     def decode_request(self, body: Mapping[str, Any], path: str = "") -> ChatRequest:
-        """Decode a request; raises ValueError with a text that names the wrong field."""
+        """Decode a request; raises a ValueError that names the invalid field."""
 
     def encode_reply(self, reply: ChatResponse) -> dict[str, Any]:
         """Encode a whole reply."""
 
     def encode_stream(self, reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-        """Encode the same reply as server-sent events, each a text that ends with an empty line.
+        """Encode a reply as server-sent events; each ends with an empty line.
 
         Args:
             reply: The reply.

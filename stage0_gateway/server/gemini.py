@@ -1,17 +1,16 @@
-"""Google's generateContent as a server sees it: decode requests, encode replies.
+"""Google's generateContent in reverse: decode requests, encode replies.
 
-The mirror of `wire/gemini.py`; pure. The model stands in the path. A request is refused with a text
-that names the wrong field. Fields are read in both spellings that Google accepts,
-`systemInstruction` and `system_instruction`. Fields that `ChatRequest` has no attribute for are
-kept in `provider_options` and `provider_data`, and unknown parts become provider parts.
+The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
+error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
+`system_instruction`. Unknown fields are stored in `provider_options` and `provider_data`, and
+unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
-id answers the first open call of its name. A response that is neither `{"output": text}` nor
+id answers the first open call with its name. A response that is neither `{"output": text}` nor
 `{"error": text}` becomes its JSON text.
 
-A stream holds a part or a piece of one in each event. A signed text is not cut, because the
-signature belongs to all of it. Arguments of a reply that are not a JSON object are sent as the text
-they are.
+Each event of a stream contains a part or a piece of one. A signed text is not split, because the
+signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
 Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
 `functionResponse`; parts after a call, which move before the calls.
@@ -37,8 +36,14 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
-from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
+from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.server.encoding import (
+    arguments_value,
+    event,
+    parts_of,
+    split,
+    without_none,
+)
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.gemini import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
@@ -46,14 +51,8 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 _DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
-_USERS_DATA = {
-    "args",
-    "response",
-    "parameters",
-    "parametersJsonSchema",
-    "responseSchema",
-    "responseJsonSchema",
-}
+_USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
+_USER_DATA = {"args", "response", *_USER_SCHEMAS}
 _REASONS: dict[FinishReason, str] = {
     "length": "MAX_TOKENS",
     "refusal": "SAFETY",
@@ -65,12 +64,12 @@ Plain = Mapping[str, Any]
 
 
 def is_path(path: str) -> bool:
-    """Whether content is generated at this path, by any model and under any base."""
+    """Return whether this path, under any base, is that of a model's generateContent."""
     return _model_and_method(path) is not None
 
 
 def wants_stream(path: str, body: Plain) -> bool:
-    """Whether the path asks for a stream."""
+    """Return whether the path requests a stream."""
     named = _model_and_method(path)
     return named is not None and named[1] == "streamGenerateContent"
 
@@ -81,14 +80,13 @@ def _model_and_method(path: str) -> tuple[str, str] | None:
 
 
 # ---- the request
-# ----------------------------------------------------------------------------------------
 
 
 def decode_request(body: Plain, path: str = "") -> ChatRequest:
     """Decode a generateContent request.
 
     Raises:
-        ValueError: The body is not such a request; the text names the field.
+        ValueError: The body is invalid. The text names the field.
     """
     body = _camel_case(as_mapping(body, "The body"))
     if body.get("contents") is None:
@@ -106,7 +104,7 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_tool_choice(body.get("toolConfig")),
         temperature=as_number(generation.get("temperature"), "'temperature'"),
-        max_tokens=whole_number(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
+        max_tokens=as_integer(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
         response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
         stop=tuple(as_text(one, "'stopSequences'") for one in stop),
     )
@@ -114,7 +112,7 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
 
 
 def _camel_case(value: Any) -> Any:
-    """The value with camel case for the names of all fields but those in the user's own data."""
+    """Return the value with field names in camel case, except inside the user's data."""
     if isinstance(value, list):
         return [_camel_case(each) for each in value]
     if not isinstance(value, Mapping):
@@ -123,13 +121,11 @@ def _camel_case(value: Any) -> Any:
         re.sub("_([a-z])", lambda found: found[1].upper(), name): each
         for name, each in value.items()
     }
-    return {
-        name: each if name in _USERS_DATA else _camel_case(each) for name, each in named.items()
-    }
+    return {name: each if name in _USER_DATA else _camel_case(each) for name, each in named.items()}
 
 
 def _several(value: Any, where: str) -> list[Any]:
-    """The value as a list; Google accepts an object for a list of one."""
+    """Return the value as a list; Google accepts an object for a list of one."""
     return [value] if isinstance(value, Mapping) else as_list(value, where)
 
 
@@ -155,7 +151,7 @@ def _messages(contents: Iterable[Any]) -> Iterator[Message]:
 
 
 def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterator[Message]:
-    """The user's parts, and tool results with the files that follow them."""
+    """Yield messages for the user's parts, and for tool results with their files."""
     groups: list[tuple[Plain | None, list[Part]]] = []
     for part in parts:
         if "functionResponse" in part:
@@ -193,17 +189,17 @@ def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Mes
 
 
 def _part(part: Plain) -> Part:
-    """A part; one of another form is kept as it is."""
+    """Decode a part; unknown kinds are stored unchanged."""
     match part:
         case {"text": str(text), "thought": True}:
-            return ThinkingPart(text, kept(NAME, part, {"text": text}))
+            return ThinkingPart(text, extra_data(NAME, part, {"text": text}))
         case {"text": str(text)}:
-            return TextPart(text, provider_data=kept(NAME, part, {"text": text}))
+            return TextPart(text, provider_data=extra_data(NAME, part, {"text": text}))
         case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
-            beside = kept(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
+            beside = extra_data(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
             return _file_type(kind)(data=data, media_type=kind, provider_data=beside)
         case {"fileData": {"mimeType": str(kind), "fileUri": str(url)}}:
-            beside = kept(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
+            beside = extra_data(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
             return _file_type(kind)(media_type=kind, url=url, provider_data=beside)
     return ProviderPart(NAME, part)
 
@@ -216,15 +212,13 @@ def _call(part: Plain, number: int) -> ToolCall:
     call = as_mapping(part["functionCall"], "'functionCall'")
     name = required_text(call, "name", "'functionCall'")
     arguments = as_mapping(call.get("args") or {}, "'functionCall.args'")
-    beside = kept(NAME, part, {"functionCall": {"name": name, "args": arguments}})
+    beside = extra_data(NAME, part, {"functionCall": {"name": name, "args": arguments}})
     call_id = as_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
     return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False), beside)
 
 
 def _tools(tools: Any) -> Iterator[ToolSpec]:
-    """The functions among the tools; tools that the server runs itself stay in
-    `provider_options`.
-    """
+    """Yield the functions; tools of the server stay in `provider_options`."""
     for tool in _several(tools, "'tools'"):
         functions = as_mapping(tool, "A tool").get("functionDeclarations")
         for function in _several(functions, "'functionDeclarations'"):
@@ -241,7 +235,7 @@ def _tools(tools: Any) -> Iterator[ToolSpec]:
 
 
 def _json_schema(schema: Any) -> Any:
-    """Google's own kind of schema as JSON Schema, which writes types in small letters."""
+    """Convert Google's schema to JSON Schema, which has types in lower case."""
     match schema:
         case {"type": str(kind)}:
             return {name: _json_schema(value) for name, value in schema.items()} | {
@@ -255,7 +249,7 @@ def _json_schema(schema: Any) -> Any:
 
 
 def _tool_choice(config: Any) -> str | None:
-    """The choice; one of another form stays in `provider_options`."""
+    """Return the choice; other kinds stay in `provider_options`."""
     match config:
         case {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [str(name)]}}:
             return name
@@ -265,11 +259,10 @@ def _tool_choice(config: Any) -> str | None:
 
 
 # ---- the reply
-# ------------------------------------------------------------------------------------------
 
 
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
-    """Encode a whole reply; one to a blocked prompt has no candidates."""
+    """Encode a reply; the reply to a blocked prompt has no candidates."""
     if reply.block_reason:
         body: dict[str, Any] = {"promptFeedback": {"blockReason": reply.block_reason}}
     else:
@@ -282,10 +275,8 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
 
 
 def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-    """Encode the reply as events: a part in each; the token counts and the finish reason in the
-    last.
-    """
-    parts = [piece_of_it for part in _reply_parts(reply) for piece_of_it in _in_pieces(part, piece)]
+    """Encode a reply as events with one part each; the last one ends the reply."""
+    parts = [one for part in _reply_parts(reply) for one in _in_pieces(part, piece)]
     for part in parts[:-1]:
         yield event({"candidates": [_candidate([part])], **_identity(reply)})
     last = encode_reply(reply)
@@ -318,7 +309,7 @@ def _reply_parts(reply: ChatResponse) -> list[Plain]:
 
 
 def _reply_part(part: Part) -> Plain | None:
-    """A part; None for a part of another provider."""
+    """Encode a part; None for a part of another provider."""
     match part:
         case TextPart(text):
             return {"text": text, **own_data(part, NAME)}
@@ -334,7 +325,7 @@ def _reply_part(part: Part) -> Plain | None:
 
 
 def _reply_call(call: ToolCall, number: int) -> dict[str, Any]:
-    """A tool call; an id that the client would give to a call without one is left out."""
+    """Encode a call; an id that the client would generate is omitted."""
     function: dict[str, Any] = {"name": call.name, "args": arguments_value(call.arguments)}
     if call.id != f"call_{number}":
         function["id"] = call.id
@@ -355,7 +346,7 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def _in_pieces(part: Plain, piece: int) -> list[Plain]:
-    """An unsigned text in pieces; any other part whole."""
+    """Split an unsigned text into pieces; other parts are not split."""
     if "text" not in part or "thoughtSignature" in part:
         return [part]
-    return [{**part, "text": text} for text in cut(part["text"], piece)] or [part]
+    return [{**part, "text": text} for text in split(part["text"], piece)] or [part]

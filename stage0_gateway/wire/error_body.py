@@ -14,10 +14,13 @@ from stage0_gateway.errors import GatewayError, StreamInterrupted, error_for_sta
 
 _MAX_MESSAGE = 4000  # characters of a server's message
 _TOO_LONG = re.compile(
-    r"(?i)context.{0,20}(?:length|window|size|limit)|context_length|too many (?:prompt |input )?tokens"
-    r"|(?:prompt|input|tokens|total length of all messages|length of the messages).{0,60}too (?:long|large|many)"
+    r"(?i)context.{0,20}(?:length|window|size|limit)|context_length"
+    r"|too many (?:prompt |input )?tokens"
+    r"|(?:prompt|input|tokens|total length of all messages|length of the messages).{0,60}"
+    r"too (?:long|large|many)"
     r"|token count.{0,40}(?:exceeds|but)|exceed\w*.{0,60}\btokens?\b.{0,30}\b(?:limit|max)"
-    r"|(?:maximum|longer than the) .{0,10}(?:prompt|input|context|model) length|maximum (?:prompt|input|context)"
+    r"|(?:maximum|longer than the) .{0,10}(?:prompt|input|context|model) length"
+    r"|maximum (?:prompt|input|context)"
     r"|range of input length|`inputs` tokens|request too large|reduce the length"
 )
 _NOT_TOO_LONG = re.compile(

@@ -81,11 +81,10 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
 )
 def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: str) -> None:
     status, value = json_of(method, path, ASKED)
-    offered = (
-        "POST /v1/chat/completions, /v1/messages and /v1beta/models/teacher:generateContent, "
-        "and GET /v1/models"
+    said = (
+        f"Unknown {method} {path}. Use POST /v1/chat/completions, /v1/messages or "
+        "/v1beta/models/teacher:generateContent, or GET /v1/models."
     )
-    said = f"There is no {method} {path}. There are {offered}."
     assert (status, value["error"]["message"]) == (404, said)
 
 
