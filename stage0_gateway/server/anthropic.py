@@ -30,13 +30,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason, Usage
 from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
-from stage0_gateway.server.encoding import (
-    arguments_value,
-    event,
-    parts_of,
-    split,
-    without_none,
-)
+from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
 from stage0_gateway.wire.anthropic_reply import citation
