@@ -60,7 +60,7 @@ class HttpClient:
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         self._custom_transport, self._timeouts = transport, timeouts
-        self._network_transport = None if transport else _network_transport()
+        self._new_transport = _network_transport() if transport is None else lambda: transport
         self._phase_timeouts = {"connect": timeouts.connect, "pool": None}
         self._phase_timeouts |= {"read": timeouts.read, "write": timeouts.read}
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
@@ -105,14 +105,10 @@ class HttpClient:
             raise
 
     def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._network_transport is None:
-            assert self._custom_transport is not None
-            self._transport = self._custom_transport
-        else:
-            try:
-                self._transport = self._network_transport()
-            except (ImportError, OSError, ValueError) as error:
-                raise invalid_environment(error) from None
+        try:
+            self._transport = self._new_transport()
+        except (ImportError, OSError, ValueError) as error:
+            raise invalid_environment(error) from None
         self._slots = asyncio.Semaphore(self._max_concurrency)
         self._loop = loop
 

@@ -8,7 +8,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from stage0_gateway.errors import (
     ConnectionFailed,
@@ -194,7 +193,9 @@ class StreamingResponse:
             if self._at_end:
                 raise StreamInterrupted(_TRUNCATED, status=200)
             raise _not_json(text)
-        self._add_raw_event(text, data)
+        redacted = redact(text, self._secrets)
+        raw = data if redacted == text else parse_json(redacted)
+        self._builder.events.append(RawEvent(raw))
         self._reader.read_event(data)
 
     def _read_whole(self, content: bytes) -> None:
@@ -204,17 +205,14 @@ class StreamingResponse:
         data = parse_json(text)
         if data is None:
             raise _not_json(text)
-        self._add_raw_event(text, data)
+        raw = parse_json(redact(text, self._secrets))
+        self._builder.events.append(RawEvent(raw))
         if isinstance(data, list):
             for event in data:
                 self._reader.read_event(event)
         else:
             self._reader.decode_whole(data)
             self._reader.complete = True  # a finish reason is optional, as in `chat`
-
-    def _add_raw_event(self, text: str, data: Any) -> None:
-        redacted = redact(text, self._secrets)
-        self._builder.events.append(RawEvent(data if redacted == text else parse_json(redacted)))
 
 
 def _not_json(text: str) -> MalformedResponse:

@@ -29,7 +29,7 @@ _FINISH_REASON = re.compile(rb'("(?:finish_reason|stop_reason|finishReason)": ?)
 def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatResponse]:
     """Return a change of the JSON text of a reply, or of the arguments of native calls."""
 
-    def spoil(reply: ChatResponse) -> ChatResponse:
+    def change_reply(reply: ChatResponse) -> ChatResponse:
         message = reply.message
         if message.tool_calls:
             calls = tuple(
@@ -40,7 +40,7 @@ def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatRespo
             return reply
         return replace(reply, message=replace(message, content=change(message.text)))
 
-    return spoil
+    return change_reply
 
 
 def _fenced(text: str) -> str:

@@ -67,11 +67,11 @@ def plain_text(value: Any, depth: int = 0) -> str:
     match value:
         case dict():
             return ", ".join(
-                f"{name.replace('_', ' ')} {plain_text(each, depth + 1)}"
-                for name, each in value.items()
+                f"{name.replace('_', ' ')} {plain_text(one, depth + 1)}"
+                for name, one in value.items()
             )
         case list():
-            return ", ".join(plain_text(each, depth + 1) for each in value)
+            return ", ".join(plain_text(one, depth + 1) for one in value)
         case str():
             return value
     return write_json(value)

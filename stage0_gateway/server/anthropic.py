@@ -296,8 +296,8 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 def _events(reply: ChatResponse, piece: int) -> Iterator[dict[str, Any]]:
     usage = _usage(reply.usage)
-    begun = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, **usage}
-    yield {"type": "message_start", "message": begun}
+    head = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, **usage}
+    yield {"type": "message_start", "message": head}
     yield {"type": "ping"}
     for index, block in enumerate(_reply_blocks(reply)):
         start, deltas = _start_and_deltas(block, piece)
@@ -315,13 +315,13 @@ def _start_and_deltas(
     """Return the start of a block, and the deltas that complete it."""
     match block:
         case {"type": "text", "text": text}:
-            deltas = [{"type": "text_delta", "text": each} for each in split(text, piece)]
+            deltas = [{"type": "text_delta", "text": one} for one in split(text, piece)]
             deltas += [
                 {"type": "citations_delta", "citation": one} for one in block.get("citations", ())
             ]
             return {"type": "text", "text": ""}, deltas
         case {"type": "thinking", "thinking": text, "signature": signature}:
-            deltas = [{"type": "thinking_delta", "thinking": each} for each in split(text, piece)]
+            deltas = [{"type": "thinking_delta", "thinking": one} for one in split(text, piece)]
             if signature:
                 deltas.append({"type": "signature_delta", "signature": signature})
             return {**block, "thinking": "", "signature": ""}, deltas
@@ -329,6 +329,6 @@ def _start_and_deltas(
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             pieces = ["", *split(text, piece)]
             return {**block, "input": {}}, [
-                {"type": "input_json_delta", "partial_json": each} for each in pieces
+                {"type": "input_json_delta", "partial_json": one} for one in pieces
             ]
     return dict(block), []

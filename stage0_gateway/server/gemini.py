@@ -108,14 +108,14 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
 def _camel_case(value: Any) -> Any:
     """Return the value with field names in camel case, except inside the user's data."""
     if isinstance(value, list):
-        return [_camel_case(each) for each in value]
+        return [_camel_case(one) for one in value]
     if not isinstance(value, Mapping):
         return value
     named = {
-        re.sub("_([a-z])", lambda found: found[1].upper(), name): each
-        for name, each in value.items()
+        re.sub("_([a-z])", lambda found: found[1].upper(), name): content
+        for name, content in value.items()
     }
-    return {name: each if name in _USER_DATA else _camel_case(each) for name, each in named.items()}
+    return {name: one if name in _USER_DATA else _camel_case(one) for name, one in named.items()}
 
 
 def _several(value: Any, where: str) -> list[Any]:

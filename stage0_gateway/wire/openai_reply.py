@@ -19,6 +19,7 @@ from stage0_gateway.wire.reader import ReplyReader
 NAME = "openai"
 THINKING = ("reasoning_content", "reasoning")
 """Fields for thinking beside the content."""
+_EXTRAS = {"refusal", "extra_content", "annotations"}
 _GROWING = ("text", "summary", "data")
 _ORDER = ("thinking", "text", "tool_call")
 _FILTERS = ("content_filter_results", "content_filter_result")
@@ -83,11 +84,12 @@ class OpenAIReader(ReplyReader):
 
     def _read_message(self, message: Mapping[str, Any], *, whole: bool = False) -> None:
         """Read a message, or the delta of one."""
-        field = next(filter(message.get, THINKING), None)
-        if field is not None:
-            self._write_thinking(as_text(message[field], field), field)
+        for field in THINKING:
+            if thinking := message.get(field):
+                self._write_thinking(as_text(thinking, field), field)
+                break
         if details := message.get("reasoning_details"):
-            self._read_details(details, alone=field is None)
+            self._read_details(details, alone=not any(map(message.get, THINKING)))
         if content := message.get("content"):
             if isinstance(content, str):
                 self._write_text(content)
@@ -96,12 +98,8 @@ class OpenAIReader(ReplyReader):
         for call in message.get("tool_calls") or ():
             if call:
                 self._calls.feed(call, whole=whole)
-        if refusal := message.get("refusal"):
-            self.builder.refusal = (self.builder.refusal or "") + as_text(refusal, "refusal")
-        if notes := message.get("annotations"):
-            self._read_citations(notes)
-        if extra := message.get("extra_content"):
-            self._write_text("").data["extra_content"] = extra
+        if not _EXTRAS.isdisjoint(message):
+            self._read_extras(message)
 
     def _read_end(self, choice: Mapping[str, Any]) -> None:
         """Read the end of a choice: an error, a content filter, or a finish reason."""
@@ -136,8 +134,12 @@ class OpenAIReader(ReplyReader):
             elif part.get("type") in ("text", "output_text"):
                 self._write_text(as_text(part.get("text"), "text"))
 
-    def _read_citations(self, notes: list[Any]) -> None:
-        for note in notes:
+    def _read_extras(self, message: Mapping[str, Any]) -> None:
+        if refusal := message.get("refusal"):
+            self.builder.refusal = (self.builder.refusal or "") + as_text(refusal, "refusal")
+        if extra := message.get("extra_content"):
+            self._write_text("").data["extra_content"] = extra
+        for note in message.get("annotations") or ():
             if isinstance(source := as_mapping(note, "annotation").get("url_citation"), Mapping):
                 url, title, quote = (source.get(name) for name in ("url", "title", "content"))
                 self.builder.cite(self._write_text(""), Citation(url, title, quote, {NAME: note}))

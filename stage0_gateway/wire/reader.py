@@ -118,7 +118,7 @@ def is_error(data: Mapping[str, Any]) -> bool:
     """Return whether a body with status 200 contains an error, in any of the servers' formats."""
     if data.get("error") or "error" in (data.get("object"), data.get("type")):
         return True
-    if _REPLY_FIELDS & data.keys():
+    if not _REPLY_FIELDS.isdisjoint(data):
         return False
     return any(
         isinstance(data.get(name), str | list) and data[name]

@@ -275,7 +275,10 @@ def test_without_the_library_it_is_said_at_once_what_to_install(monkeypatch):
 
 
 def test_whoever_has_a_table_does_not_load_the_library():
-    code = "import sys; from stage0_gateway.accounting.prices import PriceTable; PriceTable({}); print(*sys.modules)"
+    code = (
+        "import sys; from stage0_gateway.accounting.prices import PriceTable; PriceTable({}); "
+        "print(*sys.modules)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

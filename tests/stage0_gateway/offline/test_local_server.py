@@ -118,7 +118,10 @@ def test_streams_and_whole_replies_take_turns_on_one_connection(
 
 def test_each_event_of_a_stream_is_sent_on_its_own(port: int) -> None:
     path, body = asking("anthropic:teacher", stream=True)
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
     sent = everything(port, head.encode() + body).partition(b"\r\n\r\n")[2]
     events = []
     while sent:

@@ -177,7 +177,10 @@ def test_quoted_text_is_passed_as_it_is() -> None:
 @pytest.mark.parametrize("question", ["Tell me a joke.", "What is your favourite colour?"])
 def test_the_reply_names_the_tools_if_none_fits(question: str) -> None:
     tools = "get_weather, get_time, get_capital, send_email"
-    reply = f"I am a set of rules, not a language model, and none of my tools ({tools}) fits this question."
+    reply = (
+        f"I am a set of rules, not a language model, and none of my tools ({tools}) fits this "
+        "question."
+    )
     assert native(question) == [reply]
 
 

@@ -67,7 +67,8 @@ def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
         {"message": "This model's maximum context length is 8192 tokens."},
         {"message": "prompt is too long: 3333404 tokens > 200000 maximum"},
         {
-            "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+            "message": "The input token count (1200000) exceeds the maximum number of tokens "
+            "allowed (1048576)."
         },
         {"message": "the request exceeds the available context size"},
         {"message": "Please reduce the length of the messages."},
