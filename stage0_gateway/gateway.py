@@ -224,12 +224,14 @@ class Gateway:
                 self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
                 started = time.perf_counter()
                 try:
-                    if not stream:
-                        return self._complete(encoded, started, await receive(client, encoded))
-                    complete = partial(self._complete, encoded, started)
-                    return await open_stream(client, encoded, attempt, complete)
+                    if stream:
+                        complete = partial(self._complete, encoded, started)
+                        return await open_stream(client, encoded, attempt, complete)
+                    response = await receive(client, encoded)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
+                else:
+                    return self._complete(encoded, started, response)
                 if isinstance(error, ConfigurationError):
                     raise error
                 if attempt > self._max_retries or not can_retry(error):
