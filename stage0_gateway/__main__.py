@@ -1,8 +1,7 @@
-"""`python -m stage0_gateway serve`: the offline model as a server on this machine.
+"""`python -m stage0_gateway serve`: the rule-based model as a server on this machine.
 
-The only file of the stage that prints: where it listens and which variable to set, so that any
-program that uses OpenAI's, Anthropic's or Gemini's format can be pointed at it. It does not know
-how a request is answered.
+This module prints its URL and the environment variable to set, so that any program in the format of
+OpenAI, Anthropic or Gemini can use it. `offline/local_server.py` answers the requests.
 """
 
 import argparse
@@ -15,7 +14,7 @@ from stage0_gateway.offline.local_server import make_server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line, and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
@@ -29,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with server:
         url = f"http://{options.host}:{server.server_address[1]}/v1"
         print(
-            f"Listening on {url} - answers come from rules, not from a language model. Ctrl-C stops it."
+            f"Listening on {url} - answers come from rules, not from a language model. "
+            "Ctrl-C stops it."
         )
         print(f"LLM_BASE_URL={url}", flush=True)
         try:
@@ -42,9 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m stage0_gateway",
-        description="Answer over HTTP with the offline model, in OpenAI's, Anthropic's and Gemini's format.",
+        description="Serve the rule-based model in the formats of OpenAI, Anthropic and Gemini.",
         epilog="\n".join(
-            ["faults:", *(f"  {name:21}  {fault.does}" for name, fault in FAULTS.items())]
+            ["faults:", *(f"  {name:21}  {fault.description}" for name, fault in FAULTS.items())]
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -52,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
     )
-    parser.add_argument("--port", type=int, default=8099, help="0 picks a free one (default: 8099)")
+    parser.add_argument(
+        "--port", type=int, default=8099, help="0 selects a free one (default: 8099)"
+    )
     parser.add_argument(
         "--faults", default="", metavar="NAME,…", help="the faults of the first replies, in order"
     )

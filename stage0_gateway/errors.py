@@ -1,36 +1,36 @@
-"""Everything that can go wrong between us and a model server, as one tree.
+"""The errors of this stage, as one tree.
 
     GatewayError
-    ├── ConfigurationError      what we were told does not make a request: model name, key, URL
-    ├── ConnectionFailed        nobody answered, or the line broke
-    ├── RequestTimeout          nobody answered in time
-    ├── AuthenticationFailed    401, 403: the key was refused
+    ├── ConfigurationError      invalid model name, key, URL or option
+    ├── ConnectionFailed        no connection, or the connection broke
+    ├── RequestTimeout          no complete reply in time
+    ├── AuthenticationFailed    401, 403: the server rejected the key
     ├── RateLimited             429: too many requests, or the quota is used up
-    ├── InvalidRequest          400, 404, 422 …: the server will refuse this request however often
-    it is sent │   └── ContextOverflow     the messages are longer than the model can read
-    ├── ServerFailed            5xx: the server's own fault
-    ├── MalformedResponse       the answer is not what the wire format promises
-    └── StreamInterrupted       a stream ended before it was finished
+    ├── InvalidRequest          400, 404, 422 …: the server rejects this request every time
+    │   └── ContextOverflow     the messages are longer than the model's context
+    ├── ServerFailed            5xx: the server failed
+    ├── MalformedResponse       the reply does not follow the wire format
+    └── StreamInterrupted       a stream ended before the reply was complete
 
-Who uses it: everything in this stage raises these and nothing else. This file knows no HTTP library
-and no provider; it knows what a status code means to the person who has to act on it.
+Every module of this stage raises only these errors for failed requests. This module knows no HTTP
+library and no provider. It maps a status code to an error and to advice for the caller.
 """
 
 from typing import ClassVar
 
 
 class GatewayError(Exception):
-    """A request to a model that did not lead to a reply.
+    """A request to a model that returned no reply.
 
     Attributes:
-        status: The HTTP status of the answer, or None where there was no answer.
-        retryable: Whether the same request may succeed when it is sent again.
-        retry_after: Seconds the server asked us to wait, or None.
-        earlier: What the models said that were asked before this one, where there were any.
+        status: The HTTP status of the response, or None without a response.
+        retryable: Whether the same request may succeed later.
+        retry_after: Seconds to wait, as requested by the server, or None.
+        earlier: The errors of the models that were tried before this one.
     """
 
     retries: ClassVar[bool] = False
-    """Whether an error of this class may be retried when nothing else is known."""
+    """The default of `retryable` for this class."""
 
     def __init__(
         self,
@@ -48,25 +48,23 @@ class GatewayError(Exception):
 
 
 class ConfigurationError(GatewayError):
-    """The gateway was set up in a way that cannot work; the text says what exists and what to
-    do.
-    """
+    """The configuration is invalid. The text lists the valid choices and the fix."""
 
 
 class ConnectionFailed(GatewayError):
-    """The server could not be reached, or it hung up before it answered."""
+    """The server could not be reached, or it closed the connection before the reply."""
 
     retries = True
 
 
 class RequestTimeout(GatewayError):
-    """The server did not answer within the time the caller gave."""
+    """The server did not reply within the time limit."""
 
     retries = True
 
 
 class AuthenticationFailed(GatewayError):
-    """The server refused the key (401 or 403)."""
+    """The server rejected the key (401 or 403)."""
 
 
 class RateLimited(GatewayError):
@@ -76,28 +74,28 @@ class RateLimited(GatewayError):
 
 
 class InvalidRequest(GatewayError):
-    """The server understood the request and refused it; sending it again changes nothing."""
+    """The server understood the request and rejected it. A retry does not help."""
 
 
 class ContextOverflow(InvalidRequest):
-    """The messages hold more tokens than the model can read."""
+    """The messages have more tokens than the model's context allows."""
 
 
 class ServerFailed(GatewayError):
-    """The server failed on its own side (5xx)."""
+    """The server failed (5xx)."""
 
     retries = True
 
 
 class MalformedResponse(GatewayError):
-    """The server answered, but not in the wire format it was asked in."""
+    """The server replied, but not in the wire format of the request."""
 
 
 class StreamInterrupted(GatewayError):
     """A streamed reply ended before it was complete.
 
-    The connection broke before the end marker, or the body ended without a finish reason and an end
-    marker. The gateway repeats the request only while nothing of the reply was delivered.
+    The connection broke before the end marker, or the body ended without a finish reason and
+    without an end marker. The gateway retries only while no part of the reply was delivered.
     """
 
     retries = True
@@ -105,25 +103,25 @@ class StreamInterrupted(GatewayError):
 
 def error_for_status(
     status: int,
-    said: str,
+    server_message: str,
     *,
     retry_after: float | None = None,
     overflow: bool = False,
     retryable: bool | None = None,
 ) -> GatewayError:
-    """Turn an HTTP status and the server's own words into the error that says what to do.
+    """Return the error for an HTTP status, with the server's message and advice.
 
     Args:
         status: The HTTP status code.
-        said: The server's message, already free of secrets.
-        retry_after: Seconds the server asked us to wait, if it did.
-        overflow: The wire format recognised a prompt that is too long.
-        retryable: Whether to send it again, where the server's words say more than the status does.
+        server_message: The server's text, without secrets.
+        retry_after: Seconds to wait, as requested by the server.
+        overflow: Whether the server reported a prompt that is too long.
+        retryable: Overrides the default of the status; None keeps the default.
     """
     kind, advice = _kind_and_advice(status, overflow)
     if retryable is None:
         retryable = kind.retries or status in (408, 409)
-    text = f"{said or 'The server gave no reason.'} (HTTP {status}) {advice}".rstrip()
+    text = f"{server_message or 'The server gave no reason.'} (HTTP {status}) {advice}".rstrip()
     return kind(text, status=status, retryable=retryable, retry_after=retry_after)
 
 

@@ -1,33 +1,32 @@
-"""What a gateway reports while it works: one frozen value for each thing that happened.
+"""Events of the gateway: one frozen value for each step of a request.
 
-Pass a function as `on_event` and it is called with these, in this order for each request:
+Pass a function as `on_event`. The gateway calls it with these values, in this order:
 
-    request ─▶ response                         all went well
-    request ─▶ retry ─▶ request ─▶ response     the first try failed and may be repeated
-    request ─▶ fallback ─▶ request ─▶ response  another model is asked instead
+    request ─▶ response                         success
+    request ─▶ retry ─▶ request ─▶ response     the first attempt failed and was retried
+    request ─▶ fallback ─▶ request ─▶ response  another model was tried
 
-An error that ends the request is raised, not reported. No event holds a key, a header or a query
-string, so all of them may be printed. The values know nothing of who listens.
+An error that ends the request is raised, not reported. Events contain no key, header or query
+string, so all of them may be printed.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from stage0_gateway.errors import GatewayError
-from stage0_gateway.finish_reasons import FinishReason
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import FinishReason, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class RequestEvent:
-    """A request is about to be sent.
+    """The gateway is about to send a request.
 
     Attributes:
-        model: The model's name as the server knows it.
-        url: Where it is sent: scheme, host and path only.
-        messages: How many messages it carries.
-        tools: How many tools it carries.
-        attempt: 1 for the first try.
+        model: The model's name on its server.
+        url: The URL: scheme, host and path only.
+        messages: The number of messages.
+        tools: The number of tools.
+        attempt: The number of the attempt, starting at 1.
     """
 
     name: ClassVar[Literal["request"]] = "request"
@@ -40,10 +39,10 @@ class RequestEvent:
 
 @dataclass(frozen=True, slots=True)
 class ResponseEvent:
-    """A reply arrived and was understood.
+    """The gateway received and decoded a reply.
 
     Attributes:
-        model: The model that answered, as the server names it.
+        model: The model's name as reported by the server.
         finish_reason: Why the model stopped.
         usage: The server's token counts, or None.
         duration: Seconds from sending to the last byte.
@@ -58,12 +57,12 @@ class ResponseEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetryEvent:
-    """A try failed, and the request will be sent again.
+    """An attempt failed, and the gateway sends the request again.
 
     Attributes:
-        error: What went wrong.
-        attempt: Which try failed; 1 for the first.
-        wait: Seconds the server asked us to wait, or None where our own backoff decides.
+        error: The error of the attempt.
+        attempt: The number of the failed attempt, starting at 1.
+        wait: Seconds to wait, as requested by the server. None uses the gateway's own backoff.
     """
 
     name: ClassVar[Literal["retry"]] = "retry"
@@ -74,12 +73,12 @@ class RetryEvent:
 
 @dataclass(frozen=True, slots=True)
 class FallbackEvent:
-    """A model did not answer, and the next one is asked.
+    """A model failed, and the gateway sends the request to the next model.
 
     Attributes:
-        error: Why it did not.
-        model: The model that did not.
-        next_model: The one that is asked now.
+        error: The error of the failed model.
+        model: The failed model.
+        next_model: The next model.
     """
 
     name: ClassVar[Literal["fallback"]] = "fallback"
@@ -90,11 +89,11 @@ class FallbackEvent:
 
 @dataclass(frozen=True, slots=True)
 class WarningEvent:
-    """A reply came, but something about it is wrong.
+    """A reply arrived, but the request was not processed completely.
 
     Attributes:
-        model: The model that was asked.
-        text: What, and what to do about it.
+        model: The requested model.
+        text: The problem and its fix.
     """
 
     name: ClassVar[Literal["warning"]] = "warning"

@@ -1,19 +1,20 @@
-"""`Gateway`: messages go in, a model's reply comes out, whole or as it arrives.
+"""`Gateway`: sends a conversation to a model and returns its reply, whole or as a stream.
 
-It puts the other files together: a model's name becomes a target (`models`), a request is sent and
-its answer read (`sending`), failures are repeated where that can help (`retry`), and other models
-are asked where it cannot (`fallback`). It knows nothing of sessions, decisions or tools' code:
-every call carries the whole conversation.
+The gateway encodes a request (`http/encode`), posts it (`http/client`) and reads the reply
+(`http/receive`, `http/streaming_response`). It retries failed requests and then tries the fallback
+models. It knows no sessions, decisions or tool code: every call carries the whole conversation.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from itertools import count
+from typing import Any, Literal, Unpack, overload
 
 import httpx
 
+from stage0_gateway.accounting.prices import Prices
 from stage0_gateway.accounting.usage_check import unread_tokens
 from stage0_gateway.errors import ConfigurationError, GatewayError
 from stage0_gateway.events import (
@@ -24,45 +25,43 @@ from stage0_gateway.events import (
     RetryEvent,
     WarningEvent,
 )
-from stage0_gateway.fallback import first_answer
-from stage0_gateway.http import endpoint as models
-from stage0_gateway.http.client import MAX_REPLY_BYTES, Connection
-from stage0_gateway.http.encode import Outgoing, outgoing
-from stage0_gateway.http.receive import Incoming, open_stream
+from stage0_gateway.http.client import MAX_REPLY_BYTES, HttpClient
+from stage0_gateway.http.encode import EncodedRequest, encode_request
+from stage0_gateway.http.endpoint import PROVIDERS, ModelEndpoint, resolve
+from stage0_gateway.http.receive import receive
+from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
-from stage0_gateway.http.send import receive
+from stage0_gateway.http.streaming_response import StreamingResponse, open_stream
 from stage0_gateway.messages import Message, as_message
-from stage0_gateway.recording.redaction import Secret
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.retry import with_retries
+from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
-from stage0_gateway.usage import Prices
-
-T = TypeVar("T")
 
 
 class Gateway:
-    """A way to one model, or to several that stand in for each other.
+    """A client of one model, with optional fallback models.
 
     Args:
         model: "provider:name", such as "openai:gpt-5-mini", "ollama:llama3.2" or "offline:teacher".
-        api_key: The provider's key, or a mapping from providers to keys where fallback models need
-            others. `Gateway.from_env()` finds them in the environment.
-        base_url: Another server that speaks the provider's format.
-        transport: Stands in for the network: `ScriptedModel`, `OfflineModel`, `Recorder`, `httpx.MockTransport`.
-        timeout: Seconds for a whole exchange, or `Timeouts`.
-        max_retries: How often a request that may succeed later is sent again.
-        fallback_models: Models to ask, in this order, when the first one's server says no for good.
-        max_concurrency: The most requests under way at once; further ones wait. None is no limit.
+        api_key: The provider's key, or a mapping from providers to keys if fallback models need
+            others. `Gateway.from_env()` reads them from the environment.
+        base_url: Another server in the provider's format.
+        transport: Replaces the network: `ScriptedModel`, `OfflineModel`, `Recorder`,
+            `httpx.MockTransport`.
+        timeout: Seconds for a request and its reply, or `Timeouts`.
+        max_retries: The maximum number of retries of a request that may succeed later.
+        fallback_models: Models to try in this order after the first one failed.
+        max_concurrency: The maximum number of concurrent requests; further ones wait. None is no
+            limit.
         max_reply_bytes: The maximum size of a reply; a larger one is a `MalformedResponse`.
         on_event: Called with each `GatewayEvent`: a request log without secrets.
-        prices: Where `ChatResponse.cost` comes from: a `PriceTable` or `GenaiPrices`. None: costs
-            stay unknown.
+        prices: Computes `ChatResponse.cost`: a `PriceTable` or `GenaiPrices`. Without it, costs
+            are unknown.
 
     Raises:
-        ConfigurationError: The model, the URL or a missing key can be seen to be wrong right away.
+        ConfigurationError: The model, the URL or an option is invalid, or a key is missing.
     """
 
     def __init__(
@@ -81,42 +80,49 @@ class Gateway:
         prices: Prices | None = None,
     ) -> None:
         self.model = model
-        self._targets: list[models.Target] = []
+        self._endpoints: list[ModelEndpoint] = []
         self._keys, self._base_url = api_key, base_url = _secret(api_key), _secret(base_url)
         if max_retries < 0:
-            raise ConfigurationError(
-                f"max_retries is {max_retries}; 0 is the least and tries once."
-            )
+            raise ConfigurationError(f"max_retries is {max_retries}; it must be at least 0.")
         if max_concurrency is not None and max_concurrency < 1:
             raise ConfigurationError(
-                f"max_concurrency is {max_concurrency}; 1 is the least, None no limit."
+                f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
         if max_reply_bytes < 1:
             raise ConfigurationError(
                 f"max_reply_bytes is {max_reply_bytes}; it must be at least 1."
             )
         self._is_network = transport is None
-        self._targets = [self._resolve(each) for each in (model, *fallback_models)]
-        limits = _timeouts(timeout), max_concurrency, max_reply_bytes
-        self._connection = self._embedded = Connection(transport, *limits)
-        if self._is_network and any(target.provider == "offline" for target in self._targets):
-            from stage0_gateway.offline import OfflineModel
+        self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
+        if timeout is None:
+            timeout = Timeouts()
+        elif not isinstance(timeout, Timeouts):
+            timeout = Timeouts(min(timeout, 10.0), timeout, timeout)
+        limits = timeout, max_concurrency, max_reply_bytes
+        offline = transport
+        if transport is None and any(one.provider == "offline" for one in self._endpoints):
+            from stage0_gateway.offline.model import OfflineModel
 
-            self._embedded = Connection(OfflineModel(), *limits)
+            offline = OfflineModel()
+            if all(one.provider == "offline" for one in self._endpoints):
+                transport = offline
+        self._client = self._offline_client = HttpClient(transport, *limits)
+        if offline is not transport:
+            self._offline_client = HttpClient(offline, *limits)
         self._max_retries = max_retries
-        self._on_event = on_event or (lambda event: None)
+        self._on_event = on_event or _ignore_event
         self._prices = prices
 
     @classmethod
     def from_env(cls, model: str | None = None, **options: Any) -> "Gateway":
-        """A gateway as the environment describes it; see `stage0_gateway.settings`.
+        """Create a gateway from environment variables; see `stage0_gateway.settings`.
 
         Args:
-            model: "provider:name", where the caller knows better than LLM_MODEL.
-            options: Passed on to `Gateway`.
+            model: "provider:name"; overrides LLM_MODEL.
+            options: Options of `Gateway`; they override the environment.
 
         Raises:
-            ConfigurationError: What is set there does not make a gateway.
+            ConfigurationError: The settings are invalid.
         """
         options |= {
             name: _secret(options[name]) for name in ("api_key", "base_url") if name in options
@@ -126,86 +132,43 @@ class Gateway:
 
     @property
     def supports_schema(self) -> bool:
-        """Whether the model's server can be asked for JSON by a schema (`response_schema`)."""
-        return _takes_schemas(self._targets[0])
+        """Whether the model's server supports structured output (`response_schema`)."""
+        return PROVIDERS[self._endpoints[0].provider].supports_schema
 
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> ChatResponse:
-        """Send a conversation and wait for the whole reply.
+        """Send a conversation and return the whole reply.
 
         Args:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and
                 `content`.
-            options: tools: for the provider's own tool calls; the prompt dialect of stage 3 sends
-                none. tool_choice: "auto", "none", "required", or a tool's name.
-                temperature: Randomness; None leaves it to the server.
-                max_tokens: The most tokens the model may write.
-                response_schema: A JSON Schema for the server to hold the reply to. Check the reply
-                    all the same.
-                stop: A text, or several, at which the model stops.
-                model: Another "provider:name" of the same provider for this request.
-                provider_options: Fields put into the body as they are.
+            options: `tools`, `tool_choice`, `temperature`, `max_tokens`, `response_schema`,
+                `stop`, `model` and `provider_options`; see `ChatOptions` and `ChatRequest`.
+                Validate a reply to a `response_schema` as well.
 
         Raises:
-            GatewayError: One of the tree in `errors`. The text says what to do about it.
-            ValueError: There is no message, one is none, or a number is one that JSON cannot hold.
+            GatewayError: The request failed. The text states the fix.
+            ValueError: There is no message, a message is invalid, or JSON cannot represent a value.
         """
-        targets, request = self._asked(messages, **options)
-
-        async def send(connection: Connection, out: Outgoing, attempt: int) -> ChatResponse:
-            started = time.perf_counter()
-            return self._received(out, started, await receive(connection, out))
-
-        return await self._first_answer(targets, request, send, stream=False)
+        endpoints, request = self._prepare(messages, **options)
+        return await self._send(endpoints, request, stream=False)
 
     def stream(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> MessageStream:
-        """Send a conversation and watch the reply arrive. Takes what `chat` takes.
+        """Send a conversation and return a stream of the reply. The arguments are those of `chat`.
 
-        Failures are repeated, and other models asked, only while nothing of a reply has arrived.
+        The gateway retries and tries other models only while no part of the reply arrived.
 
         Raises:
-            ValueError: There is no message, or one is none. Whatever else goes wrong, whoever reads
-                gets.
+            ValueError: There is no message, or a message is invalid. The stream's readers get all
+                other errors.
         """
-        targets, request = self._asked(messages, **options)
+        endpoints, request = self._prepare(messages, **options)
+        return MessageStream(lambda: self._send(endpoints, request, stream=True))
 
-        async def send(connection: Connection, out: Outgoing, attempt: int) -> Incoming:
-            finish = partial(self._received, out, time.perf_counter())
-            return await open_stream(connection, out, finish, attempt)
-
-        return MessageStream(partial(self._first_answer, targets, request, send, stream=True))
-
-    async def _first_answer(
-        self,
-        targets: list[models.Target],
-        request: ChatRequest,
-        send: Callable[[Connection, Outgoing, int], Awaitable[T]],
-        *,
-        stream: bool,
-    ) -> T:
-        """Send a request to each model until one answers, with retries and events."""
-
-        async def ask(target: models.Target) -> T:
-            own = request if request.model == target.model else replace(request, model=target.model)
-            out = outgoing(target, own, stream=stream)
-            connection = self._embedded if target.provider == "offline" else self._connection
-
-            async def attempt(number: int) -> T:
-                counts = len(request.messages), len(request.tools)
-                self._on_event(RequestEvent(target.model, out.public_url, *counts, number))
-                return await send(connection, out, number)
-
-            return await with_retries(attempt, self._max_retries, self._report_retry)
-
-        return await first_answer(targets, ask, self._report_fallback)
-
-    # ---- who is asked what
-    # ------------------------------------------------------------------------------
-
-    def _asked(
+    def _prepare(
         self,
         messages: Iterable[Message | Mapping[str, Any]],
         *,
@@ -213,87 +176,125 @@ class Gateway:
         tools: Iterable[ToolSpec] = (),
         stop: str | Iterable[str] = (),
         **options: Any,
-    ) -> tuple[list[models.Target], ChatRequest]:
-        targets = self._targets if model is None else [self._other(model), *self._targets[1:]]
+    ) -> tuple[list[ModelEndpoint], ChatRequest]:
+        """Return the models to try, and the request."""
+        endpoints = self._endpoints
+        if model is not None:
+            endpoints = [self._resolve_other(model), *endpoints[1:]]
         request = ChatRequest(
-            targets[0].model,
-            tuple([each if isinstance(each, Message) else as_message(each) for each in messages]),
+            endpoints[0].model,
+            tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
             **options,
         )
         if not request.messages:
             raise ValueError("There is no message to send. Pass at least one.")
-        if request.response_schema is None:
-            return targets, request
-        if not self.supports_schema:
-            raise ConfigurationError(
-                f"{self.model} cannot be asked for JSON by a schema (gateway.supports_schema is False). Leave "
-                "response_schema out and describe the JSON in the prompt; stage2_output checks the reply."
-            )
-        return [target for target in targets if _takes_schemas(target)], request
+        if request.response_schema is not None:
+            endpoints = self._with_schema_support(endpoints)
+        return endpoints, request
 
-    def _resolve(self, model: str) -> models.Target:
-        provider, main = model.partition(":")[0], self.model.partition(":")[0]
-        key = self._keys if not isinstance(self._keys, Mapping) else self._keys.get(provider)
-        if isinstance(self._keys, str) and provider != main:
-            key = None  # one provider's key is never shown to another
-        base_url = self._base_url if provider == main else None
-        return models.resolve(model, key, base_url, needs_key=self._is_network)
+    @overload
+    async def _send(
+        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: Literal[False]
+    ) -> ChatResponse: ...
 
-    def _other(self, model: str) -> models.Target:
-        target = self._resolve(model)
-        if target.provider != self._targets[0].provider:
-            ours = self._targets[0].provider
-            raise ConfigurationError(
-                f"This gateway speaks to {ours!r}; make another Gateway for {model!r}."
-            )
-        return target
+    @overload
+    async def _send(
+        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: Literal[True]
+    ) -> StreamingResponse: ...
 
-    # ---- what is reported
-    # -------------------------------------------------------------------------------
+    async def _send(
+        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: bool
+    ) -> ChatResponse | StreamingResponse:
+        """Send a request to one model after the other, with retries, until one replies."""
+        errors: list[GatewayError] = []
+        for position, endpoint in enumerate(endpoints):
+            if position:
+                failed = endpoints[position - 1]
+                names = (f"{one.provider}:{one.model}" for one in (failed, endpoint))
+                self._on_event(FallbackEvent(errors[-1], *names))
+            if request.model != endpoint.model:
+                request = replace(request, model=endpoint.model)
+            encoded = encode_request(endpoint, request, stream=stream)
+            client = self._offline_client if endpoint.provider == "offline" else self._client
+            sizes = len(request.messages), len(request.tools)
+            backoff = None
+            for attempt in count(1):
+                self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
+                started = time.perf_counter()
+                try:
+                    if stream:
+                        complete = partial(self._complete, encoded, started)
+                        return await open_stream(client, encoded, attempt, complete)
+                    response = await receive(client, encoded)
+                except GatewayError as raised:
+                    error = redact_error(raised, endpoint.secrets)
+                else:
+                    return self._complete(encoded, started, response)
+                if isinstance(error, ConfigurationError):
+                    raise error
+                if attempt > self._max_retries or not can_retry(error):
+                    break
+                self._on_event(RetryEvent(error, attempt, error.retry_after))
+                backoff = backoff or Backoff()
+                await backoff.wait(error)
+            errors.append(error)
+        raise combine_errors(errors)
 
-    def _report_retry(self, error: GatewayError, attempt: int) -> None:
-        self._on_event(RetryEvent(error, attempt, error.retry_after))
-
-    def _report_fallback(
-        self, error: GatewayError, model: models.Target, following: models.Target
-    ) -> None:
-        self._on_event(FallbackEvent(error, model.name, following.name))
-
-    def _received(self, out: Outgoing, started: float, response: ChatResponse) -> ChatResponse:
+    def _complete(
+        self, encoded: EncodedRequest, started: float, response: ChatResponse
+    ) -> ChatResponse:
+        """Add the cost to a reply, and report it."""
         duration = time.perf_counter() - started
-        target = out.target
         if self._prices is not None and response.cost is None:
-            response = replace(response, cost=self._cost(target, response))
+            response = replace(response, cost=_cost(self._prices, encoded.endpoint, response))
         self._on_event(
             ResponseEvent(response.model, response.finish_reason, response.usage, duration)
         )
-        if (unread := unread_tokens(out.request, len(out.body), response.usage)) is not None:
+        unread = unread_tokens(encoded.request, encoded.body, response.usage)
+        if unread is not None:
             text = (
-                f"The server read at least {unread} tokens less than it was sent: it cuts long prompts without "
-                "saying so. Raise its context size (Ollama: num_ctx), or set a window on the context engine."
+                f"The server read at least {unread} tokens fewer than were sent: it truncates long "
+                "prompts without an error. Raise its context size (Ollama: num_ctx), or set a "
+                "window on the context engine."
             )
-            self._on_event(WarningEvent(target.model, text))
+            self._on_event(WarningEvent(encoded.endpoint.model, text))
         return response
 
-    def _cost(self, target: models.Target, response: ChatResponse) -> float | None:
-        """What a reply cost, by the name its server gives the model or by the one that was asked
-        for.
-        """
-        if self._prices is None or response.usage is None:
-            return None
-        for model in filter(None, (response.model, target.model)):
-            cost = self._prices.cost(target.provider, model, target.wire.NAME, response.usage)
-            if cost is not None:
-                return cost
-        return None
+    def _resolve(self, model: str) -> ModelEndpoint:
+        provider, main = model.partition(":")[0], self.model.partition(":")[0]
+        key = self._keys if not isinstance(self._keys, Mapping) else self._keys.get(provider)
+        if isinstance(self._keys, str) and provider != main:
+            key = None  # a key is sent to its own provider only
+        base_url = self._base_url if provider == main else None
+        return resolve(model, key, base_url, needs_key=self._is_network)
+
+    def _resolve_other(self, model: str) -> ModelEndpoint:
+        """Return the endpoint of another model of the same provider."""
+        endpoint, provider = self._resolve(model), self._endpoints[0].provider
+        if endpoint.provider != provider:
+            raise ConfigurationError(
+                f"This gateway is for the provider {provider!r}. "
+                f"Create another Gateway for {model!r}."
+            )
+        return endpoint
+
+    def _with_schema_support(self, endpoints: list[ModelEndpoint]) -> list[ModelEndpoint]:
+        """Return the models that support structured output; the first one must."""
+        if not self.supports_schema:
+            raise ConfigurationError(
+                f"{self.model} does not support structured output (gateway.supports_schema is "
+                "False). Omit response_schema and describe the JSON in the prompt; stage2_output "
+                "validates the reply."
+            )
+        return [one for one in endpoints if PROVIDERS[one.provider].supports_schema]
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._connection.aclose()
-        if self._embedded is not self._connection:
-            await self._embedded.aclose()
+        await self._client.aclose()
+        if self._offline_client is not self._client:
+            await self._offline_client.aclose()
 
     async def __aenter__(self) -> "Gateway":
         return self
@@ -302,24 +303,27 @@ class Gateway:
         await self.aclose()
 
     def __repr__(self) -> str:
-        url = self._targets[0].public_url if self._targets else None
+        url = str(self._endpoints[0].url).partition("?")[0] if self._endpoints else None
         return f"Gateway({self.model!r}, url={url!r})"
 
 
 def _secret(value: Any) -> Any:
-    """The same text, or the same mapping to texts, with a repr that hides it."""
+    """Return a text, or a mapping to texts, with a hidden repr."""
     if isinstance(value, Mapping):
         return {name: Secret(text) for name, text in value.items()}
     return value and Secret(value)
 
 
-def _takes_schemas(target: models.Target) -> bool:
-    return models.PROVIDERS[target.provider].supports_schema
+def _ignore_event(event: GatewayEvent) -> None:
+    """Ignore an event: the default of `on_event`."""
 
 
-def _timeouts(timeout: float | Timeouts | None) -> Timeouts:
-    if timeout is None:
-        return Timeouts()
-    return (
-        timeout if isinstance(timeout, Timeouts) else Timeouts(min(timeout, 10.0), timeout, timeout)
-    )
+def _cost(prices: Prices, endpoint: ModelEndpoint, response: ChatResponse) -> float | None:
+    """Return the cost by the server's name of the model, else by the requested name."""
+    if response.usage is None:
+        return None
+    for model in filter(None, (response.model, endpoint.model)):
+        cost = prices.cost(endpoint.provider, model, endpoint.wire.NAME, response.usage)
+        if cost is not None:
+            return cost
+    return None

@@ -1,17 +1,15 @@
-"""What is said between a user, a model and tools: one message, a frozen value.
+"""`Message`: one message of a conversation between a user, a model and tools.
 
-A word that every stage speaks. This file knows no wire format: how a message looks in OpenAI's or
-anyone's JSON is told in `wire/`. The mappings of `to_dict` are our own form, which sessions are
-saved in; `from_dict` also reads the form OpenAI's documentation shows, because that is what people
-have at hand.
+All stages use this frozen value. This module knows no wire format; `wire/` converts messages to a
+provider's JSON. `to_dict` writes the format in which sessions are saved. `from_dict` also accepts
+the format of OpenAI's documentation, because many users have messages in that format.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
-from stage0_gateway.encoding import KeepsEncoding
-from stage0_gateway.fields import a_list, a_mapping
+from stage0_gateway.json_fields import as_list, as_mapping
 from stage0_gateway.parts import (
     Part,
     TextPart,
@@ -26,28 +24,60 @@ from stage0_gateway.parts import (
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
+_Encoding = TypeVar("_Encoding")
+
+
+class CachedEncoding:
+    """A frozen value that stores its encodings, one for each format.
+
+    Every request contains the whole conversation and all tools. Without this cache, the cost of a
+    turn would grow with the history. The cache is not a field, so copies and comparisons ignore it.
+    """
+
+    __slots__ = ("encodings",)
+    encodings: dict[str, Any]
+
+    def encoded(self, form: str, encode: Callable[[Self], _Encoding]) -> _Encoding:
+        """Return `encode(self)`, computed once.
+
+        Args:
+            form: The name of the encoding.
+            encode: Returns the encoding, which must depend on this value alone. If it raises,
+                nothing is stored.
+        """
+        try:
+            return self.encodings[form]  # type: ignore[no-any-return]
+        except (AttributeError, KeyError):
+            encoding = encode(self)
+            self.store_encoding(form, encoding)
+            return encoding
+
+    def store_encoding(self, form: str, encoding: Any) -> None:
+        """Store an encoding under the name of its format."""
+        if not hasattr(self, "encodings"):
+            object.__setattr__(self, "encodings", {})  # the value is frozen; this is not a field
+        self.encodings[form] = encoding
 
 
 @dataclass(frozen=True, slots=True)
-class Message(KeepsEncoding):
+class Message(CachedEncoding):
     """One message of a conversation.
 
-    Its encoding is kept (see `encoding`), so the values inside it must not be changed either.
+    Its encoding is cached, so mappings and lists inside it must not be changed.
 
     Attributes:
-        role: Who speaks.
+        role: The author of the message.
         content: Text, or a tuple of parts.
-        tool_calls: The tools an assistant message asks for.
-        tool_call_id: For a tool message, the call it answers.
-        is_error: For a tool message, that the call failed.
-        name: For a tool message, the name of the tool. "feedback" for a user message in which stage
-            3 gives the model feedback on its reply; that name is never sent.
-        raw_text: What the model literally wrote, where `content` is only what it meant by it: the
-            prompt dialect of stage 3 writes its decisions as JSON text and shows them to the model
-            again.
+        tool_calls: The tool calls of an assistant message.
+        tool_call_id: The id of the call that a tool message answers.
+        is_error: Whether the call of a tool message failed.
+        name: The tool's name in a tool message. "feedback" in a user message with which stage 3
+            corrects a reply; that name is never sent.
+        raw_text: The model's text, if `content` is an interpretation of it. The prompt dialect of
+            stage 3 interprets decisions in JSON text and sends that text again.
 
     Raises:
-        ValueError: The role is unknown, a tool message answers no call, or content is neither text
+        ValueError: The role is unknown, a tool message has no call id, or content is neither text
             nor parts.
     """
 
@@ -71,12 +101,12 @@ class Message(KeepsEncoding):
 
     @classmethod
     def system(cls, content: str | tuple[Part, ...]) -> "Message":
-        """What the model is told before the conversation."""
+        """Create a message with instructions for the model."""
         return cls("system", content)
 
     @classmethod
     def user(cls, content: str | tuple[Part, ...]) -> "Message":
-        """What the person says."""
+        """Create a message of the user."""
         return cls("user", content)
 
     @classmethod
@@ -87,7 +117,7 @@ class Message(KeepsEncoding):
         *,
         raw_text: str | None = None,
     ) -> "Message":
-        """What the model says, and the tools it asks for."""
+        """Create a message of the model, with its tool calls."""
         return cls("assistant", content, tuple(tool_calls), raw_text=raw_text)
 
     @classmethod
@@ -99,21 +129,21 @@ class Message(KeepsEncoding):
         is_error: bool = False,
         name: str | None = None,
     ) -> "Message":
-        """What a tool answered to the call with this id."""
+        """Create a message with the result of the call with this id."""
         return cls("tool", content, tool_call_id=tool_call_id, is_error=is_error, name=name)
 
     @property
     def text(self) -> str:
-        """The text parts joined; thinking, pictures and documents are not text."""
+        """The text parts, joined."""
         return self.content if isinstance(self.content, str) else _joined(self.content, TextPart)
 
     @property
     def thinking(self) -> str:
-        """The thinking parts joined."""
+        """The thinking parts, joined."""
         return "" if isinstance(self.content, str) else _joined(self.content, ThinkingPart)
 
     def to_dict(self) -> dict[str, Any]:
-        """This message as plain JSON values; fields at their default are left out."""
+        """Return the message as JSON values, without fields at their default."""
         plain: dict[str, Any] = {"role": self.role, "content": self.content}
         if not isinstance(self.content, str):
             plain["content"] = [part_to_dict(part) for part in self.content]
@@ -126,19 +156,19 @@ class Message(KeepsEncoding):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Message":
-        """The message that `to_dict` wrote, or one in the form of OpenAI's documentation.
+        """Create a message from the result of `to_dict`, or from OpenAI's format.
 
         Raises:
-            ValueError: The mapping is not a message; the text says which field is wrong.
+            ValueError: The mapping is not a message. The text names the invalid field.
         """
-        a_mapping(plain, "A message")
+        as_mapping(plain, "A message")
         if "role" not in plain:
             raise ValueError(f"A message needs a 'role'; this one has {sorted(plain)}.")
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(part_from_dict(part) for part in content)
         calls = tuple(
-            call_from_dict(call) for call in a_list(plain.get("tool_calls"), "tool_calls")
+            call_from_dict(call) for call in as_list(plain.get("tool_calls"), "tool_calls")
         )
         rest = {
             name: plain[name]
@@ -149,13 +179,14 @@ class Message(KeepsEncoding):
 
 
 def as_message(value: "Message | Mapping[str, Any]") -> Message:
-    """Accept what callers have: a `Message`, or a mapping with `role` and `content`."""
+    """Return a `Message`, converted from a mapping with `role` and `content` if needed."""
     if isinstance(value, Message):
         return value
     if isinstance(value, Mapping):
         return Message.from_dict(value)
     raise ValueError(
-        f"A message is a Message or a mapping with 'role' and 'content', not {type(value).__name__}."
+        "A message is a Message or a mapping with 'role' and 'content', "
+        f"not {type(value).__name__}."
     )
 
 

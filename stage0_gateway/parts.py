@@ -1,10 +1,9 @@
-"""What a message is made of besides plain text: pictures, documents, thinking, citations, tool
-calls.
+"""The parts of a message: text, images, documents, thinking, citations and tool calls.
 
-All are frozen values. What only one provider understands (signatures of thinking, cache marks, its
-own kinds of parts) is kept beside our words in `provider_data`, under the name of the wire format
-it belongs to: it is sent back to that provider unchanged, and to no other. This file knows no wire
-format; the mappings read and written here are our own form, which sessions are saved in.
+All are frozen values. `provider_data` holds data that only one provider understands, such as
+signatures and cache marks. It is stored under the name of a wire format and is sent back unchanged
+to that provider only. This module knows no wire format. Its functions convert parts to and from the
+JSON in which sessions are saved.
 """
 
 import json
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
-from stage0_gateway.fields import a_list, a_mapping, a_text, needed_text
+from stage0_gateway.json_fields import as_list, as_mapping, as_text, required_text
 
 ProviderData = Mapping[str, Mapping[str, Any]]
 """Opaque data by wire format: `{"anthropic": {"signature": "…"}}`."""
@@ -21,13 +20,13 @@ ProviderData = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Where a model says it has something from.
+    """A source that the model cites.
 
     Attributes:
-        url: The address, where the source has one.
-        title: The source's title.
-        quote: The words that are cited.
-        provider_data: The citation in the provider's own form.
+        url: The URL of the source, if it has one.
+        title: The title of the source.
+        quote: The cited text.
+        provider_data: The citation in the provider's format.
     """
 
     url: str | None = None
@@ -38,7 +37,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A piece of text, and what it cites."""
+    """Text and its citations."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -47,14 +46,14 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class JsonPart:
-    """A JSON value; wire formats without such a part send its text."""
+    """A JSON value, sent as JSON text."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A picture: `data` holds base64 text with its `media_type`, or `url` says where it is."""
+    """An image: base64 `data` with its `media_type`, or a `url`."""
 
     data: str | None = None
     media_type: str = "image/png"
@@ -64,7 +63,7 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """A file for the model to read: base64 `data` with its `media_type`, or a `url`."""
+    """A document: base64 `data` with its `media_type`, or a `url`."""
 
     data: str | None = None
     media_type: str = "application/pdf"
@@ -75,7 +74,7 @@ class DocumentPart:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What the model thought before it answered. Shown to people, never counted as its answer."""
+    """The model's thinking before its answer. It is not a part of the answer's text."""
 
     text: str
     provider_data: ProviderData | None = field(default=None, repr=False, hash=False)
@@ -83,11 +82,11 @@ class ThinkingPart:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPart:
-    """A part that only one provider has a word for, such as a search its server ran itself.
+    """A part of a kind that only one provider has, such as a search on its server.
 
     Attributes:
-        wire: The wire format it came in; it is sent back in this one only.
-        data: The part as it came.
+        wire: The wire format of the part. It is sent back in this format only.
+        data: The part, unchanged.
     """
 
     wire: str
@@ -96,13 +95,13 @@ class ProviderPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to run a tool.
+    """A tool call of the model.
 
     Attributes:
         id: Pairs the call with its result; unique within a session.
-        name: The tool's name as the model wrote it; it need not exist.
-        arguments: The JSON *text* of the arguments. Nothing has checked it yet: stage 3 does.
-        provider_data: What the provider wants to see again with this call.
+        name: The tool's name as the model wrote it. The tool may not exist.
+        arguments: The JSON *text* of the arguments. Stage 3 parses and validates it.
+        provider_data: Data to send back to the provider with this call.
     """
 
     id: str
@@ -124,10 +123,10 @@ _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
 def as_parts(content: object) -> tuple[Part, ...]:
-    """The content of a message as parts.
+    """Return the content of a message as parts.
 
     Raises:
-        ValueError: It is neither a list nor a tuple, or holds something else than parts.
+        ValueError: It is neither a list nor a tuple, or contains other values than parts.
     """
     if not isinstance(content, list | tuple):
         raise ValueError(f"Message content is text or parts, not {type(content).__name__}.")
@@ -139,33 +138,33 @@ def as_parts(content: object) -> tuple[Part, ...]:
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part as plain JSON values; what is empty and may be left out is left out."""
+    """Return a part as JSON values, without empty optional fields."""
     plain = _fields(part)
     if isinstance(part, JsonPart):
-        plain["value"] = part.value  # it may be null, and mean it
+        plain["value"] = part.value  # null is a value, too
     if isinstance(part, TextPart) and part.citations:
         plain["citations"] = [_fields(citation) for citation in part.citations]
     return {"type": _NAMES[type(part)], **plain}
 
 
-def part_from_dict(plain: Any) -> Part:
-    """The part that `part_to_dict` wrote, or a text or image in the form of OpenAI's documentation.
+def part_from_dict(fields: Any) -> Part:
+    """Create a part from the result of `part_to_dict`, or from OpenAI's format for text and images.
 
     Raises:
-        ValueError: It is none; the text says what is wrong.
+        ValueError: The value is not a part. The text names the invalid field.
     """
-    fields = dict(a_mapping(plain, "A message part"))
-    name = a_text(fields.pop("type", ""), "type")
+    fields = dict(as_mapping(fields, "A message part"))
+    name = as_text(fields.pop("type", ""), "type")
     if name == "image_url":
-        return _image_from_url(a_mapping(fields.get("image_url"), "image_url"))
+        return _image_from_url(as_mapping(fields.get("image_url"), "image_url"))
     kind = _TYPES.get(name)
     if kind is None:
         raise ValueError(f"Unknown part type {name!r}. The types are {', '.join(_TYPES)}.")
     if "text" in fields and name in ("text", "thinking"):
-        fields["text"] = a_text(fields.get("text"), f"The text of a {name} part")
+        fields["text"] = as_text(fields.get("text"), f"The text of a {name} part")
     if name == "text":
         fields["citations"] = tuple(
-            _citation(each) for each in a_list(fields.get("citations"), "citations")
+            _citation(citation) for citation in as_list(fields.get("citations"), "citations")
         )
     try:
         return kind(**fields)
@@ -174,61 +173,63 @@ def part_from_dict(plain: Any) -> Part:
 
 
 def call_to_dict(call: ToolCall) -> dict[str, Any]:
-    """A tool call as plain JSON values."""
-    return _fields(call)
+    """Return a tool call as JSON values."""
+    fields: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    if call.provider_data is not None:
+        fields["provider_data"] = _plain(call.provider_data)
+    return fields
 
 
-def call_from_dict(plain: Any) -> ToolCall:
-    """Read a call as `call_to_dict` wrote it, or in the form of OpenAI's documentation.
+def call_from_dict(fields: Any) -> ToolCall:
+    """Create a call from the result of `call_to_dict`, or from OpenAI's format.
 
-    Empty arguments mean `{}` in OpenAI's form only. In ours they are kept: they were cut off and
-    must not run.
+    Empty arguments mean `{}` in OpenAI's format only. In a saved session they are kept: the reply
+    was cut off, and the call must not run.
     """
-    plain = a_mapping(plain, "A tool call")
-    function = a_mapping(plain.get("function", plain), "function")
+    fields = as_mapping(fields, "A tool call")
+    function = as_mapping(fields.get("function", fields), "function")
     arguments = function.get("arguments")
     if isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    elif arguments is None or (arguments == "" and "function" in plain):
+    elif arguments is None or (arguments == "" and "function" in fields):
         arguments = "{}"
-    for name, where in (("id", plain), ("name", function)):
-        if (
-            where.get(name) is None
-        ):  # an empty one is bad, but it is what a model wrote, and what was kept
+    for name, owner in (("id", fields), ("name", function)):
+        if owner.get(name) is None:  # an empty text is kept: a model wrote it
             raise ValueError(f"A tool call needs a {name!r}.")
-    call_id, name = (
-        a_text(plain["id"], "A tool call.id"),
-        a_text(function["name"], "A tool call.name"),
+    return ToolCall(
+        as_text(fields["id"], "A tool call.id"),
+        as_text(function["name"], "A tool call.name"),
+        as_text(arguments, "arguments"),
+        fields.get("provider_data"),
     )
-    return ToolCall(call_id, name, a_text(arguments, "arguments"), plain.get("provider_data"))
 
 
 def data_url(text: str) -> tuple[str, str] | None:
-    """The base64 text and the media type of a `data:` URL; None for any other URL."""
+    """Return the base64 text and the media type of a `data:` URL, or None for any other URL."""
     head, found, data = text.partition(";base64,")
     return (data, head.removeprefix("data:")) if found and head.startswith("data:") else None
 
 
-def _fields(value: Part | ToolCall | Citation) -> dict[str, Any]:
-    """The fields of a value that hold something, mappings as plain ones."""
-    named = ((each.name, getattr(value, each.name)) for each in dataclass_fields(value))
-    return {name: _plain(held) for name, held in named if held is not None and held != ()}
+def _fields(value: Part | Citation) -> dict[str, Any]:
+    """Return the fields of a value that are not empty, with mappings as dicts."""
+    named = ((field.name, getattr(value, field.name)) for field in dataclass_fields(value))
+    return {name: _plain(content) for name, content in named if content not in (None, ())}
 
 
 def _plain(value: Any) -> Any:
-    return (
-        {key: _plain(each) for key, each in value.items()} if isinstance(value, Mapping) else value
-    )
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _plain(content) for name, content in value.items()}
 
 
 def _image_from_url(image: Mapping[str, Any]) -> ImagePart:
-    url = needed_text(image, "url", "image_url")
+    url = required_text(image, "url", "image_url")
     inline = data_url(url)
     return ImagePart(inline[0], inline[1]) if inline else ImagePart(url=url)
 
 
-def _citation(plain: Any) -> Citation:
+def _citation(fields: Any) -> Citation:
     try:
-        return Citation(**a_mapping(plain, "A citation"))
+        return Citation(**as_mapping(fields, "A citation"))
     except TypeError as error:
         raise ValueError(f"This citation does not fit: {error}.") from error

@@ -1,24 +1,26 @@
-"""What we ask a model server for, before any wire format has seen it.
+"""`ChatRequest`: one request for one reply, before it is encoded.
 
-Knows nothing of URLs, keys or JSON. The gateway makes a `ChatRequest`; a wire format encodes it;
-the rooms under `serve/` decode it again on the other side.
+This module knows no URLs, keys or wire formats. The gateway creates requests, a wire format encodes
+them, and the formats in `server/` decode them again.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from stage0_gateway.encoding import KeepsEncoding
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import CachedEncoding, Message
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpec(KeepsEncoding):
-    """The description of a tool that is sent to a provider: name, purpose, and a JSON Schema of its
-    arguments.
+class ToolSpec(CachedEncoding):
+    """The description of a tool that is sent to a provider.
 
-    Its encoding is kept (see `encoding`), so the schema must not be changed; make another
-    `ToolSpec` instead.
+    Its encoding is cached, so the schema must not be changed. Create another `ToolSpec` instead.
+
+    Attributes:
+        name: The tool's name.
+        description: Its purpose, for the model.
+        parameters: The JSON Schema of its arguments.
     """
 
     name: str
@@ -33,16 +35,16 @@ class ChatRequest:
     """One request for one reply.
 
     Attributes:
-        model: The model's name as the server knows it, without our provider prefix.
-        messages: The conversation so far, oldest first.
-        tools: Tools for the provider's own tool calls; empty in the prompt dialect.
-        tool_choice: "auto", "none", "required", or the name of one tool; None leaves it to the
-            server.
-        temperature: Randomness; None leaves it to the server.
-        max_tokens: The most tokens the model may write.
-        response_schema: A JSON Schema the server should hold the reply to.
+        model: The model's name on its server, without the provider prefix.
+        messages: The conversation, oldest message first.
+        tools: Tools for the provider's native tool calls; empty in the prompt dialect.
+        tool_choice: "auto", "none", "required", or the name of one tool. None leaves the choice to
+            the server.
+        temperature: Randomness; None is the server's default.
+        max_tokens: The maximum number of tokens of the reply; None is the server's default.
+        response_schema: A JSON Schema for the reply, enforced by the server.
         stop: Texts at which the model stops writing.
-        provider_options: Fields put into the request body as they are.
+        provider_options: Fields that are merged into the request body unchanged.
     """
 
     model: str
@@ -57,10 +59,9 @@ class ChatRequest:
 
 
 class ChatOptions(TypedDict, total=False):
-    """What `Gateway.chat` and `Gateway.stream` may be told besides the messages; what is left out
-    is open.
+    """The options of `Gateway.chat` and `Gateway.stream`; all are optional.
 
-    The names and meanings are those of `ChatRequest`; `stop` may also be one text, and `model` is
+    Names and meanings are those of `ChatRequest`. `stop` may also be a single text, and `model` is
     another "provider:name" for this request.
     """
 

@@ -1,70 +1,65 @@
-"""Repeat requests that may succeed later.
+"""Failed requests: which errors are retried, how long to wait, and the final error.
 
-An error itself states whether it may pass (`GatewayError.retryable`). The `stamina` library
-repeats, with growing waits and jitter; a wait that the server asks for replaces them, up to a
-limit. Knows nothing of HTTP or models; used by the gateway.
+`GatewayError.retryable` states whether an error may pass. The `stamina` library computes growing
+waits with jitter. A wait that the server requests replaces them, up to a limit. This module sends
+nothing: the gateway repeats a request, and then tries the next model.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 from stage0_gateway.errors import GatewayError
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    pass
 
-LONGEST_WAIT = 60.0
-"""Seconds. If a server asks for a longer wait, its error is raised at once."""
+MAX_WAIT = 60.0
+"""Seconds. If a server requests a longer wait, its error is raised at once."""
 
-# Retries are reported through on_event; without a handler, stamina's own log line would go to
-# stderr.
+# Retries are reported through `on_event`. Without a handler, stamina's log goes to stderr.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
-async def with_retries(
-    send: Callable[[int], Awaitable[T]],
-    max_retries: int,
-    on_retry: Callable[[GatewayError, int], None],
-) -> T:
-    """Call `send` until it succeeds, fails for good, or was repeated `max_retries` times.
+def can_retry(error: GatewayError) -> bool:
+    """Return whether the same request may succeed after a short wait."""
+    import stamina  # with the first error: the import takes 10 ms
 
-    Args:
-        send: Called with the number of the attempt, 1 for the first, which starts at once.
-        max_retries: The most retries; 0 makes one attempt.
-        on_retry: Called with each error that will be followed by a retry, and the number of the
-            failed attempt.
-
-    Raises:
-        GatewayError: The error of the last attempt.
-    """
-    try:
-        return await send(1)  # nearly always enough; stamina takes 25 µs to begin
-    except GatewayError as error:
-        if max_retries == 0 or not _may_pass(error):
-            raise
-        first = error
-    import stamina  # with the first retry: it takes 10 ms
-
-    number = 0
-
-    async def next_attempt() -> T:
-        nonlocal number
-        number += 1
-        if number == 1:
-            raise first
-        return await send(number)
-
-    def wait_before_retry(error: Exception) -> bool | float:
-        if not isinstance(error, GatewayError) or not _may_pass(error) or number > max_retries:
-            return False
-        on_retry(error, number)
-        return True if error.retry_after is None else error.retry_after
-
-    retrying = stamina.AsyncRetryingCaller(
-        attempts=None, timeout=None, wait_initial=0.5, wait_max=8.0, wait_jitter=0.5
-    )
-    return await retrying(wait_before_retry, next_attempt)
+    return stamina.is_active() and error.retryable and (error.retry_after or 0) <= MAX_WAIT
 
 
-def _may_pass(error: GatewayError) -> bool:
-    return error.retryable and (error.retry_after or 0) <= LONGEST_WAIT
+class Backoff:
+    """The waits between the attempts of one request."""
+
+    def __init__(self) -> None:
+        import stamina
+
+        context = stamina.retry_context(
+            _delay, attempts=None, timeout=None, wait_initial=0.5, wait_max=8.0, wait_jitter=0.5
+        )
+        self._attempts: AsyncIterator[stamina.Attempt] = aiter(context)
+        self._attempt: stamina.Attempt | None = None
+
+    async def wait(self, error: GatewayError) -> None:
+        """Wait before the next attempt, after this error of the last one."""
+        if self._attempt is None:
+            self._attempt = await anext(self._attempts)
+        with self._attempt:  # it suppresses the error, and the next attempt starts after a wait
+            raise error
+        self._attempt = await anext(self._attempts)  # type: ignore[unreachable]
+
+
+def _delay(error: Exception) -> bool | float:
+    """Return the delay that the server requested, or True for a growing delay."""
+    seconds = error.retry_after if isinstance(error, GatewayError) else None
+    return True if seconds is None else seconds
+
+
+def combine_errors(errors: Sequence[GatewayError]) -> GatewayError:
+    """Return the error of the last model, with the errors of the models before it."""
+    *earlier, error = errors
+    if earlier:
+        reasons = "; ".join(f"{type(other).__name__}: {other}" for other in earlier)
+        error.args = (f"{error} Errors of the models before it: {reasons}",)
+        error.earlier = tuple(earlier)
+    return error

@@ -1,15 +1,15 @@
-"""Find out from the environment which model to use, and with which key.
+"""Select the model and its key from environment variables.
 
     LLM_MODEL       provider:name, such as openai:gpt-5-mini, ollama:llama3.2 or offline:teacher
-    LLM_BASE_URL    another server that speaks the provider's format
-    LLM_API_KEY     a key, which counts before the provider's own
+    LLM_BASE_URL    another server in the provider's format
+    LLM_API_KEY     a key, which overrides the provider's own variable
     OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, …   a provider's own key
 
-Nothing set means "offline:teacher", which says itself that it is no language model. A base URL
-alone means an OpenAI-compatible server with one model; a key alone means that provider's example
-model. LLM_BASE_URL and LLM_API_KEY belong to LLM_MODEL: a program that asks for another provider's
-model gets neither. This is the only file of the four stages that reads the environment for
-settings, and only when it is called.
+Without any of them, the model is "offline:teacher", which identifies itself as not an LLM. A base
+URL alone selects an OpenAI-compatible server with one model. A key alone selects that provider's
+example model. LLM_BASE_URL and LLM_API_KEY belong to LLM_MODEL and are not used for a model of
+another provider. Only this module of the four stages reads settings from the environment, and only
+when its function is called.
 """
 
 import os
@@ -22,23 +22,22 @@ from stage0_gateway.http.endpoint import OFFLINE, PROVIDERS
 def settings_from_env(
     model: str | None = None, fallback_models: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The arguments for `Gateway`: model, and keys and base URL where they are set.
+    """Return arguments for `Gateway`: the model, and the keys and the base URL if they are set.
 
     Args:
-        model: "provider:name", where the caller knows better than LLM_MODEL.
-        fallback_models: Models whose keys are needed as well.
+        model: "provider:name"; overrides LLM_MODEL.
+        fallback_models: Further models whose keys are needed.
     """
-    base_url, own_key = (
-        os.environ.get("LLM_BASE_URL") or None,
-        os.environ.get("LLM_API_KEY") or None,
-    )
-    described = os.environ.get("LLM_MODEL") or None
-    model = model or described or _guess(base_url)
+    base_url = os.environ.get("LLM_BASE_URL") or None
+    general_key = os.environ.get("LLM_API_KEY") or None
+    configured = os.environ.get("LLM_MODEL") or None
+    model = model or configured or _default_model(base_url)
     provider = _provider(model)
-    if provider == "offline" or (described and provider != _provider(described)):
-        base_url = own_key = None
-    key: str | dict[str, str] | None = own_key or _key_of(model)
-    if others := {_provider(name): found for name in fallback_models if (found := _key_of(name))}:
+    if provider == "offline" or (configured and provider != _provider(configured)):
+        base_url = general_key = None
+    key: str | dict[str, str] | None = general_key or _key_of(model)
+    others = {_provider(name): other for name in fallback_models if (other := _key_of(name))}
+    if others:
         key = others | ({provider: key} if isinstance(key, str) else {})
     if provider == "offline" and not others:
         return {"model": model}
@@ -54,7 +53,7 @@ def _key_of(model: str) -> str | None:
     return os.environ.get(provider.key_variable) if provider and provider.key_variable else None
 
 
-def _guess(base_url: str | None) -> str:
+def _default_model(base_url: str | None) -> str:
     if base_url:
         return "openai:default"
     for name, provider in PROVIDERS.items():

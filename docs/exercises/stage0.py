@@ -157,7 +157,7 @@ def test_ask_several():
     )
     assert (first, third) == ("I am a.", "I am b.")
     assert isinstance(second, InvalidRequest)
-    assert "make another Gateway" in str(other)
+    assert "Create another Gateway" in str(other)
 
     with pytest.raises(ValueError, match="Unknown role"):
         asyncio.run(ask([{"role": "nobody", "content": "Hello!"}], ["openai:a"]))

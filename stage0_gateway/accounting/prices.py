@@ -1,45 +1,60 @@
-"""What a reply cost: the server's raw token counts, sorted by what is paid for them, times a price.
+"""Compute the cost of a reply from the server's token counts.
 
-The same name covers different tokens in each wire format; only this file knows how they differ. It
-knows no price by heart: a `PriceTable` holds the caller's, `GenaiPrices` asks a library. Both are a
-`Prices`, which the gateway takes as `prices=…`.
+The same field counts different tokens in each wire format, and only this module knows the
+differences. It contains no prices: a `PriceTable` holds the caller's prices, and `GenaiPrices`
+uses a library. Both implement `Prices`, which the gateway accepts as `prices=…`.
 
-A cost is None where it is not known, never zero. The gateway asks after a reply has arrived, and a
-reply must not be lost over its price: `cost` does not raise.
+An unknown cost is None, never zero. The gateway computes the cost after a reply arrived, and a
+reply must not be lost because of its price. Therefore `cost` does not raise.
 
-Covered: prompt tokens read afresh, read from a cache and written into one; what the model wrote and
-thought.
+Covered: prompt tokens that were read, read from a cache or written to one; tokens of the reply and
+its thinking.
 
 Not covered: fees for searches and other tools on the server, the prompt tokens of Gemini's own
-tools, audio and images at prices of their own, a cache kept longer than usual, discounts for
-batches and slower service. A server that speaks a format and means other tokens by its names (xAI
-leaves the thinking out of the output) is found out only where its numbers contradict each other.
+tools, separate prices for audio and images, longer cache lifetimes, discounts for batches and
+slower service. A server that uses the fields of a format with another meaning (xAI excludes
+thinking from the output) is detected only if its numbers contradict each other.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from importlib import import_module
+from typing import Protocol
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import Usage
 
-MOST_TOKENS = 10**12
-"""No reply counts more; a server that says so is not believed."""
+MAX_TOKENS = 10**12
+"""A larger count of a server is treated as an error."""
 
 _DATE = re.compile(r"-20[0-9]{2}(?:-[0-9]{2}-[0-9]{2}|[0-9]{4})\Z")
 
 
+class Prices(Protocol):
+    """Computes the cost of a reply."""
+
+    def cost(self, provider: str, model: str, wire: str, usage: Usage) -> float | None:
+        """Return the cost of a reply in US dollars, or None if it is unknown.
+
+        Args:
+            provider: The provider's name in `http/endpoint.py`.
+            model: The model's name.
+            wire: The wire format, which determines the meaning of the counts.
+            usage: The server's token counts.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class BilledTokens:
-    """The tokens of one reply by what is paid for them; none is counted twice.
+    """The tokens of one reply by price category. No token is counted twice.
 
     Attributes:
-        input: Prompt tokens that were read afresh.
-        cached_input: Prompt tokens that were read from the cache.
-        cache_write: Prompt tokens that were written into the cache.
-        output: Tokens the model wrote, its thinking included.
+        input: Prompt tokens outside the cache.
+        cached_input: Prompt tokens read from the cache.
+        cache_write: Prompt tokens written to the cache.
+        output: Tokens of the reply and its thinking.
     """
 
     input: int
@@ -49,16 +64,16 @@ class BilledTokens:
 
 
 def billed_tokens(wire: str, usage: Usage | None) -> BilledTokens | None:
-    """Sort a server's raw numbers, or None where they do not tell what is billed.
+    """Return the billed tokens, or None if the server's counts do not determine them.
 
-    That is so where the prompt or the output was not counted, and where numbers are absurd: below
-    zero, or parts that are more than the whole. A cache that is not spoken of was not used.
+    The result is None if the prompt or the output was not counted, or if the counts are invalid:
+    negative, or parts larger than their total. A cache that is not reported was not used.
 
     Args:
-        wire: The wire format: "openai", "anthropic" or "gemini"; nothing is known of any other.
-        usage: The server's numbers.
+        wire: The wire format: "openai", "anthropic" or "gemini"; None for any other.
+        usage: The server's token counts.
     """
-    if usage is None or not all(_believable(count) for count in astuple(usage)):
+    if usage is None or not all(_is_valid(count) for count in astuple(usage)):
         return None
     output = _output(wire, usage)
     if usage.input_tokens is None or output is None:
@@ -70,15 +85,15 @@ def billed_tokens(wire: str, usage: Usage | None) -> BilledTokens | None:
     return BilledTokens(fresh, cached, written, output) if fresh >= 0 else None
 
 
-def _believable(count: int | None) -> bool:
-    return count is None or 0 <= count <= MOST_TOKENS
+def _is_valid(count: int | None) -> bool:
+    return count is None or 0 <= count <= MAX_TOKENS
 
 
 def _output(wire: str, usage: Usage) -> int | None:
     written, thought = usage.output_tokens, usage.reasoning_tokens
     if wire == "gemini":
-        # Thoughts stand beside the output. It leaves zeros out: thoughts alone are a reply cut
-        # while thinking.
+        # Thinking is a separate count, and zeros are omitted. A reply that was cut off during
+        # thinking has no output count.
         return None if written is None and thought is None else (written or 0) + (thought or 0)
     if wire not in ("openai", "anthropic") or written is None or (thought or 0) > written:
         return None
@@ -87,18 +102,18 @@ def _output(wire: str, usage: Usage) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one model costs, in US dollars per million tokens.
+    """The prices of one model, in US dollars per million tokens.
 
     Attributes:
-        input: For the prompt.
-        output: For what the model writes, its thinking included.
-        cached_input: For what is read from the cache. Not given: it is billed like the rest of the
-            prompt, which nearly everywhere is too much.
-        cache_write: For what is written into the cache. Not given: a reply that wrote there has no
-            known cost, because some servers ask more for it than for the rest of the prompt.
+        input: The prompt.
+        output: The reply and its thinking.
+        cached_input: Tokens read from the cache. The default is the price of the prompt, which is
+            too high for nearly all servers.
+        cache_write: Tokens written to the cache. Without it, the cost of a reply with such tokens
+            is unknown, because some servers charge more for them than for the prompt.
 
     Raises:
-        ConfigurationError: A price is below zero, or no number.
+        ConfigurationError: A price is negative or not a finite number.
     """
 
     input: float
@@ -107,13 +122,13 @@ class Price:
     cache_write: float | None = None
 
     def __post_init__(self) -> None:
-        if not all(each is None or (math.isfinite(each) and each >= 0) for each in astuple(self)):
+        if not all(one is None or (math.isfinite(one) and one >= 0) for one in astuple(self)):
             raise ConfigurationError(
-                f"{self} is no price. Give US dollars per million tokens, 0 or more."
+                f"{self} is invalid. Pass US dollars per million tokens, 0 or more."
             )
 
     def of(self, tokens: BilledTokens) -> float | None:
-        """US dollars for these tokens, or None where they include some whose price is not given."""
+        """Return the cost of these tokens, or None if the price of some is missing."""
         if tokens.cache_write and self.cache_write is None:
             return None
         cached_input = self.input if self.cached_input is None else self.cached_input
@@ -125,48 +140,43 @@ class Price:
 class PriceTable:
     """Prices by name: `PriceTable({"openai:gpt-5-mini": Price(0.25, 2.0, cached_input=0.025)})`.
 
-    A name is "provider:model", or the model alone, which holds at every provider. Of the names a
-    model could stand under, the first that is in the table counts:
+    A name is "provider:model", or the model alone for every provider. The first of these names that
+    the table contains is used:
 
     1. "provider:model"
     2. "model"
-    3. 1. and 2. again, without a date at the end ("-2025-08-07", "-20250807")
+    3. both again, without a date at the end ("-2025-08-07", "-20250807")
 
-    Nothing else is guessed: "gpt-5-mini-fast" is not "gpt-5-mini".
+    Other names do not match: "gpt-5-mini-fast" is not "gpt-5-mini".
 
     Args:
-        prices: The table; a later change to it changes nothing here.
+        prices: The table. It is copied.
     """
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
         self._prices = dict(prices)
 
     def cost(self, provider: str, model: str, wire: str, usage: Usage | None) -> float | None:
-        """US dollars for a reply; None where the model is not in the table, or the counts do not
-        tell.
-        """
+        """Return the cost of a reply, or None if the model or the counts are unknown."""
         tokens = billed_tokens(wire, usage)
-        found = (self._prices[name] for name in _names(provider, model) if name in self._prices)
-        price = next(found, None)
+        names = (
+            f"{prefix}{name}"
+            for name in (model, _DATE.sub("", model))
+            for prefix in (f"{provider}:", "")
+        )
+        price = next((self._prices[name] for name in names if name in self._prices), None)
         return None if price is None or tokens is None else price.of(tokens)
 
 
-def _names(provider: str, model: str) -> Iterator[str]:
-    for each in (model, _DATE.sub("", model)):
-        yield f"{provider}:{each}"
-        yield each
-
-
 class GenaiPrices:
-    """The list prices that come with the `genai-prices` library; nothing is fetched.
+    """The list prices of the `genai-prices` library. Nothing is downloaded.
 
-    They are as old as the installed version, and those of the present hour where a provider's
-    prices change with the time of day. Cached tokens for which it lists no price are billed like
-    the rest of the prompt. A model for which it lists no price for the prompt or the output is
-    unknown, even if it is free. Servers of your own are unknown too; give them a `PriceTable`.
+    The prices are those of the installed version, at the current hour if they depend on the time
+    of day. Cached tokens without a list price are billed like the rest of the prompt. A model
+    without a list price for the prompt or the output is unknown, even if it is free. Your own
+    servers are unknown, too; use a `PriceTable`.
 
-    The library is loaded when the first object is made, some tenths of a second, rather than by the
-    first reply.
+    The library is imported with the first object, which takes some tenths of a second.
 
     Raises:
         ConfigurationError: The library is not installed.
@@ -178,13 +188,11 @@ class GenaiPrices:
         except ImportError as error:
             raise ConfigurationError(
                 "GenaiPrices needs the genai-prices library: pip install 'llm-stages[prices]'. "
-                "Without it, PriceTable takes prices of your own."
+                "Without it, use a PriceTable with your own prices."
             ) from error
 
     def cost(self, provider: str, model: str, wire: str, usage: Usage | None) -> float | None:
-        """US dollars for a reply; None where the library has no price, or the counts do not
-        tell.
-        """
+        """Return the cost of a reply, or None if the price or the counts are unknown."""
         tokens = billed_tokens(wire, usage)
         if tokens is None:
             return None
@@ -194,14 +202,10 @@ class GenaiPrices:
             cache_write_tokens=tokens.cache_write,
             output_tokens=tokens.output,
         )
+        provider_id = "google" if provider == "gemini" else provider
         try:
-            found = self._library.calc_price(
-                counts, model, provider_id="google" if provider == "gemini" else provider
-            )
-        except (
-            LookupError,
-            ValueError,
-        ):  # an unknown provider or model, or prices it cannot add up
+            found = self._library.calc_price(counts, model, provider_id=provider_id)
+        except (LookupError, ValueError):  # unknown provider or model, or incomplete prices
             return None
         listed = found.model_price.input_mtok, found.model_price.output_mtok
         return None if None in listed else float(found.total_price)

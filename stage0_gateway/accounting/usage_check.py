@@ -1,34 +1,29 @@
-"""Notice a server that cut the prompt and did not say so.
+"""Detect a server that truncated the prompt without an error.
 
-Some servers (Ollama, where `num_ctx` is small) drop the beginning of a prompt that is too long and
-answer what is left. Their own token count gives them away: no model reads fewer tokens than there
-are words. Knows no tokenizer; a bound that is sure and cheap is all it needs. Used by the gateway
-after each reply.
+Some servers (Ollama with a small `num_ctx`) drop the beginning of a long prompt and answer the
+rest. Their token count reveals it, because every word is at least one token. This module knows no
+tokenizer: a cheap lower bound is sufficient. The gateway calls it after each reply.
 """
 
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import Usage
 
-_USUAL_BYTES = 6  # of JSON for a token; with fewer, nothing is missing and nothing needs counting
+_USUAL_BYTES = 6  # of JSON per token; a prompt with fewer was read completely
 
 
-def unread_tokens(request: ChatRequest, body_size: int, usage: Usage | None) -> int | None:
-    """How many tokens at least the server cannot have read, or None where all is well.
+def unread_tokens(request: ChatRequest, body: bytes, usage: Usage | None) -> int | None:
+    """Return the minimum number of tokens that the server did not read, or None.
 
     Args:
-        request: What was asked.
-        body_size: Bytes of the request's body.
-        usage: What the server says it read; a server that reports cached tokens does not cut.
+        request: The request.
+        body: Its encoding. Counting its words takes less time than reading every message.
+        usage: The server's token counts. A server that reports cached tokens does not truncate.
     """
     read = usage.input_tokens if usage and usage.cached_input_tokens is None else None
-    if not read or body_size < _USUAL_BYTES * read:
+    if not read or len(body) < _USUAL_BYTES * read:
         return None
-    least = sum(_least_tokens(message.text) for message in request.messages)
-    return least - read if read < 0.9 * least else None
-
-
-def _least_tokens(text: str) -> int:
-    """A word is a token at least; scripts without spaces take one for six bytes at the very
-    least.
-    """
-    return max(len(text.split()), (len(text.encode(errors="replace")) - len(text)) // 6)
+    if request.tools and request.tool_choice == "none":
+        return None  # some servers omit the tools then
+    # A word is at least one token. Scripts without spaces need at least one for six bytes.
+    minimum = max(len(body.split()), (len(body) - len(body.decode(errors="replace"))) // 6)
+    return minimum - read if read < 0.9 * minimum else None

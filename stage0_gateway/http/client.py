@@ -1,12 +1,13 @@
-"""`Connection`: posts bytes to a URL and returns the server's reply.
+"""`HttpClient`: posts a body to a URL and returns the server's response.
 
-Limits how many requests run at once, and selects the transport: the caller's own; the extra
-`[fast]` (`fast.py`) where it is installed and the environment configures no proxy; otherwise
-`pool.py`. Knows HTTP and nothing of models, messages or retries.
+The client limits the number of concurrent requests and selects the transport: the caller's own; the
+aiohttp connections of `fast.py` if the extra `[fast]` is installed and the environment configures
+no proxy; otherwise `pool.py`. It knows no models, messages or retries.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.request import getproxies
 
@@ -14,10 +15,10 @@ import httpx
 
 from stage0_gateway.errors import RequestTimeout
 from stage0_gateway.http.pool import Pool, invalid_environment
-from stage0_gateway.http.response import LIBRARY_ERRORS, Exchange, Limits, Timeouts, gateway_error
+from stage0_gateway.http.response import LIBRARY_ERRORS, HttpResponse, Timeouts, gateway_error
 
 MAX_REPLY_BYTES = 64_000_000
-_MAX_CONCURRENCY = 1000  # where the caller sets no limit; each connection is an open file
+_MAX_CONCURRENCY = 1000  # the default: each connection is an open file
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -27,21 +28,27 @@ _HEADERS = {
 
 
 class QuietRequest(httpx.Request):
-    """A request whose repr does not show the query of its URL, which may hold a key."""
+    """A request whose repr hides the query of its URL, which may contain a key."""
 
     def __repr__(self) -> str:
         return f"<Request({self.method!r}, {str(self.url).partition('?')[0]!r})>"
 
 
-class Connection:
-    """Sends requests; opens its transport with the first one.
+@dataclass(frozen=True, slots=True, repr=False)
+class _RequestHead:
+    """The parsed URL and headers. They may contain a key, so the repr hides them."""
+
+    url: httpx.URL
+    headers: httpx.Headers
+
+
+class HttpClient:
+    """Sends requests. The transport is opened with the first request.
 
     Args:
-        transport: Replaces the network: a scripted or embedded model, a test server. None is the
-            network.
-        timeouts: The time limits of each exchange.
-        max_concurrency: The maximum number of exchanges that are open at once; further requests
-            wait.
+        transport: Replaces the network; None is the network.
+        timeouts: The time limits of each request.
+        max_concurrency: The maximum number of open responses; further requests wait.
         max_reply_bytes: The maximum size of a reply's body.
     """
 
@@ -52,107 +59,84 @@ class Connection:
         max_concurrency: int | None = None,
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
-        self._given, self._timeouts = transport, timeouts
+        self._custom_transport, self._timeouts = transport, timeouts
+        self._new_transport = _network_transport() if transport is None else lambda: transport
+        self._phase_timeouts = {"connect": timeouts.connect, "pool": None}
+        self._phase_timeouts |= {"read": timeouts.read, "write": timeouts.read}
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
-        # Parsed once. No local variable holds one, because a traceback would show its key.
-        self._prepared: dict[tuple[str, ...], tuple[httpx.URL, httpx.Headers]] = {}
+        self._heads: dict[tuple[str, ...], _RequestHead] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange:
-        """Send a body of JSON; returns when the head of the reply has arrived.
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Send a JSON body, and return when the head of the response arrived.
 
         Raises:
-            GatewayError: ConnectionFailed, RequestTimeout or ConfigurationError; any HTTP status is
-                a reply.
+            GatewayError: ConnectionFailed, RequestTimeout or ConfigurationError. Any HTTP status is
+                a response.
         """
-        transport, slots = self._open()
-        await self._acquire(slots)
+        loop, timeouts, host = asyncio.get_running_loop(), self._timeouts, ""
+        if self._loop is not loop:  # connections belong to the event loop that opened them
+            self._open_transport(loop)
+        transport, slots = self._transport, self._slots
+        if slots.locked():
+            await self._wait_for_slot(slots)
+        else:
+            await slots.acquire()
         try:
-            return await self._send(transport, url, headers, body, slots.release)
-        except BaseException:
+            deadline = None if timeouts.total is None else loop.time() + timeouts.total
+            key = (url, *headers.values())
+            if (head := self._heads.get(key)) is None:  # parsing takes longer than sending
+                request = QuietRequest("POST", url, headers={**_HEADERS, **headers})
+                head = self._heads[key] = _RequestHead(request.url, request.headers)
+            host, stream = head.url.host, httpx.ByteStream(body)
+            request = QuietRequest("POST", head.url, headers=head.headers, stream=stream)
+            request.headers["Content-Length"] = str(len(body))
+            request.read()
+            request.extensions["timeout"] = self._phase_timeouts
+            async with asyncio.timeout_at(deadline):
+                response = await transport.handle_async_request(request)
+            max_bytes, release = self._max_reply_bytes, slots.release
+            return HttpResponse(response, host, timeouts, deadline, max_bytes, release)
+        except BaseException as error:
             slots.release()
+            if isinstance(error, LIBRARY_ERRORS):
+                raise gateway_error(error, host, timeouts) from error
             raise
 
-    async def _acquire(self, slots: asyncio.Semaphore) -> None:
-        """Wait for a free slot, at most as long as for an exchange."""
-        if not slots.locked():
-            await slots.acquire()
-            return
+    def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._transport = self._new_transport()
+        except (ImportError, OSError, ValueError) as error:
+            raise invalid_environment(error) from None
+        self._slots = asyncio.Semaphore(self._max_concurrency)
+        self._loop = loop
+
+    async def _wait_for_slot(self, slots: asyncio.Semaphore) -> None:
+        """Wait for a slot, at most as long as for a reply."""
         try:
             async with asyncio.timeout(self._timeouts.total):
                 await slots.acquire()
         except TimeoutError:
             raise RequestTimeout(
-                f"All {self._max_concurrency} slots were in use for {self._timeouts.total} s. Is a stream left "
-                "open? Close it, or raise max_concurrency."
+                f"All {self._max_concurrency} slots were in use for {self._timeouts.total} s. "
+                "Is a stream left open? Close it, or raise max_concurrency."
             ) from None
-
-    async def _send(
-        self,
-        transport: httpx.AsyncBaseTransport,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        on_close: Callable[[], None],
-    ) -> Exchange:
-        timeouts = self._timeouts
-        deadline = (
-            None if timeouts.total is None else asyncio.get_running_loop().time() + timeouts.total
-        )
-        waits = {
-            "connect": timeouts.connect,
-            "read": timeouts.read,
-            "write": timeouts.read,
-            "pool": None,
-        }
-        host = ""
-        try:
-            request = self._request(url, headers, body)
-            host = request.url.host
-            request.extensions["timeout"] = waits
-            async with asyncio.timeout_at(deadline):
-                response = await transport.handle_async_request(request)
-        except LIBRARY_ERRORS as error:
-            raise gateway_error(error, host, timeouts) from error
-        return Exchange(response, host, Limits(timeouts, deadline, self._max_reply_bytes), on_close)
-
-    def _request(self, url: str, headers: Mapping[str, str], body: bytes) -> httpx.Request:
-        """A request as httpx makes it from `content=body`, with a URL and headers that were parsed once."""
-        key = url, *headers.values()
-        if key not in self._prepared:
-            example = httpx.Request("POST", url, headers={**_HEADERS, **headers})
-            self._prepared[key] = example.url, example.headers
-        parsed, prepared = self._prepared[key]
-        request = QuietRequest("POST", parsed, headers=prepared, stream=httpx.ByteStream(body))
-        request.headers["Content-Length"] = str(len(body))
-        request.read()
-        return request
-
-    def _open(self) -> tuple[httpx.AsyncBaseTransport, asyncio.Semaphore]:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # connections belong to the event loop that opened them
-            self._transport = self._given or _network_transport()
-            self._slots = asyncio.Semaphore(self._max_concurrency)
-            self._loop = loop
-        return self._transport, self._slots
 
     async def aclose(self) -> None:
         """Close the transport; the next request opens a new one."""
-        opened = self._loop is not None
+        was_open = self._loop is not None
         self._loop = None
-        if self._given is not None:
-            await self._given.aclose()
-        elif opened:
+        if self._custom_transport is not None:
+            await self._custom_transport.aclose()
+        elif was_open:
             await self._transport.aclose()
 
 
-def _network_transport() -> httpx.AsyncBaseTransport:
-    try:
-        if find_spec("httpx_aiohttp") and not getproxies():  # it does not support proxies
-            from stage0_gateway.http.fast import FastTransport
+def _network_transport() -> Callable[[], httpx.AsyncBaseTransport]:
+    """Return the class of the transport to the network."""
+    if find_spec("httpx_aiohttp") and not getproxies():  # it does not support proxies
+        from stage0_gateway.http.fast import FastTransport
 
-            return FastTransport()
-        return Pool()
-    except (ImportError, OSError, ValueError) as error:
-        raise invalid_environment(error) from None
+        return FastTransport
+    return Pool

@@ -1,132 +1,151 @@
-"""A request as it is sent to one model: its URL, and its body in that model's wire format.
+"""`EncodedRequest`: a request in the wire format of one model, with its body as bytes.
 
-The body is joined from parts: the settings of this request, and the conversation and the tools,
-whose encodings are kept. Knows no HTTP. Used by `sending.py`, `incoming.py` and the gateway.
+The body is joined from the settings, the conversation and the tools. The encodings of messages and
+tools are cached, so a request encodes only new messages. This module sends nothing.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from operator import is_
 from typing import Any
 
-from stage0_gateway.encoding import encoded_groups
-from stage0_gateway.http.endpoint import Target
+from stage0_gateway.http.endpoint import ModelEndpoint
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.wire import WireFormat
+from stage0_gateway.wire.format import WireFormat
 from stage0_gateway.wire.names import own_names
 
 _NOT_JSON = (TypeError, ValueError, RecursionError)
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A request as it is sent to one model.
+class EncodedRequest:
+    """A request in the wire format of one model.
 
     Attributes:
-        target: The model, and where it is.
+        endpoint: The model and its server.
         request: The request before encoding.
         body: The request as JSON.
-        url: The URL to which it is posted.
-        names: The tools' own names by the names under which they are sent, where these differ.
+        url: The URL to post to. Its query may contain a key.
+        public_url: The URL without its query, for events and errors.
+        names: The tools' own names by their sent names, where they differ.
     """
 
-    target: Target
+    endpoint: ModelEndpoint
     request: ChatRequest
     body: bytes = field(repr=False)
-    url: str = field(repr=False)  # its query may hold a key
+    url: str = field(repr=False)
+    public_url: str
     names: Mapping[str, str]
 
-    @property
-    def public_url(self) -> str:
-        """The URL without its query, fit to be printed."""
-        return str(self.url).partition("?")[0]
 
-
-def outgoing(target: Target, request: ChatRequest, *, stream: bool) -> Outgoing:
+def encode_request(
+    endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool
+) -> EncodedRequest:
     """Encode a request for a model.
 
     Raises:
-        ValueError: The request contains a value that JSON cannot hold.
+        ValueError: The request contains a value that JSON cannot represent.
     """
     try:
-        body = _join(target, request, stream=stream)
+        body = _join_body(endpoint, request, stream=stream)
     except _NOT_JSON:
-        body = to_json(target.encode(request, stream=stream))
-    url = target.stream_url if stream else target.url
-    return Outgoing(target, request, body, url, own_names(request.tools))
+        body = to_json(encode_fields(endpoint, request, stream=stream))
+    names = own_names(request.tools) if request.tools else {}
+    url = endpoint.stream_url if stream else endpoint.url
+    return EncodedRequest(endpoint, request, body, url, str(url).partition("?")[0], names)
 
 
 def to_json(body: dict[str, Any]) -> bytes:
     """Encode a body as compact UTF-8.
 
     Raises:
-        ValueError: The body contains a value that JSON cannot hold.
+        ValueError: The body contains a value that JSON cannot represent.
     """
     try:
-        return _encode(body)
+        return _COMPACT.encode(body).encode()
     except (TypeError, RecursionError) as error:
-        raise ValueError(f"The request holds what JSON cannot: {error}.") from error
-    except UnicodeEncodeError:  # half a surrogate pair: legal in Python text, not in UTF-8
+        raise ValueError(
+            f"The request contains a value that JSON cannot represent: {error}."
+        ) from error
+    except UnicodeEncodeError:  # half a surrogate pair: valid in a str, not in UTF-8
         return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _encode(value: Any) -> bytes:
-    return _COMPACT.encode(value).encode()
+def encode_fields(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> dict[str, Any]:
+    """Encode a request with the field names of its server; the caller's own fields stay."""
+    body = endpoint.wire.encode(request, stream=stream)
+    for name, server_name in endpoint.renamed_fields.items():
+        if name in body and name not in (request.provider_options or {}):
+            body[server_name] = body.pop(name)
+    return body
 
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-# ---- conversation and tools
-# -----------------------------------------------------------------------------
-
-
-def _join(target: Target, request: ChatRequest, *, stream: bool) -> bytes:
+def _join_body(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> bytes:
     """Join the body from the settings, the conversation and the tools.
 
     Raises:
-        TypeError, ValueError, RecursionError: The whole request must be encoded at once, which may
-        fail as well.
+        TypeError, ValueError, RecursionError: The request must be encoded as a whole, which may
+            fail as well.
     """
-    wire, options = target.wire, request.provider_options or {}
-    system = tuple([message for message in request.messages if message.role == "system"])
-    fields = target.encode(replace(request, messages=system, tools=()), stream=stream)
-    members = []
-    if wire.SPOKEN not in options:
-        del fields[wire.SPOKEN]
-        members.append(b'"%b":[%b]' % (wire.SPOKEN.encode(), _conversation(wire, request.messages)))
-    if request.tools and "tools" not in options:
-        (tools,) = encoded_groups(wire.NAME, partial(_tools, wire), [[*request.tools]])
-        members.append(b'"tools":' + tools)
-    if fields:
-        members.insert(0, _encode(fields)[1:-1])
-    return b"{%b}" % b",".join(members)
-
-
-def _conversation(wire: WireFormat, messages: tuple[Message, ...]) -> bytes:
-    """The JSON of a conversation without brackets, joined from the JSON of its exchanges."""
+    wire, options = endpoint.wire, request.provider_options or {}
+    system: list[Message] = []
     exchanges: list[list[Message]] = []
-    for message in messages:
+    for message in request.messages:
+        if message.role == "system":
+            system.append(message)
         if message.role in ("user", "assistant") or not exchanges:
             exchanges.append([message])
         else:
             exchanges[-1].append(message)
-    encode = partial(_exchange, wire)
-    encoded = encoded_groups(wire.NAME, encode, exchanges)
-    return b",".join(filter(None, encoded))  # nothing is sent of some messages
+    settings = replace(request, messages=tuple(system), tools=())
+    fields = encode_fields(endpoint, settings, stream=stream)
+    members = []
+    if wire.MESSAGES not in options:
+        del fields[wire.MESSAGES]
+        encodings = encode_groups(wire, _encode_exchange, exchanges)
+        conversation = b",".join(filter(None, encodings))  # some messages are not sent
+        members.append(b'"%b":[%b]' % (wire.MESSAGES.encode(), conversation))
+    if request.tools and "tools" not in options:
+        members.append(b'"tools":' + encode_groups(wire, _encode_tools, [[*request.tools]])[0])
+    if fields:
+        members.insert(0, _COMPACT.encode(fields).encode()[1:-1])
+    return b"{%b}" % b",".join(members)
 
 
-def _exchange(wire: WireFormat, *messages: Message) -> bytes:
-    """The JSON of an assistant message with its results, or of any other message, without
-    brackets.
+def encode_groups(
+    wire: WireFormat, encode: Callable[[WireFormat, Any], bytes], groups: Sequence[Sequence[Any]]
+) -> list[bytes]:
+    """Return `encode(wire, group)` for each group of values, computed once for the same values.
+
+    The first value of a group caches the encoding. This is one loop without further calls, because
+    each exchange of a conversation is a group.
     """
-    calls = {call.id for message in messages for call in message.tool_calls}
-    if any(message.tool_call_id not in calls for message in messages if message.role == "tool"):
-        raise ValueError("A result depends on a call of another exchange.")
-    return _encode(wire.spoken(messages))[1:-1]
+    encodings = []
+    for group in groups:
+        first, *others = group
+        try:
+            known, encoding = first.encodings[wire.NAME]
+        except (AttributeError, KeyError):
+            known = encoding = None
+        # Equality is not sufficient: True equals 1, but its JSON differs.
+        if known != others or (others and not all(map(is_, known, others))):
+            encoding = encode(wire, group)
+            first.store_encoding(wire.NAME, (others, encoding))
+        encodings.append(encoding)
+    return encodings
 
 
-def _tools(wire: WireFormat, *tools: ToolSpec) -> bytes:
-    return _encode(wire.described(tools))
+def _encode_exchange(wire: WireFormat, messages: Sequence[Message]) -> bytes:
+    """Encode an assistant message with its results, or another message, without brackets."""
+    ids = [call.id for call in messages[0].tool_calls]
+    for message in messages:
+        if message.role == "tool" and message.tool_call_id not in ids:
+            raise ValueError("A result depends on a call of another exchange.")
+    return _COMPACT.encode(wire.encode_messages(messages)).encode()[1:-1]
+
+
+def _encode_tools(wire: WireFormat, tools: Sequence[ToolSpec]) -> bytes:
+    return _COMPACT.encode(wire.encode_tools(tools)).encode()

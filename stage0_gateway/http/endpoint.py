@@ -1,41 +1,36 @@
-"""From "provider:name" to a place to send it: wire format, base URL, and the name of the key's
-variable.
+"""`ModelEndpoint`: the server, URL, headers and wire format for a "provider:name".
 
-Knows the providers, and of a request only what one of them calls by another name. Reads no
-environment: `settings.py` does that. Most servers speak OpenAI's format, so one line in the table
-is all a new one needs; a server that is not in it is reached as `openai:NAME` with its own
-`base_url`.
+The table of providers needs one line for a server in OpenAI's format. A server that is not in the
+table is reached as `openai:NAME` with its own `base_url`. This module reads no environment.
 """
 
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, cast
+from typing import cast
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit, urlunsplit
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.recording.redaction import Secret
-from stage0_gateway.request import ChatRequest
-from stage0_gateway.wire import WireFormat
+from stage0_gateway.http.redaction import Secret
+from stage0_gateway.wire.format import WireFormat
 
 OFFLINE = "offline:teacher"
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One kind of server.
+    """A kind of server.
 
     Attributes:
-        speaks: The format it speaks: a file of `wire/`.
-        base_url: Where it is, unless the caller says otherwise.
-        key_variable: The environment variable its key is usually kept in; None where it needs no
-            key.
+        wire_name: Its wire format: the name of a module in `wire/`.
+        base_url: The default base URL.
+        key_variable: The usual environment variable of its key; None if it needs no key.
         example_model: A model to start with.
-        supports_schema: Whether it can be asked for JSON by a schema.
+        supports_schema: Whether it supports structured output by a JSON Schema.
     """
 
-    speaks: str
+    wire_name: str
     base_url: str
     key_variable: str | None
     example_model: str
@@ -43,8 +38,8 @@ class Provider:
 
     @property
     def wire(self) -> WireFormat:
-        """The format; loaded when a model that speaks it is first named."""
-        return cast("WireFormat", import_module(f"stage0_gateway.wire.{self.speaks}"))
+        """The wire format's module, imported with its first use."""
+        return cast("WireFormat", import_module(f"stage0_gateway.wire.{self.wire_name}"))
 
 
 _OPENAI_COMPATIBLE = {
@@ -69,15 +64,23 @@ PROVIDERS = {
         "GEMINI_API_KEY",
         "gemini-2.5-flash",
     ),
-    **{name: Provider("openai", *about) for name, about in _OPENAI_COMPATIBLE.items()},
+    **{name: Provider("openai", *fields) for name, fields in _OPENAI_COMPATIBLE.items()},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where requests for one model go.
+class ModelEndpoint:
+    """A model on its server. Secrets are excluded from the repr.
 
-    Whatever is secret is kept out of every repr.
+    Attributes:
+        provider: The provider's name.
+        model: The model's name on its server.
+        wire: The wire format's module.
+        headers: The headers with the key.
+        secrets: The texts to remove from errors and events.
+        url: The URL for whole replies.
+        stream_url: The URL for streams.
+        renamed_fields: The server's names for some fields of the wire format.
     """
 
     provider: str
@@ -87,38 +90,18 @@ class Target:
     secrets: tuple[str, ...] = field(repr=False)
     url: str = field(repr=False)
     stream_url: str = field(repr=False)
-    renamed: dict[str, str] = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """The model as people write it: "provider:name"."""
-        return f"{self.provider}:{self.model}"
-
-    @property
-    def public_url(self) -> str:
-        """The URL without its query, fit to be printed."""
-        return str(self.url).partition("?")[0]
-
-    def encode(self, request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
-        """The JSON body, with the names this server has for things; the caller's own fields stay as
-        they are.
-        """
-        body = self.wire.encode(request, stream=stream)
-        for name, own_name in self.renamed.items():
-            if name in body and name not in (request.provider_options or {}):
-                body[own_name] = body.pop(name)
-        return body
+    renamed_fields: dict[str, str] = field(repr=False)
 
 
 def resolve(
     model: str, api_key: str | None = None, base_url: str | None = None, *, needs_key: bool = False
-) -> Target:
-    """Find out where requests for this model go.
+) -> ModelEndpoint:
+    """Return the endpoint of a model.
 
     Args:
         model: "provider:name".
         api_key: The provider's key, if it needs one.
-        base_url: Another server that speaks the provider's format.
+        base_url: Another server in the provider's format.
         needs_key: Whether a missing key is an error if the provider's own server requires one.
 
     Raises:
@@ -128,60 +111,60 @@ def resolve(
     prefix, colon, name = model.partition(":")
     if not (prefix and colon and name):
         raise ConfigurationError(
-            f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or 'openai:gpt-5-mini'."
+            f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or "
+            "'openai:gpt-5-mini'."
         )
     if api_key is not None and not (
         api_key.isascii() and api_key.isprintable() and " " not in api_key
     ):
         raise ConfigurationError(
-            f"The key for {prefix!r} contains a space, a line break or a character that is not ASCII."
+            f"The key for {prefix!r} contains a space, a line break or a non-ASCII character."
         )
     provider = PROVIDERS.get(prefix)
     if provider is None:
         known = ", ".join(PROVIDERS)
         raise ConfigurationError(
-            f"Unknown provider {prefix!r} in {model!r}. There are {known}. "
-            f"A server that speaks OpenAI's format is reached as 'openai:{name}' with base_url=…"
+            f"Unknown provider {prefix!r} in {model!r}. The providers are {known}. "
+            f"For another server in OpenAI's format, use 'openai:{name}' with base_url=…"
         )
     if needs_key and provider.key_variable and not (api_key or base_url):
         raise ConfigurationError(
-            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass api_key=… "
-            f"Without a key, {OFFLINE!r} answers by rules."
+            f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass "
+            f"api_key=… Without a key, {OFFLINE!r} answers by rules."
         )
-    base, wire = _parts(base_url or provider.base_url), provider.wire
-    return Target(
+    base, wire = _split(base_url or provider.base_url), provider.wire
+    token = _basic_token(base)
+    headers = {"Authorization": f"Basic {token}"} if token else {}
+    headers |= wire.headers(api_key)
+    return ModelEndpoint(
         provider=prefix,
         model=name,
         wire=wire,
-        headers={
-            name: Secret(value) for name, value in (_basic(base) | wire.headers(api_key)).items()
-        },
-        secrets=tuple(dict.fromkeys(_secrets(api_key, base))),
-        url=Secret(_url(base, wire.path(name))),
-        stream_url=Secret(_url(base, wire.path(name, stream=True))),
-        # OpenAI's own server has another name for it; everybody who followed has kept the old one.
-        renamed={"max_tokens": "max_completion_tokens"}
+        headers={name: Secret(value) for name, value in headers.items()},
+        secrets=tuple(dict.fromkeys(_secrets(api_key, base, token))),
+        url=Secret(_join(base, wire.path(name))),
+        stream_url=Secret(_join(base, wire.path(name, stream=True))),
+        # OpenAI's own server renamed this field; compatible servers still use the old name.
+        renamed_fields={"max_tokens": "max_completion_tokens"}
         if prefix == "openai" and not base_url
         else {},
     )
 
 
-def _parts(url: str) -> SplitResult:
-    if fault := _fault(url):
-        raise ConfigurationError(fault)
+def _split(url: str) -> SplitResult:
+    if problem := _problem(url):
+        raise ConfigurationError(problem)
     return urlsplit(url)
 
 
-def _fault(url: str) -> str | None:
-    """What makes a base URL invalid. The text does not show the URL: it may hold a password
-    anywhere.
-    """
+def _problem(url: str) -> str | None:
+    """Return why a base URL is invalid. The text omits the URL, which may contain a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is invalid
     except ValueError:
         return (
-            "The base URL is invalid: its host or its port (0 to 65535) cannot be. "
+            "The base URL is invalid: its host or its port (0 to 65535) cannot be used. "
             "In a password, write / as %2F, ? as %3F, # as %23 and @ as %40."
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -189,38 +172,29 @@ def _fault(url: str) -> str | None:
     return None
 
 
-def _url(base: SplitResult, path: str) -> str:
+def _join(base: SplitResult, path: str) -> str:
+    """Return the URL of a path, without user and password: they are sent as a header."""
     path, _, query = path.partition("?")
-    queries = "&".join(part for part in (base.query, query) if part)
-    path = base.path.rstrip("/") + path
-    return urlunsplit(base._replace(netloc=_host(base), path=path, query=queries, fragment=""))
+    queries = "&".join(filter(None, (base.query, query)))
+    host, path = base.netloc.rpartition("@")[2], base.path.rstrip("/") + path
+    return urlunsplit(base._replace(netloc=host, path=path, query=queries, fragment=""))
 
 
-def _host(base: SplitResult) -> str:
-    """Host and port; a user and a password before them go into a header, because URLs end up in
-    logs.
-    """
-    return base.netloc.rpartition("@")[2]
-
-
-def _basic(base: SplitResult) -> dict[str, str]:
-    return {"Authorization": f"Basic {_token(base)}"} if base.username or base.password else {}
-
-
-def _token(base: SplitResult) -> str:
+def _basic_token(base: SplitResult) -> str:
+    """Return user and password as the token of a Basic header; empty without them."""
+    if not (base.username or base.password):
+        return ""
     return b64encode(
         f"{unquote(base.username or '')}:{unquote(base.password or '')}".encode()
     ).decode()
 
 
-def _secrets(api_key: str | None, base: SplitResult) -> Iterator[str]:
-    """The key, and what the URL holds before its host and in its query: as it stands there, and as
-    it is meant.
-    """
+def _secrets(api_key: str | None, base: SplitResult, token: str) -> Iterator[str]:
+    """Yield the key and the secrets of the URL's user, password and query, quoted and unquoted."""
     if api_key:
         yield api_key
-    if alone := base.password or base.username:  # a token may stand in the user's place
-        yield from (alone, unquote(alone), _token(base))
+    if password := base.password or base.username:  # a token may be the user's name
+        yield from (password, unquote(password), token)
     for pair in base.query.split("&"):
         name, _, value = pair.partition("=")
         yield from filter(None, (value or name, unquote_plus(value or name)))

@@ -1,9 +1,10 @@
-"""`FastTransport`: connections of the `aiohttp` library, whose parser is written in C (the extra `[fast]`).
+"""`FastTransport`: connections of the `aiohttp` library, with a parser in C (the extra `[fast]`).
 
-`httpx-aiohttp` adapts aiohttp to httpx's transport interface. This module corrects what would differ from httpx's
-connections: the adapter reports refused and broken connections as timeouts, lets some errors of aiohttp pass
-unconverted, returns cookies, allows 100 connections and has no time limit for sending. Error texts
-never show a URL, which may hold a key. `connection.py` uses it where the adapter is installed.
+`httpx-aiohttp` adapts aiohttp to httpx's transport interface. This module corrects its differences
+from httpx's connections. The adapter reports refused and broken connections as timeouts, passes
+some errors of aiohttp unconverted, returns cookies, allows 100 connections and has no time limit
+for sending. Error texts never show a URL, which may contain a key. `client.py` uses this transport
+if the adapter is installed.
 
 A connection is closed if the server sent more than its reply; see `pool.py`. Not detected: surplus
 that arrives after the next request was sent.
@@ -23,7 +24,7 @@ from httpx_aiohttp import AiohttpTransport
 from stage0_gateway.http.pool import KEEP_ALIVE
 
 _MAX_HEADER_BYTES = 65536  # of one header line
-_MAX_SENT_WHOLE = 2**20  # bytes of a body; aiohttp warns of more
+_MAX_UNSTREAMED = 2**20  # bytes of a body; aiohttp warns about larger ones
 
 
 class FastTransport(httpx.AsyncBaseTransport):
@@ -35,7 +36,7 @@ class FastTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; closing the response returns its connection to the pool."""
-        if len(request.content) > _MAX_SENT_WHOLE:
+        if len(request.content) > _MAX_UNSTREAMED:
             request = _streamed(request)
         with _httpx_errors():
             response = cast("httpx.Response", await self._transport.handle_async_request(request))
@@ -60,7 +61,7 @@ class FastTransport(httpx.AsyncBaseTransport):
 
 
 def _streamed(request: httpx.Request) -> httpx.Request:
-    """The same request with a body that aiohttp sends as a stream."""
+    """Return the request with a body that aiohttp sends as a stream."""
     return httpx.Request(
         request.method,
         request.url,
@@ -77,40 +78,40 @@ class _Protocol(ResponseHandler):
     """Whether the head of the final reply to the last request has been read."""
 
     def set_response_params(self, **options: Any) -> None:
-        """Begin a request."""
+        """Start a request."""
         self._replied = False
         super().set_response_params(**options)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Take the head of a reply, and its body as it is read."""
+        """Receive the head of a reply."""
         self._replied = data[0].code >= 200
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes of a reply; close the connection if the reply was complete already."""
+        """Parse bytes of a reply; close the connection if the reply was complete before."""
         if data and self._replied and self._payload is not None and self._payload.is_eof():
             self.abort()
         else:
             super().data_received(data)
 
     def pause_writing(self) -> None:
-        """Limit the time for sending, which aiohttp does not."""
+        """Limit the time for sending; aiohttp has no such limit."""
         super().pause_writing()
         self.start_timeout()
 
     def resume_writing(self) -> None:
-        """Start the time for what follows."""
+        """Restart the time limit."""
         super().resume_writing()
         self.start_timeout()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Report a reset to the reader of a body without a length; aiohttp treats it as the end of the body."""
+        """Report a reset to the reader of a body; aiohttp treats it as the end of the body."""
         if exc is not None and self._payload is not None and not self._payload.is_eof():
             self._payload.set_exception(aiohttp.ClientPayloadError(str(exc)), exc)
         super().connection_lost(exc)
 
     def close(self) -> None:
-        """Close the connection without waiting until the server has accepted what was written."""
+        """Close the connection without waiting for the server to accept the written data."""
         self.abort()
 
 
@@ -136,7 +137,7 @@ def _httpx_errors() -> Iterator[None]:
     try:
         yield
     except aiohttp.ClientError as error:
-        raise _converted(error) from None  # the text of the original may hold the URL
+        raise _converted(error) from None  # the original text may contain the URL
     except httpx.TransportError as error:
         raise _converted(error.__cause__) from None
 

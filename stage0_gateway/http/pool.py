@@ -1,14 +1,14 @@
-"""`Pool`: a transport that opens as many httpx connections as there are concurrent requests.
+"""`Pool`: a transport that opens one httpx connection for each concurrent request.
 
-httpx's own pool compares all its requests with all its connections, which takes quadratic time. Here each connection
-is a httpx transport of its own, and the most recently used idle one takes the next request. `connection.py` uses
-the pool where the caller gives no transport. Proxies (HTTP_PROXY, NO_PROXY) and certificates
-(SSL_CERT_FILE) are read from the environment.
+httpx's own pool compares all its requests with all its connections, which takes quadratic time.
+Here each connection is an httpx transport of its own, and the most recently used idle one sends the
+next request. `client.py` uses the pool as the default transport. Proxies (HTTP_PROXY, NO_PROXY) and
+certificates (SSL_CERT_FILE) are read from the environment.
 
-A connection is closed if the server sent more than its reply, because the surplus would be read as
-the reply to the next request. Not detected: surplus that arrives after the next request was sent;
-surplus over an unencrypted connection that arrives together with a reply and begins exactly at the
-end of a read of 64 KiB.
+A connection is closed if the server sent more than its reply. Otherwise the surplus would be read
+as the reply to the next request. Not detected: surplus that arrives after the next request was
+sent; surplus over an unencrypted connection that arrives together with a reply and begins exactly
+at the end of a read of 64 KiB.
 """
 
 import logging
@@ -24,7 +24,7 @@ import httpx
 from stage0_gateway.errors import ConfigurationError
 
 KEEP_ALIVE = 5.0
-"""Seconds an idle connection is kept; many servers close it soon after that."""
+"""Seconds until an idle connection is closed; many servers close it soon after that."""
 
 _Idle = deque[tuple[float, httpx.AsyncHTTPTransport]]
 
@@ -39,8 +39,9 @@ class Pool(httpx.AsyncBaseTransport):
         logging.getLogger("httpcore.http11").addFilter(_keep_event_name)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request over an idle or a new connection; closing the response returns it to the
-        pool.
+        """Send a request over an idle or a new connection.
+
+        Closing the response returns the connection to the pool.
         """
         url = request.url
         idle = self._idle.setdefault((url.scheme, url.host, url.port), deque())
@@ -74,7 +75,7 @@ class Pool(httpx.AsyncBaseTransport):
     async def put_back(
         self, idle: _Idle, transport: httpx.AsyncHTTPTransport, network_stream: Any
     ) -> None:
-        """Keep a connection for the next request, and close those that were idle too long."""
+        """Store a connection for the next request, and close those that were idle too long."""
         if self._closed or _has_surplus(transport, network_stream):
             await transport.aclose()
             return
@@ -91,13 +92,13 @@ class Pool(httpx.AsyncBaseTransport):
 
 
 def _keep_event_name(record: logging.LogRecord) -> bool:
-    """Shorten a log record of httpcore to its event: the values hold what the server sent, which may repeat a key."""
+    """Shorten a log record of httpcore to its event: the values may contain a key."""
     record.msg = str(record.msg).partition(" ")[0]
     return True
 
 
 def _trace_handshake() -> Callable[[str, dict[str, Any]], Awaitable[None]]:
-    """A trace extension that closes the socket if the TLS handshake is cancelled, which httpcore does not."""
+    """Return a trace extension that closes the socket if the TLS handshake is cancelled."""
     stream: Any = None
 
     async def trace(event: str, info: dict[str, Any]) -> None:
@@ -137,10 +138,10 @@ class _PooledBody(httpx.AsyncByteStream):
 
 
 def _has_surplus(transport: Any, network_stream: Any) -> bool:
-    """Whether bytes after the reply were received, or may have been.
+    """Return whether bytes after the reply were received, or may have been.
 
-    Neither httpx nor httpcore offers this, so private attributes are read. If there are none, or the connection is
-    closed, the answer is True.
+    Neither httpx nor httpcore offers this, so private attributes are read. Without them, or if the
+    connection is closed, the result is True.
     """
     try:
         connection = transport._pool.connections[0]
@@ -154,7 +155,7 @@ def _has_surplus(transport: Any, network_stream: Any) -> bool:
     if tls is None:
         return False
     try:
-        tls.read(1)  # from its buffer; does not wait
+        tls.read(1)  # reads from its buffer without waiting
     except ssl.SSLWantReadError:
         return False
     except ssl.SSLError:
@@ -163,17 +164,19 @@ def _has_surplus(transport: Any, network_stream: Any) -> bool:
 
 
 def invalid_environment(error: Exception) -> ConfigurationError:
-    """The error for settings of the environment; it does not show a proxy's URL, which may hold a
-    password.
+    """Return the error for invalid settings in the environment.
+
+    The text omits a proxy's URL, which may contain a password.
     """
     reason = str(error) if isinstance(error, ImportError | OSError) else type(error).__name__
     return ConfigurationError(
-        f"No connection can be made with these settings ({reason}). Check HTTP_PROXY and SSL_CERT_FILE."
+        f"The network settings of the environment are invalid ({reason}). "
+        "Check HTTP_PROXY and SSL_CERT_FILE."
     )
 
 
 def _proxy_for(url: httpx.URL) -> str | None:
-    """The proxy that the environment configures for a URL."""
+    """Return the proxy that the environment configures for a URL."""
     if proxy_bypass(url.host) or proxy_bypass(f"{url.host}:{url.port}"):
         return None
     proxies = getproxies()

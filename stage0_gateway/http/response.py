@@ -1,8 +1,7 @@
-"""One reply of a server: status, headers and body, read within its time and size limits.
+"""`HttpResponse`: one response of a server, read within its time and size limits.
 
-Converts every error of the HTTP library to an error of the gateway, so that the modules above do
-not depend on that library. It knows nothing of models or messages and opens no connections;
-`connection.py` creates exchanges.
+This module converts every error of the HTTP library to a `GatewayError`, so the modules that use it
+do not depend on that library. It knows no models and no messages, and opens no connections.
 """
 
 import asyncio
@@ -24,20 +23,20 @@ from stage0_gateway.errors import (
 )
 
 LIBRARY_ERRORS = (
-    *(TimeoutError, UnicodeError, ssl.SSLError),  # httpx does not convert all of these
+    *(TimeoutError, UnicodeError, ssl.SSLError),  # httpx does not convert all of them
     *(httpx.HTTPError, httpx.InvalidURL, httpx.StreamError),
 )
-"""What a transport may raise."""
+"""The errors that a transport may raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Time limits of one exchange, in seconds; None is no limit.
+    """Time limits of one request, in seconds; None is no limit.
 
     Attributes:
-        connect: For opening a connection.
-        read: For sending the request, and for each wait for more of the reply.
-        total: For the whole exchange.
+        connect: To open a connection.
+        read: To send the request, and for each wait for more of the reply.
+        total: For the request and its reply.
     """
 
     connect: float | None = 10.0
@@ -52,114 +51,92 @@ class Timeouts:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of one exchange.
+class HttpResponse:
+    """A server's response: status, headers (names in lower case) and a body that is read once.
 
-    Attributes:
-        timeouts: The time limits that the caller chose.
-        deadline: When `timeouts.total` is over, by the event loop's clock; None is never.
-        max_reply_bytes: The maximum size of the body.
-    """
-
-    timeouts: Timeouts
-    deadline: float | None
-    max_reply_bytes: int
-
-    @property
-    def timer_needed_from(self) -> float:
-        """When a wait for more of the reply may last beyond the deadline. Until then the
-        transport's limit ends it.
-        """
-        if self.deadline is None:
-            return inf
-        return -inf if self.timeouts.read is None else self.deadline - self.timeouts.read
-
-
-class Exchange:
-    """A server's reply to one request: status, headers (names in lower case) and a body that is
-    read once.
-
-    Must be closed. Only a body that was read to its end leaves the connection usable.
+    It must be closed. The connection is reused only if the body was read to its end.
 
     Args:
-        response: The HTTP library's response; its body has not been read.
+        response: The HTTP library's response; its body was not read.
         host: The server, for error messages.
-        limits: How long and how large the reply may be.
-        on_close: Called once when the exchange is closed.
+        timeouts: The time limits of the request.
+        deadline: The end of `timeouts.total` on the event loop's clock; None is never.
+        max_bytes: The maximum size of the body.
+        on_close: Called once when the response is closed.
     """
 
     def __init__(
-        self, response: httpx.Response, host: str, limits: Limits, on_close: Callable[[], None]
+        self,
+        response: httpx.Response,
+        host: str,
+        timeouts: Timeouts,
+        deadline: float | None,
+        max_bytes: int,
+        on_close: Callable[[], None],
     ) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        self._response, self._host, self._limits, self._on_close = response, host, limits, on_close
-        encoding = response.headers.get("content-encoding", "").strip() or "identity"
-        self._unreadable = ""
-        if encoding.lower() != "identity":
-            self._unreadable = (
-                f"The body of this reply from {host} has the content encoding {encoding!r}, which was "
-                "not requested."
-            )
+        self._response, self._host, self._timeouts = response, host, timeouts
+        self._deadline, self._max_bytes, self._on_close = deadline, max_bytes, on_close
+        # From this time on, a wait of `timeouts.read` may exceed the deadline.
+        self._timer_from = inf if deadline is None else deadline - (timeouts.read or inf)
+        self._loop = asyncio.get_running_loop()
+        self._encoding = response.headers.get("content-encoding", "").strip() or "identity"
         self._body = aiter(cast("httpx.AsyncByteStream", response.stream))
-        self._now, self._timer_needed_from = (
-            asyncio.get_running_loop().time,
-            limits.timer_needed_from,
-        )
         self._size = 0
         self._open = True
 
     async def chunk(self) -> bytes:
-        """The next bytes of the body; empty at its end.
+        """Return the next bytes of the body; empty at its end.
 
         Raises:
             GatewayError: ConnectionFailed, RequestTimeout or MalformedResponse.
         """
-        if self._unreadable:
-            raise MalformedResponse(self._unreadable, status=self.status)
+        if self._encoding.lower() != "identity":
+            raise MalformedResponse(self._unreadable(), status=self.status)
         try:
-            if (
-                self._now() < self._timer_needed_from
-            ):  # a timer for each chunk takes a fifth of a stream's time
+            # A timer for each chunk would take a fifth of a stream's time.
+            if self._loop.time() < self._timer_from:
                 return await self._next_chunk()
-            async with asyncio.timeout_at(self._limits.deadline):
+            async with asyncio.timeout_at(self._deadline):
                 return await self._next_chunk()
         except LIBRARY_ERRORS as error:
-            raise gateway_error(error, self._host, self._limits.timeouts) from error
+            raise gateway_error(error, self._host, self._timeouts) from error
 
     async def _next_chunk(self) -> bytes:
         async for chunk in self._body:
             if chunk:  # an empty chunk is not the end
-                self._count(chunk)
+                self._size += len(chunk)
+                if self._size > self._max_bytes:
+                    raise MalformedResponse(
+                        f"{self._host} sent a reply of more than {self._max_bytes:,} bytes. "
+                        "To accept it, pass a larger max_reply_bytes=… to Gateway.",
+                        status=self.status,
+                    )
                 return chunk
         return b""
 
     async def read(self) -> bytes:
-        """The whole body.
+        """Return the whole body.
 
-        Of an error with an unreadable body, a sentence that says so: its status still tells what
-        failed.
+        An error response with an unreadable body returns a sentence about it: the status still
+        determines the error.
 
         Raises:
             GatewayError: ConnectionFailed, RequestTimeout or MalformedResponse.
         """
-        if self._unreadable and self.status != 200:
-            return self._unreadable.encode()
+        if self._encoding.lower() != "identity" and self.status != 200:
+            return self._unreadable().encode()
         pieces = []
         while piece := await self.chunk():
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _count(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        limit = self._limits.max_reply_bytes
-        if self._size > limit:
-            raise MalformedResponse(
-                f"{self._host} sent a reply of more than {limit:,} bytes. If that is intended, pass a larger "
-                "max_reply_bytes=… to Gateway.",
-                status=self.status,
-            )
+    def _unreadable(self) -> str:
+        return (
+            f"The body of this reply from {self._host} has the content encoding "
+            f"{self._encoding!r}, which was not requested."
+        )
 
     async def aclose(self) -> None:
         """Return the connection to its pool if the whole body was read; otherwise close it."""
@@ -167,20 +144,18 @@ class Exchange:
             return
         self._open = False
         try:
-            with suppress(
-                *LIBRARY_ERRORS
-            ):  # an error while closing changes nothing about the reply
+            with suppress(*LIBRARY_ERRORS):  # the reply was read or dropped already
                 await self._response.aclose()
         finally:
             self._on_close()
 
     def __del__(self) -> None:
-        if getattr(self, "_open", False):  # a stream that was dropped unread must not hold its slot
+        if getattr(self, "_open", False):  # a dropped stream must not hold its slot
             self._on_close()
 
 
 def gateway_error(error: Exception, host: str, timeouts: Timeouts) -> GatewayError:
-    """Convert one of `LIBRARY_ERRORS` to an error of the gateway."""
+    """Convert one of `LIBRARY_ERRORS` to a `GatewayError`."""
     reason = str(error) or type(error).__name__
     match error:
         case TimeoutError():

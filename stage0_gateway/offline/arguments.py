@@ -1,15 +1,15 @@
 """Fill the arguments of a tool, or the fields of a reply, from the words of a text.
 
-Covered are strings, numbers, integers, booleans and enums. Nested objects, arrays and limits such
-as `minimum` are not covered. Optional arguments are filled only if the text states them. Values are
-never invented: a required argument without a value is reported as missing.
+Covered are strings, numbers, integers, booleans and enums. Not covered are nested objects, arrays
+and limits such as `minimum`. Optional arguments are filled only if the text contains them. A
+required argument without a value is reported as missing, and never invented.
 """
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from stage0_gateway.offline.words import properties_of, stems
+from stage0_gateway.offline.tool_selection import properties_of, stems
 
 _NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
 _NUMBERS = re.compile(rf"(?<![\w.-]){_NUMBER}(?![\w-])")
@@ -23,13 +23,13 @@ _EMPTY = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": []
 def fill(
     schema: Mapping[str, Any], text: str, topic: frozenset[str] = frozenset(), results: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments found in a text, and the names of the missing ones.
+    """Return the arguments in a text, and the names of the missing ones.
 
     Args:
         schema: The JSON Schema of an object.
         text: The question, or a part of it.
         topic: The words of the tool's name. They are not values.
-        results: Results of earlier tools that the text refers to.
+        results: Results of earlier tools to which the text refers.
     """
     properties, values = properties_of(schema), _Values(text, topic, results)
     listed = schema.get("required")
@@ -63,12 +63,12 @@ def trim(text: str, topic: frozenset[str] = frozenset()) -> str:
 
 def names_in(text: str, topic: frozenset[str] = frozenset()) -> list[str]:
     """Return the names in a text: words that begin with a capital, such as "New York"."""
-    trimmed = (trim(each, topic) for each in _NAME.findall(text))
+    trimmed = (trim(name, topic) for name in _NAME.findall(text))
     return [name for name in trimmed if name]
 
 
 class _Values:
-    """The values in a text. Each is used once."""
+    """The values in a text. A value is used once."""
 
     def __init__(self, text: str, topic: frozenset[str], results: str) -> None:
         self._text = text
@@ -88,7 +88,7 @@ class _Values:
             case "boolean":
                 return self._boolean(name, required)
             case "string":
-                return self._stated(name) or (self._string(name) if required else None)
+                return self._labelled(name) or (self._string(name) if required else None)
         return None
 
     def _choice(self, choices: list[Any]) -> Any:
@@ -100,14 +100,12 @@ class _Values:
         return None
 
     def _number(self, name: str, is_integer: bool, required: bool) -> int | float | None:
-        """The number beside the parameter's name ("3 days", "days: 3"), else the next one if
-        required.
-        """
+        """Return the number beside the parameter's name ("3 days"), or the next one if required."""
         label = _label(name)
         beside = self._find(rf"\b{label}s? ?(?:is|of|=|:)? ?({_NUMBER})|({_NUMBER}) {label}")
-        usable = [each for each in self._numbers if not (is_integer and "." in each)]
-        wanted = [each for each in usable if beside and each in beside.groups()]
-        for number in wanted or (usable if required else []):
+        usable = [number for number in self._numbers if not (is_integer and "." in number)]
+        named = [number for number in usable if beside and number in beside.groups()]
+        for number in named or (usable if required else []):
             self._numbers.remove(number)
             return float(number) if "." in number else int(number)
         return None
@@ -117,12 +115,12 @@ class _Values:
             return False if required else None
         return not self._find(rf"\b(?:no|not|without)\b[^.?!]{{0,20}}\b{_label(name)}")
 
-    def _stated(self, name: str) -> str | None:
-        """The words behind the parameter's name: "title: Dune", "the color is red"."""
-        stated = self._find(
+    def _labelled(self, name: str) -> str | None:
+        """Return the words after the parameter's name: "title: Dune", "the color is red"."""
+        found = self._find(
             rf"\b{_label(name)}(?: is|:| =) ([^,;.?!\n]{{1,100}}?)(?= and |[,;.?!\n]|$)"
         )
-        return trim(stated[1]) or None if stated else None
+        return trim(found[1]) or None if found else None
 
     def _string(self, name: str) -> str | None:
         if self._names and not stems(name) & _FREE_TEXT:

@@ -1,8 +1,7 @@
-"""Read a request as the teacher sees it: the tools, the question, and the results so far.
+"""Read a request for the rule-based model: the tools, the question, and the results so far.
 
-Two dialects are read. In the native dialect, tools, calls and results have fields of their own. In
-the prompt dialect, the system prompt lists the tools as lines of JSON, and calls and results are
-text.
+Two dialects are read. In the native dialect, tools, calls and results are separate fields. In the
+prompt dialect, the system prompt lists the tools as lines of JSON, and calls and results are text.
 """
 
 import json
@@ -11,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stage0_gateway.fields import parse_json
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.messages import Message
 from stage0_gateway.request import ChatRequest, ToolSpec
 
-MOST_READ = 10_000
-"""Characters of a question that are read. The rest of a longer question is ignored."""
+MAX_QUESTION = 10_000
+"""The maximum number of characters of a question; the rest is ignored."""
 
 _FEEDBACK = "[Feedback]"
 _RESULT = re.compile(r"^\[Tool result for ([^\]\n]{1,200})\]", re.MULTILINE)
@@ -30,8 +29,7 @@ class Outcome:
     Attributes:
         tool: The name of the tool.
         arguments: Its arguments; empty if they are not a JSON object.
-        key: What a result names to belong to this call: the call id or, in the prompt dialect, the
-            tool.
+        key: Identifies the call in a result: the call id or, in the prompt dialect, the tool.
         result: The text of the result, or None if there is none yet.
         is_error: Whether the call failed.
     """
@@ -45,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a request contains.
+    """The contents of a request.
 
     Attributes:
         is_prompt_dialect: Whether to answer with decisions in JSON instead of native tool calls.
@@ -54,9 +52,9 @@ class Conversation:
         question: The last message of the user.
         earlier: The messages before the question.
         outcomes: The calls made for the question, oldest first.
-        feedback: The program's complaint about the last reply, or None.
+        feedback: The program's correction of the last reply, or None.
         schema: The JSON Schema of the reply, or None.
-        next_call_id: An id that no tool call in the request has.
+        next_call_id: A new id for a tool call.
     """
 
     is_prompt_dialect: bool
@@ -79,15 +77,15 @@ def read(request: ChatRequest) -> Conversation:
     choice = request.tool_choice
     if choice not in (None, "auto", "required"):  # the name of a tool, or "none"
         tools = tuple(tool for tool in tools if tool.name == choice)
-    asked_at = max((at for at, message in enumerate(messages) if _is_question(message)), default=-1)
+    position = max((at for at, message in enumerate(messages) if _is_question(message)), default=-1)
     last = messages[-1].text if messages else ""
     return Conversation(
         is_prompt_dialect=is_prompt,
         tools=tools,
         must_call=choice not in (None, "auto"),
-        question=messages[asked_at].text[:MOST_READ].strip() if asked_at >= 0 else "",
-        earlier=messages[:asked_at],
-        outcomes=_outcomes(messages[asked_at + 1 :]),
+        question=messages[position].text[:MAX_QUESTION].strip() if position >= 0 else "",
+        earlier=messages[:position],
+        outcomes=_outcomes(messages[position + 1 :]),
         feedback=last.removeprefix(_FEEDBACK).strip() if last.startswith(_FEEDBACK) else None,
         schema=None if is_prompt else request.response_schema or _described_schema(system),
         next_call_id=_next_call_id(messages),
@@ -111,7 +109,6 @@ def _next_call_id(messages: tuple[Message, ...]) -> str:
 
 
 # ---- the system prompt
-# ----------------------------------------------------------------------------------
 
 
 def _json_lines(text: str) -> Iterator[dict[str, Any]]:
@@ -139,7 +136,6 @@ def _described_schema(system: str) -> Mapping[str, Any] | None:
 
 
 # ---- calls and their results
-# ----------------------------------------------------------------------------
 
 
 def _outcomes(messages: tuple[Message, ...]) -> tuple[Outcome, ...]:

@@ -1,7 +1,7 @@
-"""Make the teacher's replies wrong on purpose, to see how a client copes with it.
+"""Make the replies of the offline model wrong on purpose, to test how a client reacts.
 
-`FAULTS` lists what can go wrong. A `FaultPlan` assigns faults to requests. Used by `endpoint.py`,
-through `OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
+`FAULTS` lists the faults. A `FaultPlan` assigns faults to requests. `service.py` applies them for
+`OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
 """
 
 import difflib
@@ -12,25 +12,24 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from stage0_gateway.errors import ConfigurationError
-from stage0_gateway.fields import parse_json
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.offline.conversation import write_json
 from stage0_gateway.offline.replies import plain_text
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.server import ServerFormat
 from stage0_gateway.server.answer import Answer, json_answer
+from stage0_gateway.server.format import ServerFormat
 
 _OVERLOADED = "The server is overloaded (a fault on purpose)."
 _FINISH_REASON = re.compile(rb'("(?:finish_reason|stop_reason|finishReason)": ?)"\w*"')
 
 
-# ---- what the model writes
-# ------------------------------------------------------------------------------
+# ---- faults of the model
 
 
 def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatResponse]:
-    """A change to the JSON text of a reply, or to the arguments of native calls."""
+    """Return a change of the JSON text of a reply, or of the arguments of native calls."""
 
-    def spoil(reply: ChatResponse) -> ChatResponse:
+    def change_reply(reply: ChatResponse) -> ChatResponse:
         message = reply.message
         if message.tool_calls:
             calls = tuple(
@@ -41,7 +40,7 @@ def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatRespo
             return reply
         return replace(reply, message=replace(message, content=change(message.text)))
 
-    return spoil
+    return change_reply
 
 
 def _fenced(text: str) -> str:
@@ -58,12 +57,11 @@ def _wrong_argument_name(text: str) -> str:
     if not isinstance(arguments, dict) or not arguments:
         return text
     first = next(iter(arguments))
-    renamed = {f"{name}_name" if name == first else name: each for name, each in arguments.items()}
+    renamed = {f"{name}_name" if name == first else name: one for name, one in arguments.items()}
     return write_json(value | {"arguments": renamed} if "tool" in value else renamed)
 
 
-# ---- what the server sends
-# ------------------------------------------------------------------------------
+# ---- faults of the server
 
 
 def _overloaded(form: ServerFormat, answer: Answer) -> Answer:
@@ -90,20 +88,19 @@ def _error_in_stream(form: ServerFormat, answer: Answer) -> Answer:
 
 
 # ---- the table
-# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong.
+    """A fault.
 
     Attributes:
-        does: What goes wrong, in words.
+        description: The fault, in words.
         in_reply: The change to the model's reply.
         in_answer: The change to the HTTP answer.
     """
 
-    does: str
+    description: str
     in_reply: Callable[[ChatResponse], ChatResponse] | None = None
     in_answer: Callable[[ServerFormat, Answer], Answer] | None = None
 
@@ -124,12 +121,12 @@ FAULTS: dict[str, Fault] = {
 
 
 class FaultPlan:
-    """Which request gets which fault.
+    """The faults of the requests, in order.
 
     Args:
         names: The names of the faults, in the order of the requests, or one text with commas
-            between the names. None and "none" stand for a correct answer. Requests after the last
-            fault are answered correctly.
+            between them. None and "none" are a correct answer. Requests after the last fault are
+            answered correctly.
 
     Raises:
         ConfigurationError: A fault is unknown.
@@ -153,5 +150,5 @@ def _fault(name: str | None) -> Fault | None:
     nearest = difflib.get_close_matches(str(name)[:200], FAULTS, n=1)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     raise ConfigurationError(
-        f"There is no fault {name!r}.{hint} There are {', '.join(['none', *FAULTS])}."
+        f"Unknown fault {name!r}.{hint} The faults are {', '.join(['none', *FAULTS])}."
     )

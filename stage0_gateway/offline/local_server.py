@@ -1,8 +1,8 @@
-"""The offline model behind a real port, on the standard library's threading server.
+"""The offline model on a port, with the threading server of the standard library.
 
-Knows HTTP and no models: `offline/endpoint.py` answers, as it does for the in-process transport, so
-both give the same bytes. Made for one machine: no TLS, no keys, no limit on the number of clients.
-Used by `python -m stage0_gateway serve` and by tests, which run it in a thread.
+This module knows HTTP and no models. `service.py` answers, as for the transport in the process, so
+both send the same bytes. The server is for one machine: no TLS, no keys, no limit of clients.
+`python -m stage0_gateway serve` and tests use it; tests run it in a thread.
 """
 
 import sys
@@ -11,23 +11,22 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any
 
-from stage0_gateway.offline.endpoint import answer_http, refuse
 from stage0_gateway.offline.faults import FaultPlan
+from stage0_gateway.offline.service import answer_http, refuse
 from stage0_gateway.server.answer import Answer
 
 BODY_LIMIT = 64 * 1024 * 1024
-"""The largest request body that is read, in bytes."""
+"""The maximum size of a request body, in bytes."""
 
 
 def make_server(
     host: str = "127.0.0.1", port: int = 0, *, faults: str | Iterable[str | None] = ()
 ) -> ThreadingTCPServer:
-    """Open the port. `serve_forever()` then answers; `server_address` holds the port that was
-    chosen for 0.
+    """Open the port, and return the server; `serve_forever()` answers requests.
 
     Args:
         host: The address to listen on.
-        port: The port; 0 picks a free one.
+        port: The port. 0 selects a free one, shown in `server_address`.
         faults: The faults of the first replies, as for `OfflineModel`.
 
     Raises:
@@ -56,13 +55,12 @@ class _Exchange(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
     timeout = 300
-    wbufsize = (
-        -1
-    )  # head and body leave together; apart they would wait for each other's acknowledgement
-    disable_nagle_algorithm = True  # and so would the events of a stream
+    # Separate packets would wait for acknowledgements: head and body, and the events of a stream.
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Answer a request; its body needs a stated length to be told from the next request."""
+        """Answer a request; its body must have a Content-Length."""
         try:
             length = int(self.headers["Content-Length"] or 0)
         except ValueError:
@@ -77,15 +75,16 @@ class _Exchange(BaseHTTPRequestHandler):
             )
 
     def do_GET(self) -> None:
-        """Answer a request, which may have a body as well."""
+        """Answer a request, with or without a body."""
         self.do_POST()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse in the format of the path, and close: an unread body would look like the next
-        request.
+        """Send an error in the format of the path, and close the connection.
+
+        The server would read the rest of the body as the next request.
         """
         self.close_connection = True
-        self._send(refuse(getattr(self, "path", ""), code, message or "Refused."))
+        self._send(refuse(getattr(self, "path", ""), code, message or "Invalid request."))
 
     def _send(self, answer: Answer) -> None:
         if answer.status is None:
@@ -106,7 +105,7 @@ class _Exchange(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def _send_chunks(self, answer: Answer) -> None:
-        """Send each event with its length; the end is missing if the connection is to break."""
+        """Send each event with its length, and the end unless the connection breaks."""
         for chunk in filter(None, answer.chunks):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self.wfile.flush()
@@ -114,4 +113,4 @@ class _Exchange(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: the path may hold a key."""
+        """Log nothing: the path may contain a key."""

@@ -1,17 +1,16 @@
-"""Write the teacher's replies in words: results of tools, and answers to questions that no tool
-fits.
+"""Write replies in words: the results of tools, and answers to questions without a tool.
 
-A reply contains only what the request contains. That makes a context window visible: the teacher
-answers "What is my name?" as long as the message with the name is sent.
+A reply contains only information from the request, which makes a context window visible. The model
+answers "What is my name?" only while the message with the name is sent.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from stage0_gateway.fields import parse_json
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.conversation import MOST_READ, Conversation, Outcome, write_json
+from stage0_gateway.offline.conversation import MAX_QUESTION, Conversation, Outcome, write_json
 
 IDENTITY = (
     "I am the teacher: a set of rules that stands in for a language model, and not one myself. "
@@ -23,68 +22,68 @@ _WHO = re.compile(
 )
 _MY = re.compile(r"(?i)\bwhat(?: is|['’]s) my ([\w ]{1,40})")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s")
-_MOST_SHOWN = 300
-_MOST_DEPTH = 3
+_MAX_SHOWN = 300
+_MAX_DEPTH = 3
 
 
 def describe_outcomes(conversation: Conversation) -> str:
-    """Describe the result of each call in one sentence, and the feedback on a refused call."""
-    sentences = [_sentence(each) for each in conversation.outcomes if each.result is not None]
-    refused = [each for each in conversation.outcomes if each.result is None]
-    if refused and conversation.feedback is not None:
-        sentences.append(f"I gave up on {_subject(refused[-1])}: {_ended(conversation.feedback)}")
+    """Describe the result of each call, and the feedback on a rejected call."""
+    sentences = [_sentence(one) for one in conversation.outcomes if one.result is not None]
+    rejected = [one for one in conversation.outcomes if one.result is None]
+    if rejected and conversation.feedback is not None:
+        sentences.append(f"I gave up on {_subject(rejected[-1])}: {_ended(conversation.feedback)}")
     return " ".join(sentences)
 
 
 def ask_for(tool: str, missing: Sequence[str]) -> str:
-    """Ask for the arguments that a tool needs and the question does not contain."""
+    """Ask for the required arguments that the question does not contain."""
     names = " and which ".join(name.replace("_", " ") for name in missing)
     return f"Which {_shorten(names)} do you mean? I need it to call {tool}."
 
 
 def answer_in_words(conversation: Conversation) -> str:
-    """Answer a question that no tool fits."""
+    """Answer a question for which no tool fits."""
     question = conversation.question
     system = " ".join(message.text for message in conversation.earlier if message.role == "system")
     if _WHO.search(question):
         return IDENTITY
     if "summarize" in system.lower():
         return _summary(question)
-    if asked := _MY.search(question):
-        return _fact(asked[1].strip(), conversation.earlier)
+    if found := _MY.search(question):
+        return _fact(found[1].strip(), conversation.earlier)
     rules = "I am a set of rules, not a language model"
     if conversation.tools:
         names = ", ".join(tool.name for tool in conversation.tools)
         return f"{rules}, and none of my tools ({names}) fits this question."
     count = len(conversation.earlier) + 1
-    seen = f"I see {count} message{'' if count == 1 else 's'}"
-    return f'You said: "{_shorten(question)}" {seen}. {rules}, so I only repeat it.'
+    visible = f"I see {count} message{'' if count == 1 else 's'}"
+    return f'You said: "{_shorten(question)}" {visible}. {rules}, so I only repeat it.'
 
 
 def plain_text(value: Any, depth: int = 0) -> str:
     """Write a JSON value as words: {"temp": 22, "rain": false} is "temp 22, rain false"."""
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         return "…"
     match value:
         case dict():
             return ", ".join(
-                f"{name.replace('_', ' ')} {plain_text(each, depth + 1)}"
-                for name, each in value.items()
+                f"{name.replace('_', ' ')} {plain_text(one, depth + 1)}"
+                for name, one in value.items()
             )
         case list():
-            return ", ".join(plain_text(each, depth + 1) for each in value)
+            return ", ".join(plain_text(one, depth + 1) for one in value)
         case str():
             return value
     return write_json(value)
 
 
 def result_text(outcome: Outcome) -> str:
-    """Write a tool result as words. Fields that repeat an argument are left out."""
+    """Write a tool result as words, without the fields that repeat an argument."""
     result = outcome.result or ""
     value = parse_json(result)
     if isinstance(value, dict):
-        known = [each for each in outcome.arguments.values() if isinstance(each, str)]
-        value = {name: each for name, each in value.items() if each not in known}
+        known = [one for one in outcome.arguments.values() if isinstance(one, str)]
+        value = {name: one for name, one in value.items() if one not in known}
     return result if value is None else plain_text(value)
 
 
@@ -103,15 +102,13 @@ def _subject(outcome: Outcome, verb: str = "") -> str:
 def _fact(what: str, earlier: Sequence[Message]) -> str:
     pattern = re.compile(rf"(?i)\bmy {re.escape(what)} is ([^.,;?!\n\"]{{1,100}})")
     for message in reversed(earlier):
-        if found := pattern.search(message.text[:MOST_READ]):
+        if found := pattern.search(message.text[:MAX_QUESTION]):
             return f"Your {what} is {found[1]}: you said so in this conversation."
     return f"I do not know your {what}: no message that I was sent says it."
 
 
 def _summary(question: str) -> str:
-    """Return the first sentences of the user's messages (one a line, as JSON), after an earlier
-    summary.
-    """
+    """Summarize lines of JSON messages: the first sentence of each user message."""
     sentences = []
     for line in question.splitlines():
         message = parse_json(line)
@@ -124,7 +121,7 @@ def _summary(question: str) -> str:
 
 def _shorten(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} …"
 
 
 def _ended(text: str) -> str:

@@ -1,8 +1,9 @@
-"""`ScriptedModel`: a transport that replays given replies over the real wire, whole or as a stream.
+"""`ScriptedModel`: a transport that replays given replies over the real wire format.
 
-The replaceable model for tests, docs and lessons. It decodes the gateway's request and encodes the
-next reply of the script in the same format; only the network is skipped. A request after the last
-reply fails the test, and so does closing the model with replies left over.
+It is the replaceable model for tests, docs and lessons. It decodes the gateway's request and
+encodes the next reply of the script in the same format, whole or as a stream. Only the network is
+omitted. A request after the last reply fails the test. Closing the model with remaining replies
+fails it, too.
 """
 
 import json
@@ -11,13 +12,12 @@ from collections.abc import Iterable
 
 import httpx
 
+from stage0_gateway.http.redaction import Secret
 from stage0_gateway.messages import Message
-from stage0_gateway.recording.redaction import Secret
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server.answer import json_answer, reply_answer
 from stage0_gateway.server.in_process import as_response
-from stage0_gateway.usage import Usage
 
 Reply = str | Message | ChatResponse | int | Exception
 
@@ -30,9 +30,9 @@ class ScriptedModel(httpx.AsyncBaseTransport):
     """Answers the n-th request with the n-th reply, in the format of the request.
 
     Args:
-        replies: Text; a `Message` (with tool calls, thinking …); a `ChatResponse`, where finish
-            reason or usage matter; an HTTP status to fail with; or an exception to raise as the
-            network would (`httpx.ConnectError("…")`).
+        replies: Each is a text; a `Message` (with tool calls, thinking …); a `ChatResponse`, for a
+            finish reason or usage; the HTTP status of an error; or an exception of the network
+            (`httpx.ConnectError("…")`).
         piece: The maximum number of characters in one event of a stream.
 
     Attributes:
@@ -45,14 +45,14 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         self._piece = piece
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Play the next reply."""
-        # Imported with the first request, because programs that use a real model never need it.
-        from stage0_gateway.server.formats import format_of
+        """Return the next reply."""
+        # Imported with the first request: programs with a real model never need it.
+        from stage0_gateway.server.routing import format_of
 
-        path = Secret(request.url.raw_path.decode("ascii"))  # its query may hold a key
+        path = Secret(request.url.raw_path.decode("ascii"))  # its query may contain a key
         form = format_of(path)
         if form is None:
-            raise ScriptError(f"{request.url.path} is not a path at which a model replies.")
+            raise ScriptError(f"{request.url.path} is not the path of a wire format.")
         body = json.loads(await request.aread())
         self.requests.append(form.decode_request(body, path))
         reply = self._next()
@@ -78,20 +78,17 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         return self._replies[number - 1]
 
     def assert_finished(self) -> None:
-        """Fail if replies are left over.
+        """Raise if replies remain.
 
         Raises:
-            ScriptError: Names the replies that were not requested.
+            ScriptError: Replies remain. The text shows them.
         """
-        left = self._replies[len(self.requests) :]
-        if left:
-            raise ScriptError(f"Never asked for, of the scripted replies: {left!r:.300}.")
+        if remaining := self._replies[len(self.requests) :]:
+            raise ScriptError(f"These scripted replies were never requested: {remaining!r:.300}.")
 
     async def aclose(self) -> None:
-        """Fail if replies are left over. The gateway calls this when it is closed."""
-        if (
-            sys.exc_info()[0] is None
-        ):  # an error on its way out says more than the replies it left over
+        """Raise if replies remain. The gateway calls this when it is closed."""
+        if sys.exc_info()[0] is None:  # an error in the block is more important
             self.assert_finished()
 
 

@@ -1,7 +1,7 @@
-"""Answer a request by rules: the next tool call that the question needs, or a reply.
+"""The rules of the offline model: the next tool call that a question needs, or a reply.
 
-The same request always gets the same reply. A question ends after `MOST_CALLS` calls at the latest,
-and no call is made twice with the same arguments. Knows no HTTP; `endpoint.py` uses it.
+Equal requests get equal replies. A question ends after `MAX_CALLS` calls at the latest, and no call
+is repeated with the same arguments. This module knows no HTTP; `service.py` uses it.
 """
 
 import re
@@ -10,16 +10,16 @@ from typing import Any
 
 from stage0_gateway.messages import Message
 from stage0_gateway.offline.arguments import fill, fill_reply, names_in, trim
-from stage0_gateway.offline.conversation import MOST_READ, Conversation, read, write_json
+from stage0_gateway.offline.conversation import MAX_QUESTION, Conversation, read, write_json
 from stage0_gateway.offline.replies import answer_in_words, ask_for, describe_outcomes, result_text
-from stage0_gateway.offline.words import ENOUGH, best_tool, stems
+from stage0_gateway.offline.tool_selection import MIN_SCORE, best_tool, stems
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest, ToolSpec
 
-MOST_CALLS = 8
-"""Tool calls for one question. After them, the teacher answers from the results."""
+MAX_CALLS = 8
+"""The maximum number of tool calls for one question."""
 
-_MOST_CLAUSES = 12
+_MAX_CLAUSES = 12
 _CLAUSE_END = re.compile(r"(?<=[,;.?!])\s+|(?<=[，。；？])|\s(?=(?:and|then)\b)")
 _REFERENCE = re.compile(r"(?i)\b(?:there|that|this|them|its|result|(?<!is )it)\b")
 
@@ -32,14 +32,13 @@ def answer(request: ChatRequest) -> Message:
     for tool, clause in _clauses(conversation):
         arguments, missing = _fill(tool, clause, conversation.question, results)
         call = (tool.name, arguments)
-        made = [each for each in conversation.outcomes if (each.tool, each.arguments) == call]
+        made = [one for one in conversation.outcomes if (one.tool, one.arguments) == call]
         if made:
-            results += [
-                result_text(each)[:MOST_READ] for each in made if each.result and not each.is_error
-            ]
+            successes = (one for one in made if one.result and not one.is_error)
+            results += [result_text(one)[:MAX_QUESTION] for one in successes]
         elif missing:
             questions.append(ask_for(tool.name, missing))
-        elif len(conversation.outcomes) < MOST_CALLS:
+        elif len(conversation.outcomes) < MAX_CALLS:
             return _call_message(conversation, tool.name, arguments)
     if conversation.schema is not None:
         text = "\n".join([conversation.question, *results])
@@ -70,7 +69,7 @@ def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:
     """
     question, tools = conversation.question, conversation.tools
     found: list[tuple[ToolSpec, str]] = []
-    for clause in _CLAUSE_END.split(question, maxsplit=_MOST_CLAUSES - 1):
+    for clause in _CLAUSE_END.split(question, maxsplit=_MAX_CLAUSES - 1):
         tool = best_tool(clause, tools)
         if tool is not None:
             found.append((tool, clause))
@@ -79,7 +78,7 @@ def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:
         elif found:
             found[-1] = (found[-1][0], f"{found[-1][1]} {clause}")
     if not found:
-        tool = best_tool(question, tools, at_least=0.0 if conversation.must_call else ENOUGH)
+        tool = best_tool(question, tools, minimum=0.0 if conversation.must_call else MIN_SCORE)
         found = [(tool, question)] if tool is not None else []
     return found
 
@@ -87,9 +86,7 @@ def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:
 def _fill(
     tool: ToolSpec, clause: str, question: str, results: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Fill the arguments from the clause and the results it refers to, else from the whole
-    question.
-    """
+    """Fill the arguments from a clause and its results, or from the whole question."""
     topic = stems(tool.name)
     referred = "\n".join(results) if _REFERENCE.search(clause) else ""
     arguments, missing = fill(tool.parameters, clause, topic, referred)

@@ -1,1 +1,7 @@
-"""TODO."""
+"""Recordings: real traffic in a file, without secrets, and its replay.
+
+credentials   finds the credentials in a request
+format        the file: one exchange per line
+recorder      `Recorder`: a transport that records traffic
+replayer      `Replayer`: a transport that replays a recording
+"""

@@ -1,12 +1,12 @@
 """Find the credentials that a request carries.
 
-Knows HTTP's headers, URLs and bodies, no provider and no file. Used by `recording.py` and
-`replay.py`, which hide what is found here with `redact.py`.
+This module knows headers, URLs and bodies, but no provider and no file. `recorder.py` and
+`replayer.py` hide its results with `http/redaction.py`.
 
 Covered: headers, query fields, user and password of a URL (also as the base64 of a Basic header),
-and the fields of a body in which servers are given credentials for other servers.
-Not covered: a credential that only the server knows; one that a model spells out over several
-events of a stream; one inside compressed or encoded data.
+and the fields of a body with credentials for other servers.
+Not covered: a credential that only the server knows; one that a model writes over several events of
+a stream; one inside compressed or encoded data.
 """
 
 import re
@@ -16,44 +16,26 @@ from urllib.parse import unquote
 
 import httpx
 
-from stage0_gateway.fields import parse_json
-from stage0_gateway.recording.redaction import Secret
+from stage0_gateway.http.redaction import Secret
+from stage0_gateway.json_fields import parse_json
 
-_NAMES_END_WITH = (
-    *(
-        "auth",
-        "authorization",
-        "cookie",
-        "credential",
-        "credentials",
-        "jwt",
-        "key",
-        "passwd",
-        "password",
-    ),
-    *("secret", "sig", "signature", "token"),
+_CREDENTIAL_WORD = re.compile(
+    r"(?i)(?:auth|authorization|cookie|credentials?|jwt|key|passw(?:or)?d|secret|sig|signature"
+    r"|token)\Z"
 )
-# In bodies a "key" or a "token" is mostly data; these are what servers call credentials for other
+# In bodies, most fields named "key" or "token" are data. These fields hold credentials for other
 # servers.
-_NAMES_IN_BODIES = {
-    "authorization",
-    "authorization_token",
-    "access_token",
-    "api_key",
-    "client_secret",
-}
+_BODY_NAMES = {"authorization", "authorization_token", "access_token", "api_key", "client_secret"}
 
 
 def names_a_credential(name: str) -> bool:
-    """Whether a header or a query field of this name holds a secret, as x-api-key and accessToken
-    do.
-    """
+    """Return whether a header or a query field holds a secret, like x-api-key and accessToken."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    return any(word.lower().endswith(_NAMES_END_WITH) for word in words)
+    return any(map(_CREDENTIAL_WORD.search, words))
 
 
 def credentials(request: httpx.Request) -> set[Secret]:
-    """Every credential that a request carries; its body must have been read."""
+    """Return every credential of a request whose body was read."""
     found: set[str] = set()
     for name, value in request.headers.multi_items():
         if names_a_credential(name):
@@ -82,17 +64,17 @@ def _in_header(name: str, value: str) -> Iterator[str]:
 
 
 def _in_body(content: bytes) -> Iterator[str]:
-    left = [parse_json(content)]
-    while left:
-        value = left.pop()
+    remaining = [parse_json(content)]
+    while remaining:
+        value = remaining.pop()
         if isinstance(value, list):
-            left.extend(value)
+            remaining.extend(value)
         elif isinstance(value, dict):
-            left.extend(value.values())
+            remaining.extend(value.values())
             for name, text in value.items():
-                # A shorter one is more likely a word of a schema or an example, and would be hidden
-                # everywhere.
-                if isinstance(text, str) and len(text) >= 8 and _plain(name) in _NAMES_IN_BODIES:
+                # A shorter text is probably a word of a schema or an example. Hiding it would hide
+                # that word everywhere.
+                if isinstance(text, str) and len(text) >= 8 and _plain(name) in _BODY_NAMES:
                     yield from _in_header(name, text)
 
 

@@ -1,12 +1,12 @@
-"""The file that `Recorder` writes and `Replayer` reads: one exchange per line, as JSON.
+"""The file of `Recorder` and `Replayer`: one exchange per line, as JSON.
 
     {"request": {"method": "POST", "url": "https://…", "body": {…}},
      "response": {"status": 200, "headers": {…}, "chunks": ["data: …", …]}}
 
-A body is the JSON that was sent, or text. A chunk is text. Bytes that are not text are {"base64":
-"…"}. A response that broke off also has "cut": the error ("ReadTimeout: …"), or "abandoned" where
-the caller stopped reading. Where no response came, there is "error" in place of "response". Secrets
-are hidden when a line is written. Knows nothing of sending.
+A body is JSON or text, and a chunk is text. Other bytes are {"base64": "…"}. An incomplete response
+also has "cut": the error ("ReadTimeout: …"), or "abandoned" if the caller stopped reading. Without
+a response, "error" replaces "response". Secrets are hidden when a line is written. This module
+sends nothing.
 """
 
 import json
@@ -17,30 +17,25 @@ from typing import Any
 
 import httpx
 
-from stage0_gateway.fields import parse_json
+from stage0_gateway.http.redaction import redact, redact_chunks
+from stage0_gateway.json_fields import parse_json
 from stage0_gateway.recording.credentials import names_a_credential
-from stage0_gateway.recording.redaction import redact, redact_chunks
 
 ABANDONED = "abandoned"
-_CONNECTION_HEADERS = {
-    "connection",
-    "content-length",
-    "keep-alive",
-    "transfer-encoding",
-}
+_CONNECTION_HEADERS = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """One line of a recording.
 
     Attributes:
-        line: Its number in the file, 1 for the first.
-        request: The request as the file has it.
-        status: The HTTP status, or None where no response came.
+        line: Its number in the file, starting at 1.
+        request: The request in the format of the file.
+        status: The HTTP status, or None without a response.
         headers: The headers of the response.
         chunks: The body of the response.
-        cut: The error that ended the response, `ABANDONED`, or None for a whole response.
+        cut: The error that ended the response, `ABANDONED`, or None for a complete response.
     """
 
     line: int
@@ -52,7 +47,7 @@ class Exchange:
 
 
 def write_request(request: httpx.Request, secrets: Collection[str]) -> dict[str, Any]:
-    """Return a request, whose body was read, as the file has it."""
+    """Return a request whose body was read in the format of the file."""
     content = redact_chunks([request.content], secrets)[0]
     body = parse_json(content)
     return {
@@ -65,8 +60,9 @@ def write_request(request: httpx.Request, secrets: Collection[str]) -> dict[str,
 def write_response(
     response: httpx.Response, chunks: list[bytes], cut: str | None, secrets: Collection[str]
 ) -> dict[str, Any]:
-    """Return a response as the file has it. A compressed body is left out, because it may hide a
-    secret.
+    """Return a response in the format of the file.
+
+    A compressed body is omitted, because it may contain a secret.
     """
     if response.headers.get("content-encoding", "identity") != "identity":
         chunks, cut = [], "DecodingError: a compressed body is not recorded"
@@ -83,9 +79,7 @@ def write_response(
 
 
 def _is_recorded(header: str) -> bool:
-    """Whether a header is neither the connection's nor a credential, and does not name the
-    account.
-    """
+    """Return whether a header is recorded: no credential, account or connection header is."""
     is_private = names_a_credential(header) or "organization" in header or "project" in header
     return header not in _CONNECTION_HEADERS and not is_private
 
@@ -98,36 +92,35 @@ def _write_bytes(chunk: bytes) -> str | dict[str, str]:
 
 
 def write_error(error: httpx.RequestError) -> str:
-    """Return an error as "ReadTimeout: why"."""
+    """Return an error as "ReadTimeout: reason"."""
     return f"{type(error).__name__}: {error}"
 
 
 def read_error(text: str, request: httpx.Request) -> httpx.RequestError:
-    """Return the error that `write_error` wrote; one of an unknown class is a `TransportError`."""
-    name, _, why = text.partition(": ")
+    """Return the error that `write_error` wrote; an unknown class becomes `TransportError`."""
+    name, _, reason = text.partition(": ")
     kind = getattr(httpx, name, None)
     if not (isinstance(kind, type) and issubclass(kind, httpx.RequestError)):
         kind = httpx.TransportError
-    return kind(why, request=request)
+    return kind(reason, request=request)
 
 
 def write_line(exchange: Mapping[str, Any]) -> bytes:
     """Return one exchange as a line of the file."""
     line = json.dumps(exchange, ensure_ascii=False) + "\n"
-    return line.encode(
-        errors="backslashreplace"
-    )  # half a surrogate pair becomes \ud83d, as JSON writes it
+    # Half a surrogate pair becomes \ud83d, as in JSON.
+    return line.encode(errors="backslashreplace")
 
 
-def read_line(line: bytes, number: int) -> Exchange:
+def read_line(line: bytes, number: int) -> RecordedExchange:
     """Return the exchange on a line of the file.
 
     Raises:
-        ValueError: The line holds no exchange.
+        ValueError: The line contains no exchange.
     """
     match json.loads(line.decode()):
         case {"request": {"method": str(), "url": str()} as request, "error": str(error)}:
-            return Exchange(number, request, None, {}, (), error)
+            return RecordedExchange(number, request, None, {}, (), error)
         case {
             "request": {"method": str(), "url": str()} as request,
             "response": {
@@ -138,7 +131,9 @@ def read_line(line: bytes, number: int) -> Exchange:
             },
         }:
             cut = None if rest.get("cut") is None else str(rest["cut"])
-            return Exchange(number, request, status, headers, tuple(map(_read_bytes, chunks)), cut)
+            return RecordedExchange(
+                number, request, status, headers, tuple(map(_read_bytes, chunks)), cut
+            )
     raise ValueError("an exchange needs a request, and a response or an error")
 
 

@@ -1,9 +1,8 @@
-"""`Recorder`: a transport that writes the traffic that passes through it to a file, without
-secrets.
+"""`Recorder`: a transport that writes the traffic through it to a file, without secrets.
 
-It stands between a client and the network, or any other transport, and changes neither requests nor
-responses. Knows no models and no events. `recording_format` describes the file, and `replay` plays
-it.
+It works between a client and the network, or any other transport, and changes neither requests nor
+responses. It knows no models and no events. `format.py` describes the file, and `replayer.py`
+replays it.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -13,6 +12,7 @@ import httpx
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.http.pool import Pool
+from stage0_gateway.http.redaction import Secret, redact
 from stage0_gateway.recording.credentials import credentials
 from stage0_gateway.recording.format import (
     ABANDONED,
@@ -21,20 +21,19 @@ from stage0_gateway.recording.format import (
     write_request,
     write_response,
 )
-from stage0_gateway.recording.redaction import Secret, redact
 
 
 class Recorder(httpx.AsyncBaseTransport):
-    """Passes requests and responses on, and records each exchange when it ends.
+    """Forwards requests and responses, and records each exchange when it ends.
 
-    One line is written per exchange, in the order in which they end. An exchange that is cancelled
-    before its response begins leaves none. A placeholder key ("test") is hidden wherever that word
-    stands.
+    One line is written per exchange, in the order of their ends. An exchange that is cancelled
+    before its response begins is not recorded. A placeholder key ("test") is hidden everywhere in
+    the line.
 
     Args:
         path: The file. It is created before the first request is sent.
         transport: Sends the requests; None is the network.
-        secrets: More texts to keep out of the file. Credentials in headers, URL and body are found.
+        secrets: Further texts to hide. Credentials in headers, URL and body are detected.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Recorder(httpx.AsyncBaseTransport):
         """Send a request and return its response.
 
         Raises:
-            ConfigurationError: The file exists, or cannot be created; nothing was sent.
+            ConfigurationError: The file exists, or cannot be created. Nothing was sent.
         """
         self._create_file()
         await request.aread()
@@ -102,9 +101,7 @@ class Recorder(httpx.AsyncBaseTransport):
 
 
 class _RecordedBody(httpx.AsyncByteStream):
-    """The body of a response, kept while the caller reads it; `write` is called once, when it
-    ends.
-    """
+    """The body of a response. It stores the chunks that are read, and calls `write` at its end."""
 
     def __init__(
         self, response: httpx.Response, write: Callable[[list[bytes], str | None], None]
@@ -137,9 +134,7 @@ class _RecordedBody(httpx.AsyncByteStream):
 
 
 def named_secrets(secrets: Iterable[str]) -> set[Secret]:
-    """Return the secrets that the caller named: one text or several, without surrounding white
-    space.
-    """
+    """Return the caller's secrets, one text or several, without surrounding white space."""
     return {
         Secret(secret.strip()) for secret in ([secrets] if isinstance(secrets, str) else secrets)
     }

@@ -1,7 +1,8 @@
 """`Replayer`: a transport that answers from a recording, chunk for chunk and without a network.
 
-A test double that accepts any request proves nothing: a request that was not recorded fails, with a
-diff. Knows no models. Used in tests and lessons, with the file of a `Recorder`.
+A test double that accepts any request proves nothing. Therefore a request that was not recorded
+raises an error with a diff. This module knows no models. Tests and lessons use it with the file of
+a `Recorder`.
 """
 
 import json
@@ -16,7 +17,7 @@ from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.recording.credentials import credentials, names_a_credential
 from stage0_gateway.recording.format import (
     ABANDONED,
-    Exchange,
+    RecordedExchange,
     read_error,
     read_line,
     write_request,
@@ -36,24 +37,24 @@ class Replayer(httpx.AsyncBaseTransport):
     """Answers each request with the first unplayed exchange that has the same request.
 
     Method, path, query and body are compared; host, headers and credentials are not, so a replay
-    may use another address and another key. Each exchange is played once. A response that broke off
-    breaks off again, with the same error.
+    may use another address and another key. Each exchange is played once. An incomplete response
+    ends with the same error.
 
     Args:
         path: The file that a `Recorder` wrote.
-        secrets: The secrets that were named for the recorder, or their replacements.
+        secrets: The secrets of the recorder, or their replacements.
 
     Raises:
-        ConfigurationError: The file is missing or not a recording; the text names the line.
+        ConfigurationError: The file is missing or not a recording. The text names the line.
     """
 
     def __init__(self, path: str | Path, *, secrets: Iterable[str] = ()) -> None:
         self._secrets = named_secrets(secrets)
-        self._left = _read(Path(path))
-        self._played: list[Exchange] = []
+        self._remaining = _read(Path(path))
+        self._played: list[RecordedExchange] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Play the response to this request.
+        """Return the recorded response to this request.
 
         Raises:
             ReplayMiss: The request was not recorded, or all its recorded responses are played.
@@ -66,33 +67,35 @@ class Replayer(httpx.AsyncBaseTransport):
         headers = [(name.encode(), value.encode()) for name, value in exchange.headers.items()]
         return httpx.Response(exchange.status, headers=headers, stream=body)
 
-    def _take(self, request: httpx.Request) -> Exchange:
+    def _take(self, request: httpx.Request) -> RecordedExchange:
         hidden = write_request(request, self._secrets | credentials(request))
-        # A placeholder key may be a word of the body; hiding it there would hide what was recorded
-        # openly.
+        # A placeholder key may be a word of the body, which was recorded unchanged.
         keys = [_key(hidden), _key(write_request(request, self._secrets))]
-        for exchange in self._left:
+        for exchange in self._remaining:
             if _key(exchange.request) in keys:
-                self._left.remove(exchange)
+                self._remaining.remove(exchange)
                 self._played.append(exchange)
                 return exchange
-        text = f"{_first_line(hidden)} does not match the recording: {len(self._left)} exchanges are left."
+        text = (
+            f"{_first_line(hidden)} does not match the recording. "
+            f"Remaining exchanges: {len(self._remaining)}."
+        )
         if any(_key(exchange.request) in keys for exchange in self._played):
             text += " This request was recorded, and all its responses are played."
         raise ReplayMiss("\n".join([text, *self._difference(hidden)]))
 
     def _difference(self, request: Mapping[str, Any]) -> list[str]:
-        """How the request differs from the most similar one that is left."""
-        if not self._left:
+        """Return the difference to the most similar remaining request."""
+        if not self._remaining:
             return []
         lines = _lines(request)
         matcher = SequenceMatcher(b=lines)
 
-        def similarity(exchange: Exchange) -> float:
+        def similarity(exchange: RecordedExchange) -> float:
             matcher.set_seq1(_lines(exchange.request))
             return matcher.quick_ratio()
 
-        nearest = max(self._left, key=similarity)
+        nearest = max(self._remaining, key=similarity)
         diff = list(
             unified_diff(_lines(nearest.request), lines, "recorded", "sent", lineterm="", n=1)
         )
@@ -100,23 +103,22 @@ class Replayer(httpx.AsyncBaseTransport):
         return [f"The most similar one is on line {nearest.line}:", *diff[:_MAX_LINES], *more]
 
     def assert_finished(self) -> None:
-        """Fail if exchanges are left over. Closing does not fail: a test may need only part of a
-        recording.
+        """Raise if exchanges remain. Closing does not raise: a test may need a part of a recording.
 
         Raises:
-            ReplayMiss: Names the first exchanges that were not requested.
+            ReplayMiss: Exchanges remain. The text names the first ones.
         """
-        if self._left:
+        if self._remaining:
             names = ", ".join(
-                f"{_first_line(one.request)} (line {one.line})" for one in self._left[:5]
+                f"{_first_line(one.request)} (line {one.line})" for one in self._remaining[:5]
             )
             raise ReplayMiss(
-                f"{len(self._left)} recorded exchanges were never requested. First: {names}."
+                f"{len(self._remaining)} recorded exchanges were never requested. First: {names}."
             )
 
 
-def _error_at_end(exchange: Exchange, request: httpx.Request) -> Exception | None:
-    """The error after the last chunk of a response that broke off."""
+def _error_at_end(exchange: RecordedExchange, request: httpx.Request) -> Exception | None:
+    """Return the error after the last chunk of an incomplete response."""
     if exchange.cut == ABANDONED:
         return ReplayMiss(
             f"The response on line {exchange.line} of the recording ends here, "
@@ -125,7 +127,7 @@ def _error_at_end(exchange: Exchange, request: httpx.Request) -> Exception | Non
     return None if exchange.cut is None else read_error(exchange.cut, request)
 
 
-def _read(path: Path) -> list[Exchange]:
+def _read(path: Path) -> list[RecordedExchange]:
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -145,12 +147,12 @@ def _read(path: Path) -> list[Exchange]:
 
 
 def _key(request: Mapping[str, Any]) -> tuple[str, str]:
-    """What two requests must have in common."""
+    """Return the parts that must be equal in two requests."""
     return _first_line(request), json.dumps(request.get("body"), sort_keys=True)
 
 
 def _first_line(request: Mapping[str, Any]) -> str:
-    """Method, path and query, without host and credentials."""
+    """Return method, path and query, without host and credentials."""
     path, _, query = request["url"].partition("://")[2].partition("/")[2].partition("?")
     fields = [
         field for field in query.split("&") if not names_a_credential(field.partition("=")[0])
@@ -159,7 +161,7 @@ def _first_line(request: Mapping[str, Any]) -> str:
 
 
 def _lines(request: Mapping[str, Any]) -> list[str]:
-    """A request as lines to compare; a long line is divided."""
+    """Return a request as lines to compare; long lines are split."""
     body = json.dumps(request.get("body"), indent=2, sort_keys=True, ensure_ascii=False)
     starts = [(line, at) for line in body.split("\n") for at in range(0, len(line), _MAX_WIDTH)]
     return [_first_line(request), *(line[at : at + _MAX_WIDTH] for line, at in starts)]

@@ -1,8 +1,8 @@
 """`Answer`: an HTTP response as a value: status, headers and the chunks of its body.
 
-Knows neither sockets nor an HTTP library, so a port (`serve/tcp.py`) and the process
-(`serve/in_process.py`) send the same bytes. Created by the offline and the scripted model;
-`offline/faults.py` adds faults.
+This module knows neither sockets nor an HTTP library, so a server on a port and a transport in the
+process send the same bytes. The models of `offline/` create answers, and `offline/faults.py`
+changes them.
 """
 
 import json
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.response import ChatResponse
-from stage0_gateway.server import ServerFormat
+from stage0_gateway.server.format import ServerFormat
 
 EVENT_STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one request.
+    """The response to one request.
 
     Attributes:
-        status: The HTTP status; None if the connection breaks before the response begins.
+        status: The HTTP status; None if the connection breaks before the response.
         chunks: The body: one chunk, or one chunk for each event of a stream.
         content_type: The media type of the body.
-        is_cut: Whether the connection breaks after the last chunk, before the end of the body.
+        is_cut: Whether the connection breaks before the end of the body.
     """
 
     status: int | None
@@ -34,7 +34,7 @@ class Answer:
 
     @property
     def is_stream(self) -> bool:
-        """Whether the body is a stream of events, whose length is not known in advance."""
+        """Whether the body is a stream of events."""
         return self.content_type == EVENT_STREAM
 
     @property
@@ -44,24 +44,24 @@ class Answer:
 
 
 def json_answer(status: int, value: Mapping[str, Any]) -> Answer:
-    """Return an answer with a JSON value; in ASCII, which can hold half of a surrogate pair."""
+    """Return an answer with a JSON value. ASCII can represent half of a surrogate pair."""
     return Answer(status, (json.dumps(value).encode("ascii"),))
 
 
 def reply_answer(
     form: ServerFormat, reply: ChatResponse, *, stream: bool, piece: int = 8
 ) -> Answer:
-    """Return an answer with a reply in a format, whole or as a stream.
+    """Return an answer with a whole or streamed reply.
 
     Args:
         form: The format.
         reply: The reply.
-        stream: Whether the client asked for a stream.
+        stream: Whether the reply is streamed.
         piece: The maximum number of characters in one event.
     """
     if not stream:
         return json_answer(200, form.encode_reply(reply))
-    # Half of a surrogate pair becomes \ud83d, as JSON writes it.
+    # Half of a surrogate pair becomes \ud83d, as in JSON.
     events = (
         event.encode(errors="backslashreplace") for event in form.encode_stream(reply, piece=piece)
     )

@@ -1,21 +1,20 @@
-"""Anthropic's messages as a server sees them: decode requests, encode replies.
+"""Anthropic's messages in reverse: decode requests, encode replies.
 
-The mirror of `wire/anthropic.py`; pure. A request is refused with a text that names the wrong
-field. Fields that `ChatRequest` has no attribute for are kept in `provider_options` and
-`provider_data`, and unknown blocks become provider parts. A user message becomes several: its tool
-results, each a message of its own, and then the rest.
+The mirror of `wire/anthropic.py`; pure. An invalid request raises an error that names the field.
+Unknown fields are stored in `provider_options` and `provider_data`, and unknown blocks become
+provider parts. A user message becomes several messages: one for each tool result, and then the
+rest.
 
-Not covered: marks on a tool result as a whole, and parts after a tool call, which move before the
-calls. Arguments of a reply that are not a JSON object are sent as the text they are; a real server
-would repair or hide them.
+Not covered: marks on a tool result, and parts after a tool call, which move before the calls.
+Arguments of a reply that are not a JSON object are sent as text; a real server would repair or hide
+them.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
-from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     Citation,
@@ -29,14 +28,13 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
-from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
-from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import ChatResponse, FinishReason, Usage
+from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
 from stage0_gateway.wire.anthropic_reply import citation
-from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _TOOL_BLOCKS = ("tool_use", "tool_result")
 _DECODED = {"messages", "system", "stream"}
@@ -50,47 +48,48 @@ _ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloade
 
 
 def is_path(path: str) -> bool:
-    """Whether messages are requested at this path, under any base."""
+    """Return whether this path, under any base, is that of messages."""
     return path.partition("?")[0].rstrip("/").endswith("/messages")
 
 
 def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
-    """Whether the body asks for a stream."""
+    """Return whether the body requests a stream."""
     return bool(body.get("stream"))
 
 
 # ---- the request
-# ----------------------------------------------------------------------------------------
 
 
 def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     """Decode a messages request.
 
     Raises:
-        ValueError: The body is not such a request; the text names the field.
+        ValueError: The body is invalid. The text names the field.
     """
-    body = a_mapping(body, "The body")
+    body = as_mapping(body, "The body")
     if body.get("messages") is None:
         raise ValueError("'messages' is missing.")
-    messages = [one for plain in a_list(body["messages"], "'messages'") for one in _messages(plain)]
+    messages = [
+        one for plain in as_list(body["messages"], "'messages'") for one in _messages(plain)
+    ]
     if system := body.get("system"):
         messages.insert(0, Message.system(system if isinstance(system, str) else _parts(system)))
-    stop = a_list(body.get("stop_sequences"), "'stop_sequences'")
+    stop = as_list(body.get("stop_sequences"), "'stop_sequences'")
     request = ChatRequest(
-        model=a_text(body.get("model"), "'model'"),
+        model=as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
-        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tools=tuple(_tools(as_list(body.get("tools"), "'tools'"))),
         tool_choice=_tool_choice(body.get("tool_choice")),
-        temperature=a_number(body.get("temperature"), "'temperature'"),
-        max_tokens=whole_number(body.get("max_tokens"), "'max_tokens'"),
+        temperature=as_number(body.get("temperature"), "'temperature'"),
+        max_tokens=as_integer(body.get("max_tokens"), "'max_tokens'"),
         response_schema=_response_schema(body.get("output_config")),
-        stop=tuple(a_text(one, "'stop_sequences'") for one in stop),
+        stop=tuple(as_text(one, "'stop_sequences'") for one in stop),
     )
     return with_options(request, body, encode, _DECODED)
 
 
 def _messages(plain: Any) -> Iterator[Message]:
-    plain = a_mapping(plain, "A message")
+    plain = as_mapping(plain, "A message")
     role, content = plain.get("role"), plain.get("content")
     if role not in ("system", "user", "assistant"):
         raise ValueError(f"A message has the role {role!r}; the roles are user and assistant.")
@@ -109,7 +108,7 @@ def _messages(plain: Any) -> Iterator[Message]:
 
 
 def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    return [a_mapping(block, "A block of 'content'") for block in a_list(content, "'content'")]
+    return [as_mapping(block, "A block of 'content'") for block in as_list(content, "'content'")]
 
 
 def _parts(content: Any) -> tuple[Part, ...]:
@@ -118,7 +117,7 @@ def _parts(content: Any) -> tuple[Part, ...]:
 
 def _result(block: Mapping[str, Any]) -> Message:
     content = block.get("content")
-    call_id = a_text(block.get("tool_use_id"), "'tool_use_id'")
+    call_id = as_text(block.get("tool_use_id"), "'tool_use_id'")
     is_error = block.get("is_error") is True
     return Message.tool(
         content if isinstance(content, str) else _parts(content), call_id, is_error=is_error
@@ -126,17 +125,19 @@ def _result(block: Mapping[str, Any]) -> Message:
 
 
 def _part(block: Mapping[str, Any]) -> Part:
-    """A block as a part; one of another form is kept as it is."""
+    """Decode a block; unknown kinds are stored unchanged."""
     match block:
         case {"type": "text", "text": str(text)}:
             cited = [
-                a_mapping(one, "A citation")
-                for one in a_list(block.get("citations"), "'citations'")
+                as_mapping(one, "A citation")
+                for one in as_list(block.get("citations"), "'citations'")
             ]
             written = {"type": "text", "text": text, "citations": cited}
-            return TextPart(text, tuple(map(citation, cited)), kept(NAME, block, written))
+            return TextPart(text, tuple(map(citation, cited)), extra_data(NAME, block, written))
         case {"type": "thinking", "thinking": str(text)}:
-            return ThinkingPart(text, kept(NAME, block, {"type": "thinking", "thinking": text}))
+            return ThinkingPart(
+                text, extra_data(NAME, block, {"type": "thinking", "thinking": text})
+            )
         case {
             "type": "image",
             "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
@@ -155,11 +156,11 @@ def _part(block: Mapping[str, Any]) -> Part:
 
 
 def _title(block: Mapping[str, Any]) -> str:
-    return a_text(block.get("title"), "'title'") or "document"
+    return as_text(block.get("title"), "'title'") or "document"
 
 
 def _besides_file(block: Mapping[str, Any]) -> ProviderData | None:
-    return kept(NAME, block, {name: block.get(name) for name in ("type", "title", "source")})
+    return extra_data(NAME, block, {name: block.get(name) for name in ("type", "title", "source")})
 
 
 def _call(block: Mapping[str, Any]) -> ToolCall:
@@ -167,18 +168,21 @@ def _call(block: Mapping[str, Any]) -> ToolCall:
         case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
             written = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
             return ToolCall(
-                call_id, name, json.dumps(arguments, ensure_ascii=False), kept(NAME, block, written)
+                call_id,
+                name,
+                json.dumps(arguments, ensure_ascii=False),
+                extra_data(NAME, block, written),
             )
     raise ValueError("A 'tool_use' needs an 'id', a 'name' and an object as its 'input'.")
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
-    """The client's tools; tools that the server runs itself stay in `provider_options`."""
+    """Yield the client's tools; tools of the server stay in `provider_options`."""
     for tool in tools:
         match tool:
             case {"name": str(name), "input_schema": dict(schema)}:
                 yield ToolSpec(
-                    name, a_text(tool.get("description"), f"The 'description' of {name}"), schema
+                    name, as_text(tool.get("description"), f"The 'description' of {name}"), schema
                 )
             case {"type": str(kind)} if kind != "custom":
                 pass
@@ -205,7 +209,6 @@ def _response_schema(output_config: Any) -> Mapping[str, Any] | None:
 
 
 # ---- the reply
-# ------------------------------------------------------------------------------------------
 
 
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
@@ -214,7 +217,7 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
 
 
 def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-    """Encode the message as events: its head, each block from start to stop, and why it ended."""
+    """Encode a message as events: its head, the blocks, and the finish reason."""
     for data in _events(reply, piece):
         yield event(data, data["type"])
 
@@ -235,7 +238,7 @@ def _head(reply: ChatResponse) -> dict[str, Any]:
 
 
 def _end(reply: ChatResponse) -> dict[str, Any]:
-    """Why the reply ended; after a refusal, with the model's explanation."""
+    """Return the finish reason, and the explanation of a refusal."""
     usual = "refusal" if reply.refusal else "tool_use" if reply.tool_calls else "end_turn"
     reason = reply.raw_finish_reason or _REASONS.get(reply.finish_reason, usual)
     end: dict[str, Any] = {"stop_reason": reason, "stop_sequence": None}
@@ -250,7 +253,7 @@ def _reply_blocks(reply: ChatResponse) -> list[dict[str, Any]]:
 
 
 def _reply_block(part: Part) -> dict[str, Any] | None:
-    """A part as a block; None for files and for parts of another provider."""
+    """Encode a part; None for files and for parts of another provider."""
     match part:
         case TextPart(text, citations):
             cited = {"citations": [_reply_citation(one) for one in citations]} if citations else {}
@@ -269,7 +272,7 @@ def _reply_call(call: ToolCall) -> dict[str, Any]:
         "name": call.name,
         "input": arguments_value(call.arguments),
     }
-    return laid_over(block, own_data(call, NAME))
+    return deep_merge(block, own_data(call, NAME))
 
 
 def _reply_citation(citation: Citation) -> dict[str, Any]:
@@ -293,8 +296,8 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 def _events(reply: ChatResponse, piece: int) -> Iterator[dict[str, Any]]:
     usage = _usage(reply.usage)
-    begun = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, **usage}
-    yield {"type": "message_start", "message": begun}
+    head = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, **usage}
+    yield {"type": "message_start", "message": head}
     yield {"type": "ping"}
     for index, block in enumerate(_reply_blocks(reply)):
         start, deltas = _start_and_deltas(block, piece)
@@ -309,23 +312,23 @@ def _events(reply: ChatResponse, piece: int) -> Iterator[dict[str, Any]]:
 def _start_and_deltas(
     block: Mapping[str, Any], piece: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The block as it starts, and the deltas that complete it."""
+    """Return the start of a block, and the deltas that complete it."""
     match block:
         case {"type": "text", "text": text}:
-            deltas = [{"type": "text_delta", "text": each} for each in cut(text, piece)]
+            deltas = [{"type": "text_delta", "text": one} for one in split(text, piece)]
             deltas += [
                 {"type": "citations_delta", "citation": one} for one in block.get("citations", ())
             ]
             return {"type": "text", "text": ""}, deltas
         case {"type": "thinking", "thinking": text, "signature": signature}:
-            deltas = [{"type": "thinking_delta", "thinking": each} for each in cut(text, piece)]
+            deltas = [{"type": "thinking_delta", "thinking": one} for one in split(text, piece)]
             if signature:
                 deltas.append({"type": "signature_delta", "signature": signature})
             return {**block, "thinking": "", "signature": ""}, deltas
         case {"input": value}:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            pieces = ["", *cut(text, piece)]
+            pieces = ["", *split(text, piece)]
             return {**block, "input": {}}, [
-                {"type": "input_json_delta", "partial_json": each} for each in pieces
+                {"type": "input_json_delta", "partial_json": one} for one in pieces
             ]
     return dict(block), []

@@ -1,9 +1,8 @@
-"""What the server formats share when they decode requests.
+"""Shared functions to decode requests.
 
-A request is decoded, encoded again without its messages, and compared with the body that came. The
-difference is kept for the provider, so a format need not list the fields that it does not know.
-Parts and tool calls keep their unknown fields in the same way. `wire/opaque.py` is the inverse.
-Knows no format.
+A request is decoded, encoded again without its messages, and compared with the received body. The
+difference is stored for the provider, so a format need not list unknown fields. Parts and tool
+calls store their unknown fields in the same way. `wire/provider_data.py` is the inverse.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,24 +13,24 @@ from stage0_gateway.parts import Part, ProviderData, TextPart
 from stage0_gateway.request import ChatRequest
 
 
-def left_over(whole: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `whole` that `written` lacks; null counts as absent."""
+def deep_diff(received: Mapping[str, Any], decoded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `received` that `decoded` lacks; null counts as absent."""
     rest: dict[str, Any] = {}
-    for name, value in whole.items():
-        below = written.get(name)
-        if isinstance(value, Mapping) and isinstance(below, Mapping):
-            if inner := {key: one for key, one in value.items() if one != below.get(key)}:
+    for name, value in received.items():
+        known = decoded.get(name)
+        if isinstance(value, Mapping) and isinstance(known, Mapping):
+            if inner := {key: one for key, one in value.items() if one != known.get(key)}:
                 rest[name] = inner
-        elif value != below:
+        elif value != known:
             rest[name] = value
     return rest
 
 
-def kept(wire: str, whole: Mapping[str, Any], written: Mapping[str, Any]) -> ProviderData | None:
-    """Return the fields of a part or tool call that only its provider understands, as
-    `provider_data`.
-    """
-    rest = left_over(whole, written)
+def extra_data(
+    wire: str, received: Mapping[str, Any], decoded: Mapping[str, Any]
+) -> ProviderData | None:
+    """Return the unknown fields of a part or tool call as `provider_data`."""
+    rest = deep_diff(received, decoded)
     return {wire: rest} if rest else None
 
 
@@ -39,33 +38,32 @@ def with_options(
     request: ChatRequest,
     body: Mapping[str, Any],
     encode: Callable[[ChatRequest], Mapping[str, Any]],
-    apart: Collection[str],
+    ignored: Collection[str],
 ) -> ChatRequest:
-    """Add the fields of the body that the request has no attribute for, as `provider_options`.
+    """Add the fields without an attribute in `ChatRequest` as `provider_options`.
 
-    A list is kept whole: with a tool that the provider runs itself, the options hold all tools as
-    they came.
+    Lists are not split: with a tool that the provider runs itself, the options contain all tools.
 
     Args:
         request: The decoded request.
         body: The body it was decoded from.
         encode: Encodes the request again.
-        apart: Fields that are not compared: the messages, and fields that are decoded completely.
+        ignored: Fields that are not compared: the messages, and completely decoded fields.
     """
-    written = encode(replace(request, messages=()))
-    rest = left_over({name: value for name, value in body.items() if name not in apart}, written)
+    decoded = encode(replace(request, messages=()))
+    rest = deep_diff({name: value for name, value in body.items() if name not in ignored}, decoded)
     return replace(request, provider_options=rest or None)
 
 
-def whole_number(value: Any, where: str) -> int | None:
+def as_integer(value: Any, field: str) -> int | None:
     """Return the value as a whole number; null stays None."""
     if value is not None and type(value) is not int:
-        raise ValueError(f"{where} must be a whole number, not {type(value).__name__}.")
+        raise ValueError(f"{field} must be a whole number, not {type(value).__name__}.")
     return value
 
 
 def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:
-    """Return parts as the content of a message; a single plain text becomes a string."""
+    """Return parts as message content; a single plain text becomes a str."""
     content = tuple(parts)
     match content:
         case ():

@@ -1,20 +1,15 @@
-"""What the server formats share when they encode replies.
-
-A stream is the whole reply, cut into pieces. Knows no format.
-"""
+"""Shared functions to encode replies. A stream is the whole reply, split into pieces."""
 
 import json
 from typing import Any
 
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import JsonPart, Part, TextPart
-from stage0_gateway.wire.opaque import as_object
+from stage0_gateway.wire.provider_data import as_object
 
 
 def parts_of(message: Message) -> list[Part]:
-    """Return the parts of a message; a JSON part becomes its text, and an empty text has no
-    part.
-    """
+    """Return the parts of a message; a JSON part becomes text, and empty text is omitted."""
     if isinstance(message.content, str):
         return [TextPart(message.content)] if message.content else []
     return [_json_as_text(part) for part in message.content]
@@ -27,10 +22,9 @@ def _json_as_text(part: Part) -> Part:
 
 
 def arguments_value(text: str) -> dict[str, Any] | str:
-    """Return arguments as a JSON object, for formats that want one; other text stays as it is.
+    """Return arguments as a JSON object for formats that require one; other text stays unchanged.
 
-    A real server repairs or hides arguments that are not an object. This one shows what the model
-    wrote.
+    A real server repairs or hides such arguments. This one shows the text of the model.
     """
     value = as_object(text)
     return text if value is None else value
@@ -41,12 +35,12 @@ def without_none(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def cut(text: str, piece: int) -> list[str]:
-    """Cut a text into pieces of at most `piece` characters; an empty text has no pieces."""
+def split(text: str, piece: int) -> list[str]:
+    """Split a text into pieces of at most `piece` characters; an empty text has no pieces."""
     return [text[start : start + piece] for start in range(0, len(text), piece)]
 
 
 def event(data: Any, name: str = "") -> str:
-    """Return a server-sent event with this JSON and, where the format has names, its name."""
+    """Return a server-sent event with JSON data and an optional name."""
     line = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return f"event: {name}\ndata: {line}\n\n" if name else f"data: {line}\n\n"

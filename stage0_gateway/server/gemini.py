@@ -1,17 +1,16 @@
-"""Google's generateContent as a server sees it: decode requests, encode replies.
+"""Google's generateContent in reverse: decode requests, encode replies.
 
-The mirror of `wire/gemini.py`; pure. The model stands in the path. A request is refused with a text
-that names the wrong field. Fields are read in both spellings that Google accepts,
-`systemInstruction` and `system_instruction`. Fields that `ChatRequest` has no attribute for are
-kept in `provider_options` and `provider_data`, and unknown parts become provider parts.
+The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
+error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
+`system_instruction`. Unknown fields are stored in `provider_options` and `provider_data`, and
+unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
-id answers the first open call of its name. A response that is neither `{"output": text}` nor
+id answers the first open call with its name. A response that is neither `{"output": text}` nor
 `{"error": text}` becomes its JSON text.
 
-A stream holds a part or a piece of one in each event. A signed text is not cut, because the
-signature belongs to all of it. Arguments of a reply that are not a JSON object are sent as the text
-they are.
+Each event of a stream contains a part or a piece of one. A signed text is not split, because the
+signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
 Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
 `functionResponse`; parts after a call, which move before the calls.
@@ -24,8 +23,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text, needed_text
-from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text, required_text
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     DocumentPart,
@@ -37,25 +35,18 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
-from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
-from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import ChatResponse, FinishReason, Usage
+from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.gemini import encode
-from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
-_USERS_DATA = {
-    "args",
-    "response",
-    "parameters",
-    "parametersJsonSchema",
-    "responseSchema",
-    "responseJsonSchema",
-}
+_USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
+_USER_DATA = {"args", "response", *_USER_SCHEMAS}
 _REASONS: dict[FinishReason, str] = {
     "length": "MAX_TOKENS",
     "refusal": "SAFETY",
@@ -67,12 +58,12 @@ Plain = Mapping[str, Any]
 
 
 def is_path(path: str) -> bool:
-    """Whether content is generated at this path, by any model and under any base."""
+    """Return whether this path, under any base, is that of a model's generateContent."""
     return _model_and_method(path) is not None
 
 
 def wants_stream(path: str, body: Plain) -> bool:
-    """Whether the path asks for a stream."""
+    """Return whether the path requests a stream."""
     named = _model_and_method(path)
     return named is not None and named[1] == "streamGenerateContent"
 
@@ -83,61 +74,58 @@ def _model_and_method(path: str) -> tuple[str, str] | None:
 
 
 # ---- the request
-# ----------------------------------------------------------------------------------------
 
 
 def decode_request(body: Plain, path: str = "") -> ChatRequest:
     """Decode a generateContent request.
 
     Raises:
-        ValueError: The body is not such a request; the text names the field.
+        ValueError: The body is invalid. The text names the field.
     """
-    body = _camel_case(a_mapping(body, "The body"))
+    body = _camel_case(as_mapping(body, "The body"))
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
     messages = list(_messages(_several(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
     named = _model_and_method(path)
-    generation = a_mapping(body.get("generationConfig") or {}, "'generationConfig'")
+    generation = as_mapping(body.get("generationConfig") or {}, "'generationConfig'")
     schema = generation.get("responseJsonSchema")
-    stop = a_list(generation.get("stopSequences"), "'stopSequences'")
+    stop = as_list(generation.get("stopSequences"), "'stopSequences'")
     request = ChatRequest(
-        model=named[0] if named else a_text(body.get("model"), "'model'"),
+        model=named[0] if named else as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_tool_choice(body.get("toolConfig")),
-        temperature=a_number(generation.get("temperature"), "'temperature'"),
-        max_tokens=whole_number(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
-        response_schema=None if schema is None else a_mapping(schema, "'responseJsonSchema'"),
-        stop=tuple(a_text(one, "'stopSequences'") for one in stop),
+        temperature=as_number(generation.get("temperature"), "'temperature'"),
+        max_tokens=as_integer(generation.get("maxOutputTokens"), "'maxOutputTokens'"),
+        response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
+        stop=tuple(as_text(one, "'stopSequences'") for one in stop),
     )
     return with_options(request, body, encode, _DECODED)
 
 
 def _camel_case(value: Any) -> Any:
-    """The value with camel case for the names of all fields but those in the user's own data."""
+    """Return the value with field names in camel case, except inside the user's data."""
     if isinstance(value, list):
-        return [_camel_case(each) for each in value]
+        return [_camel_case(one) for one in value]
     if not isinstance(value, Mapping):
         return value
     named = {
-        re.sub("_([a-z])", lambda found: found[1].upper(), name): each
-        for name, each in value.items()
+        re.sub("_([a-z])", lambda found: found[1].upper(), name): content
+        for name, content in value.items()
     }
-    return {
-        name: each if name in _USERS_DATA else _camel_case(each) for name, each in named.items()
-    }
+    return {name: one if name in _USER_DATA else _camel_case(one) for name, one in named.items()}
 
 
 def _several(value: Any, where: str) -> list[Any]:
-    """The value as a list; Google accepts an object for a list of one."""
-    return [value] if isinstance(value, Mapping) else a_list(value, where)
+    """Return the value as a list; Google accepts an object for a list of one."""
+    return [value] if isinstance(value, Mapping) else as_list(value, where)
 
 
 def _parts(content: Any) -> list[Plain]:
-    parts = a_mapping(content, "A content").get("parts")
-    return [a_mapping(part, "A part") for part in _several(parts, "'parts'")]
+    parts = as_mapping(content, "A content").get("parts")
+    return [as_mapping(part, "A part") for part in _several(parts, "'parts'")]
 
 
 def _messages(contents: Iterable[Any]) -> Iterator[Message]:
@@ -157,11 +145,11 @@ def _messages(contents: Iterable[Any]) -> Iterator[Message]:
 
 
 def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterator[Message]:
-    """The user's parts, and tool results with the files that follow them."""
+    """Yield messages for the user's parts, and for tool results with their files."""
     groups: list[tuple[Plain | None, list[Part]]] = []
     for part in parts:
         if "functionResponse" in part:
-            groups.append((a_mapping(part["functionResponse"], "'functionResponse'"), []))
+            groups.append((as_mapping(part["functionResponse"], "'functionResponse'"), []))
         elif groups and (groups[-1][0] is None or "text" not in part):
             groups[-1][1].append(_part(part))
         else:
@@ -175,8 +163,8 @@ def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterat
 
 
 def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Message:
-    name = needed_text(plain, "name", "'functionResponse'")
-    call_id = a_text(plain.get("id"), "'functionResponse.id'")
+    name = required_text(plain, "name", "'functionResponse'")
+    call_id = as_text(plain.get("id"), "'functionResponse.id'")
     answered = (
         call for call in open_calls if (call.id == call_id if call_id else call.name == name)
     )
@@ -195,17 +183,17 @@ def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Mes
 
 
 def _part(part: Plain) -> Part:
-    """A part; one of another form is kept as it is."""
+    """Decode a part; unknown kinds are stored unchanged."""
     match part:
         case {"text": str(text), "thought": True}:
-            return ThinkingPart(text, kept(NAME, part, {"text": text}))
+            return ThinkingPart(text, extra_data(NAME, part, {"text": text}))
         case {"text": str(text)}:
-            return TextPart(text, provider_data=kept(NAME, part, {"text": text}))
+            return TextPart(text, provider_data=extra_data(NAME, part, {"text": text}))
         case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
-            beside = kept(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
+            beside = extra_data(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
             return _file_type(kind)(data=data, media_type=kind, provider_data=beside)
         case {"fileData": {"mimeType": str(kind), "fileUri": str(url)}}:
-            beside = kept(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
+            beside = extra_data(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
             return _file_type(kind)(media_type=kind, url=url, provider_data=beside)
     return ProviderPart(NAME, part)
 
@@ -215,35 +203,33 @@ def _file_type(media_type: str) -> type[ImagePart | DocumentPart]:
 
 
 def _call(part: Plain, number: int) -> ToolCall:
-    call = a_mapping(part["functionCall"], "'functionCall'")
-    name = needed_text(call, "name", "'functionCall'")
-    arguments = a_mapping(call.get("args") or {}, "'functionCall.args'")
-    beside = kept(NAME, part, {"functionCall": {"name": name, "args": arguments}})
-    call_id = a_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
+    call = as_mapping(part["functionCall"], "'functionCall'")
+    name = required_text(call, "name", "'functionCall'")
+    arguments = as_mapping(call.get("args") or {}, "'functionCall.args'")
+    beside = extra_data(NAME, part, {"functionCall": {"name": name, "args": arguments}})
+    call_id = as_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
     return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False), beside)
 
 
 def _tools(tools: Any) -> Iterator[ToolSpec]:
-    """The functions among the tools; tools that the server runs itself stay in
-    `provider_options`.
-    """
+    """Yield the functions; tools of the server stay in `provider_options`."""
     for tool in _several(tools, "'tools'"):
-        functions = a_mapping(tool, "A tool").get("functionDeclarations")
+        functions = as_mapping(tool, "A tool").get("functionDeclarations")
         for function in _several(functions, "'functionDeclarations'"):
-            name = needed_text(
-                a_mapping(function, "A function declaration"), "name", "A function declaration"
+            name = required_text(
+                as_mapping(function, "A function declaration"), "name", "A function declaration"
             )
             parameters = function.get("parametersJsonSchema")
             if parameters is None:
                 parameters = _json_schema(
                     function.get("parameters") or {"type": "object", "properties": {}}
                 )
-            description = a_text(function.get("description"), f"The 'description' of {name}")
-            yield ToolSpec(name, description, a_mapping(parameters, f"'parameters' of {name}"))
+            description = as_text(function.get("description"), f"The 'description' of {name}")
+            yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
 
 
 def _json_schema(schema: Any) -> Any:
-    """Google's own kind of schema as JSON Schema, which writes types in small letters."""
+    """Convert Google's schema to JSON Schema, which has types in lower case."""
     match schema:
         case {"type": str(kind)}:
             return {name: _json_schema(value) for name, value in schema.items()} | {
@@ -257,7 +243,7 @@ def _json_schema(schema: Any) -> Any:
 
 
 def _tool_choice(config: Any) -> str | None:
-    """The choice; one of another form stays in `provider_options`."""
+    """Return the choice; other kinds stay in `provider_options`."""
     match config:
         case {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [str(name)]}}:
             return name
@@ -267,11 +253,10 @@ def _tool_choice(config: Any) -> str | None:
 
 
 # ---- the reply
-# ------------------------------------------------------------------------------------------
 
 
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
-    """Encode a whole reply; one to a blocked prompt has no candidates."""
+    """Encode a reply; the reply to a blocked prompt has no candidates."""
     if reply.block_reason:
         body: dict[str, Any] = {"promptFeedback": {"blockReason": reply.block_reason}}
     else:
@@ -284,10 +269,8 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
 
 
 def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-    """Encode the reply as events: a part in each; the token counts and the finish reason in the
-    last.
-    """
-    parts = [piece_of_it for part in _reply_parts(reply) for piece_of_it in _in_pieces(part, piece)]
+    """Encode a reply as events with one part each; the last one ends the reply."""
+    parts = [one for part in _reply_parts(reply) for one in _in_pieces(part, piece)]
     for part in parts[:-1]:
         yield event({"candidates": [_candidate([part])], **_identity(reply)})
     last = encode_reply(reply)
@@ -320,7 +303,7 @@ def _reply_parts(reply: ChatResponse) -> list[Plain]:
 
 
 def _reply_part(part: Part) -> Plain | None:
-    """A part; None for a part of another provider."""
+    """Encode a part; None for a part of another provider."""
     match part:
         case TextPart(text):
             return {"text": text, **own_data(part, NAME)}
@@ -336,11 +319,11 @@ def _reply_part(part: Part) -> Plain | None:
 
 
 def _reply_call(call: ToolCall, number: int) -> dict[str, Any]:
-    """A tool call; an id that the client would give to a call without one is left out."""
+    """Encode a call; an id that the client would generate is omitted."""
     function: dict[str, Any] = {"name": call.name, "args": arguments_value(call.arguments)}
     if call.id != f"call_{number}":
         function["id"] = call.id
-    return laid_over({"functionCall": function}, own_data(call, NAME))
+    return deep_merge({"functionCall": function}, own_data(call, NAME))
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
@@ -357,7 +340,7 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def _in_pieces(part: Plain, piece: int) -> list[Plain]:
-    """An unsigned text in pieces; any other part whole."""
+    """Split an unsigned text into pieces; other parts are not split."""
     if "text" not in part or "thoughtSignature" in part:
         return [part]
-    return [{**part, "text": text} for text in cut(part["text"], piece)] or [part]
+    return [{**part, "text": text} for text in split(part["text"], piece)] or [part]

@@ -1,8 +1,8 @@
-"""Converts an `Answer` to a response of httpx, without a network.
+"""Convert an `Answer` to a response of httpx, without a network.
 
-It behaves like a response from a network: chunks arrive one at a time, other tasks run between
-them, and a broken connection raises the same error. Used by the offline model, the scripted model
-and the replayer, which are transports.
+The response behaves like one from a network: chunks arrive one at a time, other tasks run between
+them, and a broken connection raises the same error. The offline model, the scripted model and the
+replayer are transports that use it.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ _CUT = "peer closed connection without sending complete message body (incomplete
 
 
 def as_response(answer: Answer) -> httpx.Response:
-    """Return the response that httpx would have received.
+    """Return the response that httpx would receive.
 
     Raises:
-        httpx.RemoteProtocolError: The connection breaks before the response begins.
+        httpx.RemoteProtocolError: The connection breaks before the response.
     """
     if answer.status is None:
         raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
@@ -37,7 +37,7 @@ class ChunkedBody(httpx.AsyncByteStream):
 
     Args:
         chunks: The chunks.
-        error: Raised after the last chunk; None ends the body properly.
+        error: Raised after the last chunk; None for a complete body.
     """
 
     def __init__(self, chunks: Iterable[bytes], error: Exception | None) -> None:
@@ -46,7 +46,7 @@ class ChunkedBody(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
-            await asyncio.sleep(0)  # as with a network: other tasks run, and a timeout can end it
+            await asyncio.sleep(0)  # other tasks and timeouts run, as with a network
             yield chunk
         if self._error is not None:
             raise self._error

@@ -1,18 +1,17 @@
-"""OpenAI's chat completions as a server sees them: decode requests, encode replies.
+"""OpenAI's chat completions in reverse: decode requests, encode replies.
 
-The mirror of `wire/openai.py`; pure. A request is refused with a text that names the wrong field.
-Fields that `ChatRequest` has no attribute for are kept in `provider_options` and `provider_data`.
+The mirror of `wire/openai.py`; pure. An invalid request raises an error that names the field.
+Unknown fields are stored in `provider_options` and `provider_data`.
 
 Not covered: `functions` and `function_call`, the predecessors of tools; names of messages;
-`reasoning_details` and the `extra_content` of a message. A reply has one place for thinking and one
-for text, in this order: its parts of one kind are joined, and provider parts are left out.
+`reasoning_details` and the `extra_content` of a message. A reply has one field for thinking and one
+for text, in this order. Its parts of one kind are joined, and provider parts are omitted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stage0_gateway.fields import a_list, a_mapping, a_number, a_text
-from stage0_gateway.finish_reasons import FinishReason
+from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import (
     Citation,
@@ -26,13 +25,12 @@ from stage0_gateway.parts import (
     data_url,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse
-from stage0_gateway.server.decoding import as_content, kept, whole_number, with_options
-from stage0_gateway.server.encoding import cut, event, parts_of, without_none
-from stage0_gateway.usage import Usage
-from stage0_gateway.wire.opaque import laid_over, own_data
+from stage0_gateway.response import ChatResponse, FinishReason, Usage
+from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.server.encoding import event, parts_of, split, without_none
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.openai import encode
+from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
 _NO_PARAMETERS = {"type": "object", "properties": {}}
@@ -44,58 +42,57 @@ _REASONS: dict[FinishReason, str] = {
 
 
 def is_path(path: str) -> bool:
-    """Whether chat completions are requested at this path, under any base."""
+    """Return whether this path, under any base, is that of chat completions."""
     return path.partition("?")[0].rstrip("/").endswith("/chat/completions")
 
 
 def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
-    """Whether the body asks for a stream."""
+    """Return whether the body requests a stream."""
     return bool(body.get("stream"))
 
 
 # ---- the request
-# ----------------------------------------------------------------------------------------
 
 
 def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     """Decode a chat completion request.
 
     Raises:
-        ValueError: The body is not such a request; the text names the field.
+        ValueError: The body is invalid. The text names the field.
     """
-    body = a_mapping(body, "The body")
-    messages = a_list(body.get("messages"), "'messages'")
+    body = as_mapping(body, "The body")
+    messages = as_list(body.get("messages"), "'messages'")
     if not messages:
         raise ValueError("'messages' must hold at least one message.")
     max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
     stop = body.get("stop")
-    stop = [stop] if isinstance(stop, str) else a_list(stop, "'stop'")
+    stop = [stop] if isinstance(stop, str) else as_list(stop, "'stop'")
     request = ChatRequest(
-        model=a_text(body.get("model"), "'model'"),
+        model=as_text(body.get("model"), "'model'"),
         messages=tuple(map(_message, messages)),
-        tools=tuple(_tools(a_list(body.get("tools"), "'tools'"))),
+        tools=tuple(_tools(as_list(body.get("tools"), "'tools'"))),
         tool_choice=_tool_choice(body.get("tool_choice")),
-        temperature=a_number(body.get("temperature"), "'temperature'"),
-        max_tokens=whole_number(max_tokens, "'max_tokens'"),
+        temperature=as_number(body.get("temperature"), "'temperature'"),
+        max_tokens=as_integer(max_tokens, "'max_tokens'"),
         response_schema=_response_schema(body.get("response_format")),
-        stop=tuple(a_text(one, "'stop'") for one in stop),
+        stop=tuple(as_text(one, "'stop'") for one in stop),
     )
     return with_options(request, body, encode, _DECODED)
 
 
 def _message(plain: Any) -> Message:
-    plain = a_mapping(plain, "A message")
+    plain = as_mapping(plain, "A message")
     match plain.get("role"):
         case "system" | "developer":
             return Message.system(_content(plain))
         case "user":
             return Message.user(_content(plain))
         case "assistant":
-            calls = a_list(plain.get("tool_calls"), "'tool_calls'")
+            calls = as_list(plain.get("tool_calls"), "'tool_calls'")
             return Message.assistant(_content(plain), map(_call, calls))
         case "tool":
             return Message.tool(
-                _content(plain), a_text(plain.get("tool_call_id"), "'tool_call_id'")
+                _content(plain), as_text(plain.get("tool_call_id"), "'tool_call_id'")
             )
         case role:
             roles = "system, user, assistant and tool"
@@ -103,25 +100,27 @@ def _message(plain: Any) -> Message:
 
 
 def _content(plain: Mapping[str, Any]) -> str | tuple[Part, ...]:
-    """The content of a message, after the thinking that stands beside it."""
+    """Return the content of a message, with the thinking of its other fields before it."""
     content = plain.get("content")
     thinking = [
         ThinkingPart(text, {NAME: {"field": field}})
         for field in ("reasoning_content", "reasoning")
-        if (text := a_text(plain.get(field), f"'{field}'"))
+        if (text := as_text(plain.get(field), f"'{field}'"))
     ]
     if isinstance(content, str):
         return as_content([*thinking[:1], *([TextPart(content)] if content else [])])
-    return as_content([*thinking[:1], *map(_part, a_list(content, "'content'"))])
+    return as_content([*thinking[:1], *map(_part, as_list(content, "'content'"))])
 
 
 def _part(plain: Any) -> Part:
-    """A part of a content; one of another form is kept as it is."""
+    """Decode a part; unknown kinds are stored unchanged."""
     match plain:
         case {"type": "text", "text": str(text)}:
-            return TextPart(text, provider_data=kept(NAME, plain, {"type": "text", "text": text}))
+            return TextPart(
+                text, provider_data=extra_data(NAME, plain, {"type": "text", "text": text})
+            )
         case {"type": "image_url", "image_url": {"url": str(url)}}:
-            data = kept(NAME, plain, {"type": "image_url", "image_url": {"url": url}})
+            data = extra_data(NAME, plain, {"type": "image_url", "image_url": {"url": url}})
             inline = data_url(url)
             return (
                 ImagePart(*inline, provider_data=data)
@@ -129,13 +128,15 @@ def _part(plain: Any) -> Part:
                 else ImagePart(url=url, provider_data=data)
             )
         case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}}:
-            data = kept(NAME, plain, {"type": "file", "file": {"filename": name, "file_data": url}})
+            data = extra_data(
+                NAME, plain, {"type": "file", "file": {"filename": name, "file_data": url}}
+            )
             if inline := data_url(url):
                 return DocumentPart(*inline, name, provider_data=data)
             return DocumentPart(name=name, url=url, provider_data=data)
         case {"type": "thinking", "thinking": [{"type": "text", "text": str(text)}]}:  # Mistral's
             return ThinkingPart(text, {NAME: {"field": "thinking"}})
-    return ProviderPart(NAME, a_mapping(plain, "A part of 'content'"))
+    return ProviderPart(NAME, as_mapping(plain, "A part of 'content'"))
 
 
 def _call(plain: Any) -> ToolCall:
@@ -143,22 +144,20 @@ def _call(plain: Any) -> ToolCall:
         case {"id": str(call_id), "function": {"name": str(name), "arguments": str(arguments)}}:
             function = {"name": name, "arguments": arguments}
             written = {"id": call_id, "type": "function", "function": function}
-            return ToolCall(call_id, name, arguments or "{}", kept(NAME, plain, written))
+            return ToolCall(call_id, name, arguments or "{}", extra_data(NAME, plain, written))
     raise ValueError(
         "Each of 'tool_calls' needs an 'id' and a 'function' with 'name' and 'arguments'."
     )
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
-    """The functions among the tools; tools that the server runs itself stay in
-    `provider_options`.
-    """
+    """Yield the functions; tools of the server stay in `provider_options`."""
     for tool in tools:
         match tool:
             case {"function": {"name": str(name), **function}}:
-                description = a_text(function.get("description"), f"The 'description' of {name}")
+                description = as_text(function.get("description"), f"The 'description' of {name}")
                 parameters = function.get("parameters", _NO_PARAMETERS)
-                yield ToolSpec(name, description, a_mapping(parameters, f"'parameters' of {name}"))
+                yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
             case {"type": str(kind)} if kind != "function":
                 pass
             case _:
@@ -166,7 +165,7 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
 
 
 def _tool_choice(choice: Any) -> str | None:
-    """The choice; one of another form stays in `provider_options`."""
+    """Return the choice; other kinds stay in `provider_options`."""
     match choice:
         case "auto" | "none" | "required":
             return str(choice)
@@ -183,7 +182,6 @@ def _response_schema(response_format: Any) -> Mapping[str, Any] | None:
 
 
 # ---- the reply
-# ------------------------------------------------------------------------------------------
 
 
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
@@ -199,9 +197,7 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
 
 
 def encode_stream(reply: ChatResponse, *, piece: int = 8) -> Iterator[str]:
-    """Encode the reply as `chat.completion.chunk` events, then its token counts, then the end
-    marker.
-    """
+    """Encode a reply as `chat.completion.chunk` events, token counts and the end marker."""
     head = _head(reply, "chat.completion.chunk")
     for delta in _deltas(_reply_message(reply), piece):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
@@ -220,9 +216,7 @@ def encode_error(status: int, message: str) -> dict[str, Any]:
 
 
 def _head(reply: ChatResponse, kind: str) -> dict[str, Any]:
-    """The fields that every object begins with; a fixed time of creation keeps replies
-    comparable.
-    """
+    """Return the first fields of every object. A constant creation time makes replies equal."""
     return {
         "id": reply.request_id or "chatcmpl-0",
         "object": kind,
@@ -256,7 +250,7 @@ def _annotation(citation: Citation) -> dict[str, Any]:
 
 def _reply_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return laid_over(
+    return deep_merge(
         {"id": call.id, "type": "function", "function": function}, own_data(call, NAME)
     )
 
@@ -267,7 +261,7 @@ def _finish_reason(reply: ChatResponse) -> str:
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
-    """The token counts; this format has no way to report only some of them."""
+    """Return the token counts; this format requires both."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return {}
     counts: dict[str, Any] = {
@@ -283,15 +277,15 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def _deltas(message: Mapping[str, Any], piece: int) -> Iterator[dict[str, Any]]:
-    """A whole message as deltas of at most `piece` characters."""
+    """Split a message into deltas of at most `piece` characters."""
     yield {"role": "assistant", "content": "", "refusal": None}
     for name in ("reasoning_content", "reasoning", "content", "refusal"):
-        for text in cut(message.get(name) or "", piece):
+        for text in split(message.get(name) or "", piece):
             yield {name: text}
     if "annotations" in message:
         yield {"annotations": message["annotations"]}
     for index, call in enumerate(message.get("tool_calls", ())):
         function = call["function"]
         yield {"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]}
-        for text in cut(function["arguments"], piece):
+        for text in split(function["arguments"], piece):
             yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}

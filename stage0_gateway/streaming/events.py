@@ -1,21 +1,21 @@
-"""The events of a streamed reply: one small frozen value for each thing that happened.
+"""Events of a streamed reply: one small frozen value for each step.
 
-For a reply with text and one tool call they come in this order:
+For a reply with text and one tool call they arrive in this order:
 
     connect
     content_block_start ─▶ content_block_delta, text  … ─▶ content_block_stop
     content_block_start ─▶ content_block_delta, input_json … ─▶ tool_call, content_block_stop
     message ─▶ final_message ─▶ end
 
-A `stream_event` with the server's raw event precedes the events that it led to. A failure is
-`error` and then `end`; if the caller stopped the stream, `abort` and then `end`. Each class has its
-event's name as `.name`.
+A `stream_event` with the server's raw event precedes the events that were decoded from it. A
+failure is `error` and then `end`. An abort by the caller is `abort` and then `end`. Each class has
+the name of its event as `.name`.
 
 A `snapshot` is the block up to and including its event. It is computed on each access from the
 pieces that all events of the block share. Reading every snapshot of a long block therefore takes
 quadratic time.
 
-Made by `draft.py` and `stream.py`. The values know nothing of their listeners.
+`reply_builder.py` and `stream.py` create the events. The values know no listeners.
 """
 
 from dataclasses import dataclass, field
@@ -32,12 +32,12 @@ BlockKind = Literal["text", "thinking", "tool_call", "provider"]
 
 @dataclass(frozen=True, slots=True)
 class ConnectEvent:
-    """The server took the request and began to answer.
+    """The server accepted the request and began to reply.
 
     Attributes:
-        model: The model that was asked, as the server knows it.
-        url: Where: scheme, host and path only.
-        attempt: 1 for the first try.
+        model: The model's name on its server.
+        url: The URL: scheme, host and path only.
+        attempt: The number of the attempt, starting at 1.
     """
 
     name: ClassVar[Literal["connect"]] = "connect"
@@ -48,10 +48,10 @@ class ConnectEvent:
 
 @dataclass(frozen=True, slots=True)
 class RawEvent:
-    """One event as the server sent it.
+    """One raw event of the server.
 
     Attributes:
-        data: The event's JSON, parsed; secrets are removed.
+        data: The parsed JSON of the event, without secrets.
     """
 
     name: ClassVar[Literal["stream_event"]] = "stream_event"
@@ -59,7 +59,7 @@ class RawEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class _BlockGrew:
+class _BlockDelta:
     """A piece of a block.
 
     Attributes:
@@ -78,21 +78,21 @@ class _BlockGrew:
         return str(self._text)[: self._length]
 
 
-class TextEvent(_BlockGrew):
+class TextEvent(_BlockDelta):
     """A piece of the reply's text."""
 
     __slots__ = ()
     name: ClassVar[Literal["text"]] = "text"
 
 
-class ThinkingEvent(_BlockGrew):
+class ThinkingEvent(_BlockDelta):
     """A piece of the model's thinking."""
 
     __slots__ = ()
     name: ClassVar[Literal["thinking"]] = "thinking"
 
 
-class InputJsonEvent(_BlockGrew):
+class InputJsonEvent(_BlockDelta):
     """A piece of a tool call's arguments, as JSON text."""
 
     __slots__ = ()
@@ -100,18 +100,17 @@ class InputJsonEvent(_BlockGrew):
 
     @property
     def snapshot(self) -> Any:
-        """The arguments up to and including this piece, as far as they can be read; None if they
-        cannot be.
+        """The readable part of the arguments up to and including this piece, or None.
 
-        A new value for each access. It is for display only: arguments may change until the call is
-        complete.
+        Each access returns a new value. It is for display only: arguments may change until the call
+        is complete.
         """
         return partial_json(str(self._text)[: self._length])
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureEvent:
-    """The provider signed a block of thinking; it wants to see both again."""
+    """The provider signed a block; both must be sent back to it."""
 
     name: ClassVar[Literal["signature"]] = "signature"
     signature: str
@@ -120,7 +119,7 @@ class SignatureEvent:
 
 @dataclass(frozen=True, slots=True)
 class CitationEvent:
-    """The text of a block cites this."""
+    """The text of a block cites a source."""
 
     name: ClassVar[Literal["citation"]] = "citation"
     citation: Citation
@@ -138,12 +137,12 @@ class ToolCallEvent:
 
 @dataclass(frozen=True, slots=True)
 class ContentBlockStartEvent:
-    """A block begins: text, thinking, a tool call, or something only the provider has a word for.
+    """A block starts.
 
     Attributes:
-        index: Its place in the order of beginning.
-        kind: What it is.
-        tool: The name of the tool where it is a call.
+        index: The block's index.
+        kind: Text, thinking, a tool call, or a kind that only the provider has.
+        tool: The tool's name if the block is a call.
     """
 
     name: ClassVar[Literal["content_block_start"]] = "content_block_start"
@@ -182,7 +181,7 @@ class MessageEvent:
 
 @dataclass(frozen=True, slots=True)
 class FinalMessageEvent:
-    """The reply is complete: the same `ChatResponse` that `chat` would have given."""
+    """The reply is complete: the same `ChatResponse` that `chat` returns."""
 
     name: ClassVar[Literal["final_message"]] = "final_message"
     response: ChatResponse
@@ -198,7 +197,7 @@ class ErrorEvent:
 
 @dataclass(frozen=True, slots=True)
 class AbortEvent:
-    """The caller stopped the stream."""
+    """The caller aborted the stream."""
 
     name: ClassVar[Literal["abort"]] = "abort"
     reason: str | None
@@ -206,7 +205,7 @@ class AbortEvent:
 
 @dataclass(frozen=True, slots=True)
 class EndEvent:
-    """Nothing comes after this, however it went."""
+    """The last event of every stream."""
 
     name: ClassVar[Literal["end"]] = "end"
 

@@ -1,19 +1,18 @@
 """Text and JSON that arrive in pieces.
 
-`GrowingText` collects the pieces of a block, and `partial_json` reads JSON that is not complete
-yet: for display, never for execution. Knows nothing of replies or tools. Used by `stream_events.py`
-and `draft.py`.
+`GrowingText` collects the pieces of a block. `partial_json` reads incomplete JSON, for display
+only, never for execution. This module knows no replies and no tools. `events.py` and
+`reply_builder.py` use it.
 """
 
 from typing import Any
 
 
 class GrowingText:
-    """A text that only grows, so its first characters at any time are a part of it at any later
-    time.
+    """A text that only grows, so every earlier text is a prefix of the current one.
 
     Attributes:
-        length: The number of characters so far.
+        length: The number of characters.
     """
 
     def __init__(self) -> None:
@@ -32,13 +31,12 @@ class GrowingText:
 
 
 def partial_json(text: str) -> Any:
-    """Read as much as possible of JSON whose end is missing; None if the text is not the beginning
-    of JSON.
+    """Return the readable part of incomplete JSON, or None if the text does not begin as JSON.
 
     Strings are read up to their last complete character. Incomplete numbers, literals and keys are
-    left out. Of two equal keys, the last one counts.
+    left out. The last of two equal keys counts.
     """
-    from pydantic_core import from_json  # slow to import, and many programs never read partial JSON
+    from pydantic_core import from_json  # slow to import, and rarely used
 
     try:
         return from_json(
@@ -49,9 +47,7 @@ def partial_json(text: str) -> Any:
 
 
 def join_surrogates(text: str) -> str:
-    """Join characters that arrived as two halves, from servers that cut text by its UTF-16 code
-    units.
-    """
+    """Join surrogate pairs from servers that split text by its UTF-16 code units."""
     if text.isascii():
         return text
     try:

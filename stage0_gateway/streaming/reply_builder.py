@@ -1,26 +1,22 @@
-"""`Draft`: a reply while it is being read, block by block, until it is a `ChatResponse`.
+"""`ReplyBuilder`: builds a `ChatResponse` from blocks of text, thinking and tool calls.
 
-Every wire format reads its replies into a draft, whole or streamed, with the same few methods.
-Therefore both ways end in equal responses. The events of each step are in `events`. Knows no format
-and no transport. Used by the wire formats, and by `incoming.py`, which takes the events.
+Every wire format reads its replies with the same few methods, whether a reply arrives whole or as a
+stream. Therefore both return equal responses. `events` holds the events of the last step. This
+module knows no format and no transport.
 """
 
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
-from stage0_gateway.finish_reasons import is_complete, normalize_finish_reason
 from stage0_gateway.messages import Message
-from stage0_gateway.parts import (
-    Citation,
-    Part,
-    ProviderData,
-    ProviderPart,
-    TextPart,
-    ThinkingPart,
-    ToolCall,
+from stage0_gateway.parts import Citation, Part, ProviderPart, TextPart, ThinkingPart, ToolCall
+from stage0_gateway.response import (
+    ChatResponse,
+    Usage,
+    known_finish_reason,
+    normalize_finish_reason,
 )
-from stage0_gateway.response import ChatResponse
 from stage0_gateway.streaming.events import (
     BlockKind,
     CitationEvent,
@@ -35,7 +31,6 @@ from stage0_gateway.streaming.events import (
     ToolCallEvent,
 )
 from stage0_gateway.streaming.partial import GrowingText, join_surrogates
-from stage0_gateway.usage import Usage
 
 
 class TextBlock:
@@ -43,12 +38,13 @@ class TextBlock:
 
     def __init__(self, index: int, kind: BlockKind) -> None:
         self.index, self.kind, self.open = index, kind, True
+        self.event_type = TextEvent if kind == "text" else ThinkingEvent
         self.text = GrowingText()
         self.citations: list[Citation] = []
         self.data: dict[str, Any] = {}
 
     def part(self, wire: str) -> Part:
-        """The part so far."""
+        """Return the part received so far."""
         data = {wire: dict(self.data)} if self.data else None
         text = join_surrogates(str(self.text))
         if self.kind == "thinking":
@@ -61,29 +57,28 @@ class CallBlock:
 
     Attributes:
         text: The arguments.
-        no_arguments: The arguments of a call without any. They are not JSON until the reply is
-            known to be complete, so that the call cannot run.
+        empty_arguments: The arguments of a call without any. They are not JSON until the reply is
+            known to be complete, so an incomplete call cannot run.
     """
 
     kind: ClassVar[BlockKind] = "tool_call"
+    event_type = InputJsonEvent
 
     def __init__(self, index: int, call_id: str, name: str) -> None:
         self.index, self.id, self.name, self.open = index, call_id, name, True
         self.text = GrowingText()
         self.data: dict[str, Any] = {}
-        self.no_arguments = ""
+        self.empty_arguments = ""
 
     def part(self, wire: str, **position: int) -> ToolCall:
-        """The call so far."""
-        data: ProviderData | None = (
-            {wire: {**self.data, **position}} if self.data or position else None
-        )
-        arguments = join_surrogates(str(self.text)) or self.no_arguments
-        return ToolCall(self.id, self.name or "unnamed", arguments, data)
+        """Return the call received so far."""
+        data = {**self.data, **position}
+        arguments = join_surrogates(str(self.text)) or self.empty_arguments
+        return ToolCall(self.id, self.name or "unnamed", arguments, {wire: data} if data else None)
 
 
 class ProviderBlock:
-    """A block that only the provider understands."""
+    """A block of a kind that only one provider has."""
 
     kind: ClassVar[BlockKind] = "provider"
 
@@ -92,7 +87,7 @@ class ProviderBlock:
         self.data = dict(data)
 
     def part(self, wire: str) -> ProviderPart:
-        """The part so far."""
+        """Return the part received so far."""
         return ProviderPart(wire, dict(self.data))
 
 
@@ -100,21 +95,22 @@ Block = TextBlock | CallBlock | ProviderBlock
 B = TypeVar("B", bound=Block)
 
 
-class Draft:
-    """What has arrived of a reply.
+class ReplyBuilder:
+    """The reply received so far.
 
     Args:
-        wire: The name of the wire format that fills it.
-        names: The tools' own names by the names under which they were sent.
+        wire: The name of the wire format.
+        names: The tools' own names, by the names under which they were sent.
 
     Attributes:
-        blocks: Text, thinking, calls …, in the order in which they began.
-        events: The events that have not been taken yet.
-        whole: Whether the reply came in one piece instead of a stream.
+        blocks: Text, thinking and calls, in the order of their start.
+        events: The events that were not delivered yet.
+        is_whole: Whether the reply arrived in one piece instead of a stream.
     """
 
     def __init__(self, wire: str, names: Mapping[str, str] | None = None) -> None:
         self.wire = wire
+        self.names = names or {}
         self.blocks: list[Block] = []
         self.events: list[StreamEvent] = []
         self.usage: Usage | None = None
@@ -124,64 +120,44 @@ class Draft:
         self.raw_finish_reason: str | None = None
         self.refusal: str | None = None
         self.block_reason: str | None = None
-        self.whole = False
-        self._names = names or {}
-        self._ids: set[str] = set()
+        self.is_whole = False
         self._ended = False
 
-    # ---- blocks begin, grow and end
-    # ---------------------------------------------------------------------
+    # ---- blocks
 
     def start_text(self, kind: BlockKind = "text") -> TextBlock:
-        """Begin a block of text or thinking."""
-        return self._begin(TextBlock(len(self.blocks), kind))
+        """Start a block of text or thinking."""
+        return self._start(TextBlock(len(self.blocks), kind))
 
     def start_call(self, call_id: str, name: str) -> CallBlock:
-        """Begin a tool call; a missing id is made up."""
-        call_id = call_id or self._new_id()
-        self._ids.add(call_id)
-        block = CallBlock(len(self.blocks), call_id, self._names.get(name, name))
-        return self._begin(block, block.name)
-
-    def _new_id(self) -> str:
-        """An id no other call of this reply has; the session makes it unique among its turns."""
-        return next(made for n in count(len(self._ids)) if (made := f"call_{n}") not in self._ids)
-
-    def name(self, block: CallBlock, name: str) -> None:
-        """Say what a call is called, where it was not known when it began."""
-        block.name = self._names.get(name, name)
+        """Start a tool call; a missing id is replaced by a generated one."""
+        if not call_id:
+            ids = {block.id for block in self.blocks if isinstance(block, CallBlock)}
+            call_id = next(new for n in count(len(ids)) if (new := f"call_{n}") not in ids)
+        name = self.names.get(name, name)
+        return self._start(CallBlock(len(self.blocks), call_id, name), name)
 
     def start_provider(self, data: Mapping[str, Any]) -> ProviderBlock:
-        """Begin something that is kept as it is."""
-        return self._begin(ProviderBlock(len(self.blocks), data))
+        """Start a block that is stored unchanged."""
+        return self._start(ProviderBlock(len(self.blocks), data))
 
-    def _begin(self, block: B, tool: str | None = None) -> B:
+    def _start(self, block: B, tool: str | None = None) -> B:
         self.blocks.append(block)
         self.events.append(ContentBlockStartEvent(block.index, block.kind, tool))
         return block
 
-    def write(self, block: TextBlock, delta: str) -> None:
-        """Add to text or thinking."""
-        if self._grow(block, delta):
-            event = TextEvent if block.kind == "text" else ThinkingEvent
-            self.events.append(event(delta, block.index, block.text, block.text.length))
-
-    def fill(self, block: CallBlock, delta: str) -> None:
-        """Add to the arguments of a call."""
-        if self._grow(block, delta):
-            self.events.append(InputJsonEvent(delta, block.index, block.text, block.text.length))
-
-    def _grow(self, block: TextBlock | CallBlock, delta: str) -> bool:
-        """Append a delta; return whether it holds anything."""
+    def write(self, block: TextBlock | CallBlock, delta: str) -> None:
+        """Append to text, thinking, or the arguments of a call."""
         if not isinstance(delta, str):
             raise ValueError(f"a delta must be text, not {type(delta).__name__}")
         if delta:
-            block.text.append(delta)
+            text = block.text
+            text.append(delta)
             self.events.append(ContentBlockDeltaEvent(block.index, block.kind, delta))
-        return bool(delta)
+            self.events.append(block.event_type(delta, block.index, text, text.length))
 
     def sign(self, block: Block, field: str, signature: str) -> None:
-        """Keep a signature under the provider's own name for it."""
+        """Store a signature under the provider's field name."""
         block.data[field] = signature
         if signature:
             self.events.append(SignatureEvent(signature, block.index))
@@ -192,12 +168,10 @@ class Draft:
         self.events.append(CitationEvent(citation, block.index))
 
     def stop(self, block: Block) -> None:
-        """End a block, once. A call without arguments ends with the reply, because they may still
-        arrive.
-        """
-        if not block.open or (
-            isinstance(block, CallBlock) and not block.text.length and not self._ended
-        ):
+        """End a block. A call without arguments ends with the reply: they may still arrive."""
+        if not block.open:
+            return
+        if isinstance(block, CallBlock) and not block.text.length and not self._ended:
             return
         block.open = False
         part = block.part(self.wire)
@@ -205,16 +179,10 @@ class Draft:
             self.events.append(ToolCallEvent(part, block.index))
         self.events.append(ContentBlockStopEvent(block.index, block.kind, part))
 
-    def stop_all(self) -> None:
-        """End all open blocks."""
-        for block in self.blocks:
-            self.stop(block)
-
-    # ---- what it amounts to
-    # -----------------------------------------------------------------------------
+    # ---- the result
 
     def message(self) -> Message:
-        """The message so far."""
+        """Return the message received so far."""
         parts: list[Part] = []
         calls: list[tuple[CallBlock, int]] = []
         for block in self.blocks:
@@ -222,33 +190,38 @@ class Draft:
                 calls.append((block, len(parts)))
             else:
                 parts.append(block.part(self.wire))
-        # A call normally follows what is said. Where one does not, its place is kept with it.
-        made = [
-            block.part(self.wire) if at == len(parts) else block.part(self.wire, at=at)
-            for block, at in calls
-        ]
-        return Message.assistant(_content(parts), made)
+        tool_calls = []
+        for call, at in calls:  # calls normally follow all parts; another position is stored
+            position = {} if at == len(parts) else {"at": at}
+            tool_calls.append(call.part(self.wire, **position))
+        content: str | tuple[Part, ...] = tuple(parts)
+        match parts:
+            case []:
+                content = ""
+            case [TextPart(text, citations, data)] if not (citations or data):
+                content = text
+        return Message.assistant(content, tool_calls)
 
     def response(self, raw: Any = None) -> ChatResponse:
-        """The reply, now that it has ended.
+        """End the reply and return it.
 
-        Arguments of which nothing was sent are `{}` only where they cannot have been cut: the
-        finish reason says that the reply is complete, or a server sent a whole reply without any
-        reason, as some always do.
+        Missing arguments become `{}` only if they cannot have been cut off. That is certain if the
+        finish reason reports a complete reply, or if a whole reply has no finish reason at all.
         """
-        reason, refused = self.raw_finish_reason, self.refusal or self.block_reason
-        has_calls = any(block.kind == "tool_call" for block in self.blocks)
-        if is_complete(reason) or (self.whole and reason is None):
-            for block in self.blocks:
-                if isinstance(block, CallBlock):
-                    block.no_arguments = "{}"
+        reason = self.raw_finish_reason
+        complete = known_finish_reason(reason) in ("stop", "tool_calls", "pause")
+        has_calls = False
         self._ended = True
-        self.stop_all()
+        for block in self.blocks:
+            if isinstance(block, CallBlock):
+                has_calls = True
+                if complete or (self.is_whole and reason is None):
+                    block.empty_arguments = "{}"
+            self.stop(block)
+        finish_reason = normalize_finish_reason(reason, has_calls=has_calls)
         return ChatResponse(
             message=self.message(),
-            finish_reason="refusal"
-            if refused
-            else normalize_finish_reason(reason, has_calls=has_calls),
+            finish_reason="refusal" if self.refusal or self.block_reason else finish_reason,
             raw_finish_reason=reason,
             usage=self.usage,
             model=self.model,
@@ -258,17 +231,3 @@ class Draft:
             block_reason=self.block_reason,
             raw=raw,
         )
-
-
-def _content(parts: list[Part]) -> str | tuple[Part, ...]:
-    """Plain text as a plain text."""
-    if not parts:
-        return ""
-    only = parts[0]
-    if (
-        len(parts) == 1
-        and isinstance(only, TextPart)
-        and not (only.citations or only.provider_data)
-    ):
-        return only.text
-    return tuple(parts)

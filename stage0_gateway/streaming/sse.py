@@ -1,25 +1,25 @@
-"""Server-sent events: bytes in any pieces become the data of one event after another.
+"""Decode server-sent events: chunks of bytes become the data of events.
 
-Pure, and knows no wire format. Reads what the standard says (CR, LF and CRLF, comments, several
-data lines, a byte order mark) in time linear in the bytes, however they are cut. Event names, ids
-and retry times are passed over: no format needs them, because the data say themselves what they
-are. Used by `incoming.py`.
+The decoder follows the standard: CR, LF and CRLF, comments, several data lines, a byte order mark.
+It takes time linear in the number of bytes, however they are split. Event names, ids and retry
+times are ignored, because every format repeats its event names inside the data. This module knows
+no wire format. `http/streaming_response.py` uses it.
 """
 
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class SseReader:
-    """Takes chunks of bytes and gives the data of the events that are complete by then."""
+    """Reads chunks of bytes and returns the data of complete events."""
 
     def __init__(self) -> None:
-        self._line: list[bytes] = []  # pieces of an unfinished line
-        self._data: list[bytes] = []  # data lines of an unfinished event
+        self._line: list[bytes] = []  # pieces of an incomplete line
+        self._data: list[bytes] = []  # data lines of an incomplete event
         self._after_cr = False
         self._first = True
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The data of each event that this chunk completes."""
+        """Return the data of each event that this chunk completes."""
         if self._after_cr and chunk.startswith(b"\n"):  # the second half of a CRLF
             chunk = chunk[1:]
             self._after_cr = False
@@ -41,13 +41,13 @@ class SseReader:
         return bool(self._line)
 
     def close(self) -> list[str]:
-        """The data of a last event that the server did not end with an empty line."""
+        """Return the data of a last event without an empty line at its end."""
         return self.feed(b"\n\n") + self.feed(b"\n\n")
 
     def _events(self, lines: list[bytes]) -> list[str]:
         if self._first:
             self._first = False
-            lines[0] = lines[0].removeprefix(_MARK)
+            lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
         events, data = [], self._data
         for line in lines:
             if line.startswith(b"data:"):
@@ -56,6 +56,6 @@ class SseReader:
                 text = data[0] if len(data) == 1 else b"\n".join(data)
                 events.append(text.decode(errors="replace"))
                 data.clear()
-            elif line == b"data":  # a field without a colon is an empty one
+            elif line == b"data":  # a field without a colon is empty
                 data.append(b"")
         return events

@@ -1,22 +1,22 @@
-"""`MessageStream`: a streamed reply, to iterate over, to listen to, or to wait for.
+"""`MessageStream`: a streamed reply to iterate over, to listen to, or to wait for.
 
 Nothing runs in the background. A task that iterates, waits for an event or waits for the final
-message reads the next step of the reply, and all iterators and listeners receive its events. Made
-by the gateway, which says how the reply is opened. Knows no format.
+message reads the next step of the reply, and all iterators and listeners receive its events. The
+gateway creates streams. This module knows no format and no HTTP: it reads an `IncomingReply`.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Self
+from typing import Protocol, Self
 
 from stage0_gateway.errors import GatewayError, StreamInterrupted
-from stage0_gateway.http.receive import Incoming
 from stage0_gateway.messages import Message
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.streaming.events import (
     EVENT_NAMES,
     AbortEvent,
+    ConnectEvent,
     EndEvent,
     ErrorEvent,
     FinalMessageEvent,
@@ -27,45 +27,63 @@ from stage0_gateway.streaming.events import (
 Listener = Callable[[StreamEvent], object]
 
 
+class IncomingReply(Protocol):
+    """A reply while it arrives: the interface of `http/streaming_response.py`."""
+
+    connected: ConnectEvent
+
+    def take(self) -> list[StreamEvent]:
+        """Decode the next event of the server, and return the events that follow from it."""
+
+    async def read_on(self) -> bool:
+        """Wait for more of the reply; return False at its end."""
+
+    def message(self) -> Message:
+        """Return the message received so far."""
+
+    def response(self) -> ChatResponse:
+        """Return the complete reply."""
+
+    async def aclose(self) -> None:
+        """Close the reply."""
+
+
 class MessageStream:
     """One streamed reply. The request is sent when reading begins.
 
     Iterate over it (`async for event in stream`), register listeners, await `final_message()`, or
-    all of these. As an async context manager it hangs up at the end of the block.
+    all of these. As an async context manager it closes the connection at the end of the block.
 
     Args:
-        open_reply: Sends the request and waits until the reply has begun.
+        open_reply: Sends the request and waits for the first event of the reply.
     """
 
-    def __init__(self, open_reply: Callable[[], Awaitable[Incoming]]) -> None:
+    def __init__(self, open_reply: Callable[[], Awaitable[IncomingReply]]) -> None:
         self._open_reply = open_reply
-        self._listeners: dict[
-            str, list[tuple[Listener, bool]]
-        ] = {}  # and whether it is called once only
-        self._queues: dict[
-            int, tuple[frozenset[str], deque[StreamEvent]]
-        ] = {}  # by the queue's own id
+        # Each listener, and whether it is called only once.
+        self._listeners: dict[str, list[tuple[Listener, bool]]] = {}
+        # The event names and the queue of each iterator, by the id of the queue.
+        self._queues: dict[int, tuple[frozenset[str], deque[StreamEvent]]] = {}
         self._lock = asyncio.Lock()
         self._reading: asyncio.Task[object] | None = None  # the task that reads the next step
         self._steps = 0  # number of steps that were read
-        self._own: AsyncGenerator[StreamEvent, None] | None = None
-        self._reply: Incoming | None = None
+        self._iterator: AsyncGenerator[StreamEvent, None] | None = None
+        self._reply: IncomingReply | None = None
         self._response: ChatResponse | None = None
         self._error: Exception | None = None
         self._aborted = self._interrupted = False
         self._reason: str | None = None
-        self._ended = False  # nothing more is read
-        self._finished = False  # the last events were emitted as well
+        self._ended = False  # no further step is read
+        self._finished = False  # the last events were emitted, too
 
-    # ---- watching
-    # ---------------------------------------------------------------------------------------
+    # ---- events
 
     async def events(self, *names: str) -> AsyncGenerator[StreamEvent, None]:
-        """The events from now on; those with these names, or all.
+        """Yield the events from now on: all, or those with these names.
 
         Raises:
-            GatewayError: The stream failed; the events before are given first.
-            ValueError: There is no such event.
+            GatewayError: The stream failed. The earlier events are yielded first.
+            ValueError: An event name is unknown.
         """
         chosen = frozenset(names) or EVENT_NAMES
         for name in chosen:
@@ -87,27 +105,28 @@ class MessageStream:
         return self.events()
 
     async def __anext__(self) -> StreamEvent:
-        self._own = self._own or self.events()
-        return await anext(self._own)
+        self._iterator = self._iterator or self.events()
+        return await anext(self._iterator)
 
     def on(self, name: str, listener: Listener) -> Self:
-        """Call a function with each event of this name. Exceptions from listeners propagate to the
-        stream's reader.
+        """Call a function with each event of this name.
+
+        Exceptions from listeners propagate to the stream's reader.
         """
         _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, False))
         return self
 
     def once(self, name: str, listener: Listener) -> Self:
-        """Call a function with the next event of this name, and not again."""
+        """Call a function with the next event of this name only."""
         _check_event_name(name)
         self._listeners.setdefault(name, []).append((listener, True))
         return self
 
     def off(self, name: str, listener: Listener) -> Self:
-        """Undo one `on` or `once`."""
+        """Remove a listener that `on` or `once` added."""
         waiting = self._listeners.get(name, [])
-        for entry in [each for each in waiting if each[0] == listener][:1]:
+        for entry in [one for one in waiting if one[0] == listener][:1]:
             waiting.remove(entry)
         return self
 
@@ -115,31 +134,30 @@ class MessageStream:
         """Wait for the next event of this name.
 
         Raises:
-            GatewayError: The stream failed before.
-            LookupError: It ended without one.
+            GatewayError: The stream failed before it.
+            LookupError: The stream ended without this event.
         """
-        seen: list[StreamEvent] = []
-        self.once(name, seen.append)
+        events: list[StreamEvent] = []
+        self.once(name, events.append)
         try:
-            while not seen:
+            while not events:
                 if not await self._advance():
                     raise self._error or LookupError(
                         f"The stream ended without another {name!r} event."
                     )
         finally:
-            self.off(name, seen.append)
-        return seen[0]
+            self.off(name, events.append)
+        return events[0]
 
-    # ---- the whole
-    # --------------------------------------------------------------------------------------
+    # ---- the reply
 
     @property
     def current_message(self) -> Message:
-        """What has arrived of the message so far."""
-        return self._reply.draft.message() if self._reply else Message.assistant("")
+        """The message received so far."""
+        return self._reply.message() if self._reply else Message.assistant("")
 
     async def final_message(self) -> ChatResponse:
-        """Read to the end; the same `ChatResponse` that `chat` would have given.
+        """Read to the end, and return the same `ChatResponse` as `chat`.
 
         Raises:
             GatewayError: The stream failed; StreamInterrupted if it was aborted.
@@ -154,17 +172,17 @@ class MessageStream:
         raise StreamInterrupted(f"The stream was aborted before its end{why}.", retryable=False)
 
     def abort(self, reason: str | None = None) -> None:
-        """Stop now: hang up, and end with the events `abort` and `end`.
+        """Close the connection now, and end with the events `abort` and `end`.
 
         Args:
-            reason: Why; the `abort` event and the error of `final_message` say it.
+            reason: Shown in the `abort` event and in the error of `final_message`.
         """
         if self._aborted or self._ended:
             return
         self._aborted, self._reason = True, reason
         if self._reading is not None and self._reading is asyncio.current_task():
-            # Called from within the reading, by `on_event` say: it cannot be interrupted before it
-            # waits.
+            # Called during a step, for example by `on_event`. The task is interrupted when it
+            # waits again.
             asyncio.get_running_loop().call_soon(self._interrupt)
         else:
             self._interrupt()
@@ -175,7 +193,7 @@ class MessageStream:
             self._reading.cancel()
 
     async def aclose(self) -> None:
-        """Hang up, whatever is still to come."""
+        """Close the connection; the rest of the reply is not read."""
         self.abort("closed")
         while await self._advance():
             pass
@@ -186,11 +204,10 @@ class MessageStream:
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
-    # ---- reading on
-    # -------------------------------------------------------------------------------------
+    # ---- steps
 
     async def _advance(self) -> bool:
-        """Read one step, or wait until another task has read one; False when nothing is left."""
+        """Read one step, or wait until another task has read one; return False at the end."""
         if not self._lock.locked() and self._take_step():
             return True
         steps = self._steps
@@ -200,7 +217,7 @@ class MessageStream:
             return not self._finished and await self._read_step()
 
     def _take_step(self) -> bool:
-        """Emit the events of one server event that has arrived; False if there is none."""
+        """Emit the events of one server event that arrived; return False if there is none."""
         if (
             self._reply is None
             or self._aborted
@@ -216,19 +233,19 @@ class MessageStream:
         task = self._reading = asyncio.current_task()
         before = task.cancelling() if task else 0
         try:
-            events = await (self._give_up() if self._aborted or self._ended else self._read())
+            events = await (self._end_aborted() if self._aborted or self._ended else self._read())
         except asyncio.CancelledError:
             if not self._interrupted or (task and task.uncancel() > before):
-                # Not by `abort`, or not by it alone. For other readers the stream ends as if
-                # aborted.
+                # The task was cancelled, with or without `abort`. For other readers the stream
+                # ends like an aborted one.
                 self._reason = self._reason if self._aborted else "cancelled"
                 self._aborted, self._interrupted = True, False
-                await self._hang_up()
+                await self._close()
                 raise
-            events = await self._give_up()
+            events = await self._end_aborted()
         except Exception as error:
             self._error = error
-            await self._hang_up()
+            await self._close()
             raise
         finally:
             self._reading = None
@@ -237,14 +254,12 @@ class MessageStream:
         self._emit(events)
         return True
 
-    async def _give_up(self) -> list[StreamEvent]:
-        await self._hang_up()
+    async def _end_aborted(self) -> list[StreamEvent]:
+        await self._close()
         return [EndEvent()] if self._error else [AbortEvent(self._reason), EndEvent()]
 
     async def _read(self) -> list[StreamEvent]:
-        """What comes next: the connection, what one of the server's events amounts to, or the
-        end.
-        """
+        """Return the next events: the connection, those of one server event, or the end."""
         reply = self._reply
         try:
             if reply is None:
@@ -260,10 +275,10 @@ class MessageStream:
         except GatewayError as error:
             self._error = error
             last = [ErrorEvent(error)]
-        await self._hang_up()
+        await self._close()
         return [*(reply.take() if reply else ()), *last, EndEvent()]
 
-    async def _hang_up(self) -> None:
+    async def _close(self) -> None:
         self._ended = True
         if self._reply is not None:
             await self._reply.aclose()
@@ -277,7 +292,7 @@ class MessageStream:
             self._call_listeners(events)
 
     def _call_listeners(self, events: list[StreamEvent]) -> None:
-        """Call them all: what one of them raises costs the others nothing."""
+        """Call all listeners, and then raise the first error of one."""
         raised: Exception | None = None
         for event in events:
             waiting = self._listeners.get(event.name, [])

@@ -1,9 +1,8 @@
-"""Tool names as providers accept them, and back.
+"""Tool names and call ids in the characters that providers accept.
 
-Providers take letters, digits, `_` and `-`, up to 64 of them, the first no digit; people also write
-dots, spaces and other scripts. A name that a provider would refuse is sent under another one that
-holds a fingerprint of it: the same name always becomes the same, and no two become one. Used by all
-wire formats.
+Providers accept up to 64 letters, digits, `_` and `-`, and no digit at the beginning. Applications
+also use dots, spaces and other scripts. Such a name is sent under another name that contains a
+fingerprint of it, so different names stay different. All wire formats use this module.
 """
 
 import re
@@ -18,27 +17,30 @@ _OTHER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def sent_name(name: str) -> str:
-    """The name under which a tool is sent: its own, where a provider accepts it."""
+    """Return the name under which a tool is sent: its own if providers accept it."""
     if _ACCEPTED.fullmatch(name):
         return name
-    mark = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
     accepted = _OTHER.sub("_", name)
     if not accepted.startswith("_") and not accepted[:1].isalpha():
         accepted = f"_{accepted}"
-    return f"{accepted[:55]}_{mark}"
+    return f"{accepted[:55]}_{_fingerprint(name)}"
 
 
 def sent_id(call_id: str) -> str:
-    """The id under which a call is sent where only some letters are taken; servers make ids of all
-    sorts.
-    """
+    """Return the id under which a call is sent, for providers that accept few characters."""
     if _ID.fullmatch(call_id):
         return call_id
-    mark = sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{_OTHER.sub('_', call_id)}_{mark}"
+    return f"{_OTHER.sub('_', call_id)}_{_fingerprint(call_id)}"
 
 
 def own_names(tools: Iterable[ToolSpec]) -> Mapping[str, str]:
-    """From the names that were sent back to the tools' own; only those that differ."""
-    sent = ((sent_name(tool.name), tool.name) for tool in tools)
-    return {name: own for name, own in sent if name != own}
+    """Map the sent names back to the tools' own names, where they differ."""
+    names = {}
+    for tool in tools:
+        if (sent := sent_name(tool.name)) != tool.name:
+            names[sent] = tool.name
+    return names
+
+
+def _fingerprint(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]

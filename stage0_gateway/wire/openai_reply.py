@@ -1,166 +1,157 @@
-"""Reading a chat completion, whole or chunk by chunk: a message is what all its deltas amount to.
+"""`OpenAIReader`: decodes a chat completion, whole or chunk by chunk.
 
-What servers send differs from the documentation: `content` null or absent, calls without id or
-index, thinking under four names, counts in several places. Each tolerance below is one of those.
-Used by `openai.py` alone, which has the other half of the format.
+A message is the sum of its deltas. Servers differ from the documentation: `content` is null or
+absent, calls have no id or index, thinking has four names, and token counts appear in several
+fields. Each tolerance below handles one of these differences. `openai.py` encodes the requests.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from stage0_gateway.fields import a_count, a_list, a_mapping, a_name, a_text
-from stage0_gateway.finish_reasons import normalize_finish_reason
+from stage0_gateway.json_fields import as_count, as_list, as_mapping, as_name, as_text
 from stage0_gateway.parts import Citation
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, Usage, known_finish_reason
 from stage0_gateway.streaming.reply_builder import TextBlock
-from stage0_gateway.usage import Usage
-from stage0_gateway.wire import ReplyReader
 from stage0_gateway.wire.call_deltas import CallDeltas
-from stage0_gateway.wire.refusal import refused_in_stream
+from stage0_gateway.wire.error_body import error_in_event
+from stage0_gateway.wire.reader import ReplyReader
 
 NAME = "openai"
-_GROWING = ("text", "summary", "data")
 THINKING = ("reasoning_content", "reasoning")
-"""Fields beside the content that hold thoughts."""
+"""Fields for thinking beside the content."""
+_EXTRAS = {"refusal", "extra_content", "annotations"}
+_GROWING = ("text", "summary", "data")
 _ORDER = ("thinking", "text", "tool_call")
+_FILTERS = ("content_filter_results", "content_filter_result")
+"""Azure's fields for content filters. A blocked choice may have no message."""
 
 
 class OpenAIReader(ReplyReader):
-    """Reads a completion, whole or chunk by chunk: a message is what all its deltas amount to."""
+    """Decodes a chat completion, whole or chunk by chunk."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
         super().__init__(NAME, names)
         self._text: TextBlock | None = None
-        self._thoughts: TextBlock | None = None
+        self._thinking: TextBlock | None = None
         self._details: list[dict[str, Any]] = []
-        self._calls = CallDeltas(self.draft)
+        self._calls = CallDeltas(self.builder)
 
     def feed(self, data: Mapping[str, Any]) -> None:
-        """Take in one chunk; after its end marker, `[DONE]`, a server sends none."""
-        self._take_head(data)
+        """Decode one chunk."""
+        self._read_head(data)
         for choice in data.get("choices") or ():
             if choice.get("index") in (0, None):
-                delta = choice.get("delta")  # beside which some repeat the whole message
-                self._take_choice(choice, (choice.get("message") or {}) if delta is None else delta)
+                delta = choice.get("delta")
+                if delta is None:  # some servers repeat the whole message beside the deltas
+                    delta = choice.get("message") or {}
+                self._read_message(delta)
+                self._read_end(choice)
 
     def feed_whole(self, body: Mapping[str, Any]) -> None:
-        """Take in a chat completion."""
-        choice = a_mapping(body["choices"][0], "choices[0]")
-        self._take_head(body)
-        said = choice.get("message")
-        if said is None and _shows_a_filter(choice):
-            self.draft.block_reason, said = "content_filter", {}
-        self._take_choice(choice, a_mapping(said, "message"), whole=True)
+        """Decode a chat completion."""
+        choice = body["choices"][0]
+        self._read_head(body)
+        message = choice.get("message")
+        if message is None and _is_filtered(choice):
+            self.builder.block_reason, message = "content_filter", {}
+        self._read_message(message, whole=True)
+        self._read_end(choice)
 
     def response(self, raw: Any = None) -> ChatResponse:
-        """What all of it amounts to."""
-        draft = self.draft
-        if self._details and self._thoughts:
-            self._thoughts.data["reasoning_details"] = self._details
-        # One order however the chunks were mixed: a whole message does not tell, either.
-        draft.blocks.sort(key=lambda block: _ORDER.index(block.kind))
-        return draft.response(raw)
+        """Return the reply."""
+        if self._details and self._thinking:
+            self._thinking.data["reasoning_details"] = self._details
+        # Chunks may arrive in any order; a whole message has no order between its kinds.
+        self.builder.blocks.sort(key=lambda block: _ORDER.index(block.kind))
+        return self.builder.response(raw)
 
-    # ---- what a body and a chunk have in common
-    # -----------------------------------------------------------
-
-    def _take_head(self, data: Mapping[str, Any]) -> None:
-        """The model, the id and the token counts; where they are repeated, the last counts."""
-        draft = self.draft
-        if draft.model is None:
-            draft.model = a_name(data.get("model"))
-        if draft.request_id is None:
-            draft.request_id = a_name(data.get("id"))
+    def _read_head(self, data: Mapping[str, Any]) -> None:
+        """Read the model, the id and the token counts; repeated counts replace earlier ones."""
+        builder = self.builder
+        if builder.model is None:
+            builder.model = as_name(data.get("model"))
+        if builder.request_id is None:
+            builder.request_id = as_name(data.get("id"))
         usage = data.get("usage")
         if (groq := data.get("x_groq")) and isinstance(groq, Mapping):
             if groq.get("error"):
-                raise refused_in_stream(groq)
+                raise error_in_event(groq)
             usage = usage or groq.get("usage")
         if usage and isinstance(usage, Mapping):
-            draft.usage = _usage(usage)
-            if type(cost := usage.get("cost")) in (int, float):  # OpenRouter says what it charges
-                draft.cost = cost
+            builder.usage = _usage(usage)
+            if type(cost := usage.get("cost")) in (int, float):  # OpenRouter reports its charge
+                builder.cost = cost
 
-    def _take_choice(
-        self, choice: Mapping[str, Any], said: Mapping[str, Any], *, whole: bool = False
-    ) -> None:
-        """One choice: its message or delta, and why it ended."""
+    def _read_message(self, message: Mapping[str, Any], *, whole: bool = False) -> None:
+        """Read a message, or the delta of one."""
         for field in THINKING:
-            if thought := said.get(field):
-                self._think(a_text(thought, field), field)
+            if thinking := message.get(field):
+                self._write_thinking(as_text(thinking, field), field)
                 break
-        if details := said.get("reasoning_details"):
-            self._take_details(details, alone=not any(said.get(field) for field in THINKING))
-        if (content := said.get("content")) and isinstance(content, str):
-            self._say(content)
-        elif content:
-            self._take_parts(a_list(content, "content"))
-        for call in filter(None, said.get("tool_calls") or ()):
-            self._calls.take(call, whole=whole)
-        self._take_rest(said)
-        self._take_end(choice)
+        if details := message.get("reasoning_details"):
+            self._read_details(details, alone=not any(map(message.get, THINKING)))
+        if content := message.get("content"):
+            if isinstance(content, str):
+                self._write_text(content)
+            else:
+                self._read_parts(as_list(content, "content"))
+        for call in message.get("tool_calls") or ():
+            if call:
+                self._calls.feed(call, whole=whole)
+        if not _EXTRAS.isdisjoint(message):
+            self._read_extras(message)
 
-    def _take_end(self, choice: Mapping[str, Any]) -> None:
-        """Why the choice ended: an error, a filter, a reason."""
-        if failed := choice.get("error"):  # OpenRouter's
-            raise refused_in_stream({"error": failed})
+    def _read_end(self, choice: Mapping[str, Any]) -> None:
+        """Read the end of a choice: an error, a content filter, or a finish reason."""
+        if error := choice.get("error"):  # OpenRouter's
+            raise error_in_event({"error": error})
         if not choice.keys().isdisjoint(_FILTERS) and (blocked := _blocked_categories(choice)):
-            self.draft.block_reason = ", ".join(blocked)
+            self.builder.block_reason = ", ".join(blocked)
         if reason := choice.get("finish_reason"):
             self.complete = True
-            self.draft.raw_finish_reason = a_text(reason, "finish_reason")
+            self.builder.raw_finish_reason = as_text(reason, "finish_reason")
 
-    def _take_rest(self, said: Mapping[str, Any]) -> None:
-        if refusal := said.get("refusal"):
-            self.draft.refusal = (self.draft.refusal or "") + a_text(refusal, "refusal")
-        for note in said.get("annotations") or ():
-            if isinstance(cited := a_mapping(note, "annotation").get("url_citation"), Mapping):
-                citation = Citation(
-                    cited.get("url"), cited.get("title"), cited.get("content"), {NAME: note}
-                )
-                self.draft.cite(self._text_block(), citation)
-        if extra := said.get("extra_content"):
-            self._text_block().data["extra_content"] = extra
+    def _write_text(self, text: str) -> TextBlock:
+        block = self._text = self._text or self.builder.start_text()
+        self.builder.write(block, text)
+        return block
 
-    def _say(self, text: str) -> None:
-        self.draft.write(self._text or self._text_block(), text)
+    def _write_thinking(self, text: str, field: str) -> None:
+        if self._thinking is None:
+            self._thinking = self.builder.start_text("thinking")
+            self._thinking.data["field"] = field
+        self.builder.write(self._thinking, text)
 
-    def _text_block(self) -> TextBlock:
-        self._text = self._text or self.draft.start_text()
-        return self._text
-
-    def _think(self, text: str, field: str) -> None:
-        if self._thoughts is None:
-            self._thoughts = self.draft.start_text("thinking")
-            self._thoughts.data["field"] = field
-        self.draft.write(self._thoughts, text)
-
-    def _take_parts(self, parts: list[Any]) -> None:
+    def _read_parts(self, parts: list[Any]) -> None:
         for part in parts:
             if isinstance(part, str):
-                self._say(part)
+                self._write_text(part)
             elif part.get("type") == "thinking":  # Mistral's
-                thoughts = part.get("thinking")
-                for thought in (
-                    [thoughts] if isinstance(thoughts, str) else a_list(thoughts, "thinking")
-                ):
-                    text = thought if isinstance(thought, str) else thought.get("text")
-                    self._think(a_text(text, "thinking"), "thinking")
+                pieces = part.get("thinking")
+                for piece in [pieces] if isinstance(pieces, str) else as_list(pieces, "thinking"):
+                    text = piece if isinstance(piece, str) else piece.get("text")
+                    self._write_thinking(as_text(text, "thinking"), "thinking")
             elif part.get("type") in ("text", "output_text"):
-                self._say(a_text(part.get("text"), "text"))
+                self._write_text(as_text(part.get("text"), "text"))
 
-    def _take_details(self, details: Any, *, alone: bool) -> None:
-        """OpenRouter's: thoughts with their signatures, in pieces that belong together by kind and
-        index.
-        """
-        for piece in a_list(details, "reasoning_details"):
-            piece = a_mapping(piece, "reasoning_details")
+    def _read_extras(self, message: Mapping[str, Any]) -> None:
+        if refusal := message.get("refusal"):
+            self.builder.refusal = (self.builder.refusal or "") + as_text(refusal, "refusal")
+        if extra := message.get("extra_content"):
+            self._write_text("").data["extra_content"] = extra
+        for note in message.get("annotations") or ():
+            if isinstance(source := as_mapping(note, "annotation").get("url_citation"), Mapping):
+                url, title, quote = (source.get(name) for name in ("url", "title", "content"))
+                self.builder.cite(self._write_text(""), Citation(url, title, quote, {NAME: note}))
+
+    def _read_details(self, details: Any, *, alone: bool) -> None:
+        """Read OpenRouter's thinking with signatures; pieces of one kind and index are joined."""
+        for piece in as_list(details, "reasoning_details"):
             if alone:
-                self._think(
-                    a_text(piece.get("text") or piece.get("summary"), "thinking"), "reasoning"
-                )
+                text = piece.get("text") or piece.get("summary")
+                self._write_thinking(as_text(text, "thinking"), "reasoning")
             last = self._details[-1] if self._details else {}
-            if any(last.get(name) != piece.get(name) for name in ("type", "index")) or not last:
+            if not last or any(last.get(name) != piece.get(name) for name in ("type", "index")):
                 self._details.append(dict(piece))
                 continue
             for name, value in piece.items():
@@ -168,47 +159,37 @@ class OpenAIReader(ReplyReader):
                     last[name] += value
                 else:
                     last[name] = value or last.get(name)
-        if self._details and self._thoughts is None:
-            self._think("", "reasoning_details")
+        if self._details and self._thinking is None:
+            self._write_thinking("", "reasoning_details")
 
 
-_FILTERS = ("content_filter_results", "content_filter_result")
-"""Fields of Azure's choices; a choice that was blocked may have no message."""
-
-
-def _shows_a_filter(choice: Mapping[str, Any]) -> bool:
-    """Whether the choice shows a content filter: in its finish reason, or in the filter's
-    results.
-    """
-    reason = a_text(choice.get("finish_reason"), "finish_reason")
-    return normalize_finish_reason(reason, has_calls=False) == "refusal" or any(
-        choice.get(field) for field in _FILTERS
-    )
+def _is_filtered(choice: Mapping[str, Any]) -> bool:
+    """Return whether the finish reason or the filter results of a choice report a filter."""
+    reason = as_text(choice.get("finish_reason"), "finish_reason")
+    return known_finish_reason(reason) == "refusal" or any(map(choice.get, _FILTERS))
 
 
 def _blocked_categories(choice: Mapping[str, Any]) -> list[str]:
-    """The categories, such as "hate", for which Azure's content filter blocked the choice."""
-    results = [found for field in _FILTERS if isinstance(found := choice.get(field), Mapping)]
+    """Return the categories, such as "hate", for which Azure's content filter blocked a choice."""
+    filters = [results for name in _FILTERS if isinstance(results := choice.get(name), Mapping)]
     return [
         str(category)
-        for found in results
-        for category, result in found.items()
+        for results in filters
+        for category, result in results.items()
         if isinstance(result, Mapping) and result.get("filtered") is True
     ]
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    read = (
-        read
-        if isinstance(read, Mapping)
-        else {"cached_tokens": usage.get("prompt_cache_hit_tokens")}
-    )
-    written = written if isinstance(written, Mapping) else {}
+    cached, output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    if not isinstance(cached, Mapping):
+        cached = {"cached_tokens": usage.get("prompt_cache_hit_tokens")}
     return Usage(
-        input_tokens=a_count(usage.get("prompt_tokens")),
-        output_tokens=a_count(usage.get("completion_tokens")),
-        cached_input_tokens=a_count(read.get("cached_tokens")),
-        reasoning_tokens=a_count(written.get("reasoning_tokens")),
-        cache_write_tokens=a_count(read.get("cache_write_tokens")),
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        cached_input_tokens=as_count(cached.get("cached_tokens")),
+        reasoning_tokens=as_count(output.get("reasoning_tokens"))
+        if isinstance(output, Mapping)
+        else None,
+        cache_write_tokens=as_count(cached.get("cache_write_tokens")),
     )

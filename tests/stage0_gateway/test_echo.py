@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
 from stage0_gateway.server.answer import reply_answer
-from stage0_gateway.server.formats import format_of
+from stage0_gateway.server.routing import format_of
 
 MODELS = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)

@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from stage0_gateway import ChatRequest, Message, TextPart, ToolCall
-from stage0_gateway.http.encode import outgoing
+from stage0_gateway.http.encode import encode_request
 from stage0_gateway.http.endpoint import resolve
 
 
@@ -69,7 +69,7 @@ def test_a_kept_encoding_holds_no_message_of_another_exchange():
         Message.assistant("", [call]),
         Message.tool((TextPart("a result", provider_data=fields),), "c"),
     )
-    outgoing(resolve("openai:m"), ChatRequest("m", messages), stream=False)
+    encode_request(resolve("openai:m"), ChatRequest("m", messages), stream=False)
     first, observed = messages[0], weakref.ref(fields)
     gc.disable()  # objects must be freed without a collection of cycles
     try:

@@ -150,7 +150,7 @@ async def test_where_no_model_answers_the_last_error_tells_of_all(ask):
     servers = Servers(openai=429, anthropic=500)
     gateway = Gateway("openai:m", transport=servers, fallback_models=["anthropic:c"], max_retries=0)
     with pytest.raises(
-        ServerFailed, match=r"The models asked before it: RateLimited: no"
+        ServerFailed, match=r"Errors of the models before it: RateLimited: no"
     ) as caught:
         await reply(gateway, ask)
     assert [type(error) for error in caught.value.earlier] == [RateLimited]

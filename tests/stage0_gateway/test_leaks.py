@@ -233,7 +233,10 @@ async def test_what_a_model_says_is_data_and_stays():
 
 async def test_a_secret_behind_backslashes_is_found_in_a_raw_event():
     key = "sk/with/slashes"
-    sent = b'data: {"error": {"message": "I saw sk\\/with\\/slashes"}, "list": ["\\u0073k/with/slashes"]}\n\n'
+    sent = (
+        b'data: {"error": {"message": "I saw sk\\/with\\/slashes"}, '
+        b'"list": ["\\u0073k/with/slashes"]}\n\n'
+    )
     transport = httpx.MockTransport(lambda request: httpx.Response(200, content=sent))
     gateway = Gateway("openai:m", api_key=key, transport=transport, max_retries=0)
     error, events = await tried(gateway, "stream")

@@ -84,7 +84,7 @@ def test_an_unknown_fault_is_refused_before_the_port_is_opened(
 ) -> None:
     text = refused(["serve", "--faults", "fenced,overload"], capsys)
     assert (
-        "There is no fault 'overload'. Did you mean 'overloaded'? There are none, fenced," in text
+        "Unknown fault 'overload'. Did you mean 'overloaded'? The faults are none, fenced," in text
     )
 
 
@@ -93,4 +93,4 @@ def test_the_help_lists_every_fault_with_what_it_does(capsys: pytest.CaptureFixt
         main(["serve", "--help"])
     shown = capsys.readouterr().out
     for name, fault in FAULTS.items():
-        assert re.search(rf"^  {name} +{re.escape(fault.does)}$", shown, re.MULTILINE)
+        assert re.search(rf"^  {name} +{re.escape(fault.description)}$", shown, re.MULTILINE)

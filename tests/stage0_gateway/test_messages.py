@@ -72,7 +72,8 @@ def test_the_form_of_openais_documentation_is_read():
         ),
         (
             {"role": "user", "content": [{"type": "smell"}]},
-            "Unknown part type 'smell'. The types are text, json, image, document, thinking, provider.",
+            "Unknown part type 'smell'. "
+            "The types are text, json, image, document, thinking, provider.",
         ),
         ({"role": "user", "content": 5}, "Message content is text or parts, not int."),
         (

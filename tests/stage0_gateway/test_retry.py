@@ -1,34 +1,74 @@
+"""Retries and fallback models, as `chat` and `stream` apply them."""
+
 import asyncio
 import logging
+from traceback import format_exception
 
+import httpx
 import pytest
 import stamina
 
-from stage0_gateway import InvalidRequest, RateLimited, ServerFailed
-from stage0_gateway.retry import LONGEST_WAIT, with_retries
+from stage0_gateway import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ContextOverflow,
+    Gateway,
+    GatewayError,
+    InvalidRequest,
+    MalformedResponse,
+    RateLimited,
+    RequestTimeout,
+    ServerFailed,
+)
+from stage0_gateway.retry import MAX_WAIT
+
+ASK = [{"role": "user", "content": "hi"}]
+REPLY = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
 
 
-class Script:
-    """Fails with each error in turn, then succeeds; remembers what it was asked and told."""
+class Server:
+    """Answers each model with its responses in turn, the last one again and again."""
 
-    def __init__(self, *errors):
-        self.errors = list(errors)
-        self.attempts = []
-        self.retries = []
+    def __init__(self, **responses):
+        self.responses = {model: list(each) for model, each in responses.items()}
+        self.requested, self.events = [], []
 
-    async def send(self, attempt):
-        self.attempts.append(attempt)
-        if self.errors:
-            raise self.errors.pop(0)
-        return "yes"
+    def answer(self, request):
+        model = httpx.Response(200, content=request.content).json()["model"]
+        self.requested.append(model)
+        responses = self.responses[model]
+        response = responses.pop(0) if len(responses) > 1 else responses[0]
+        if isinstance(response, BaseException):
+            raise response
+        return response
 
-    def on_retry(self, error, attempt):
-        self.retries.append((type(error), attempt))
+    def gateway(self, **options):
+        first, *others = [f"openai:{model}" for model in self.responses]
+        transport = httpx.MockTransport(self.answer)
+        events = {"on_event": self.events.append} | options
+        return Gateway(first, transport=transport, fallback_models=others, **events)
+
+    def reported(self, name):
+        return [event for event in self.events if event.name == name]
+
+
+def failure(status=503, text="no", **headers):
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, headers=names, json={"error": {"message": text}})
+
+
+def success():
+    return httpx.Response(200, json=REPLY)
+
+
+async def ask(gateway, way="chat"):
+    reply = await (gateway.chat(ASK) if way == "chat" else gateway.stream(ASK).final_message())
+    return reply.content
 
 
 @pytest.fixture
 def waits():
-    """The seconds that would have been waited before each retry."""
+    """The seconds that the gateway would have waited before each retry."""
     from stamina.instrumentation import set_on_retry_hooks
 
     seen = []
@@ -37,61 +77,55 @@ def waits():
     set_on_retry_hooks(None)
 
 
-async def test_what_may_succeed_is_tried_again_and_told():
-    script = Script(ServerFailed("a"), RateLimited("b"))
-    assert await with_retries(script.send, 2, script.on_retry) == "yes"
-    assert script.attempts == [1, 2, 3]
-    assert script.retries == [(ServerFailed, 1), (RateLimited, 2)]
+# ---- retries
 
 
-async def test_after_the_last_try_the_last_error_is_raised_and_not_told_as_a_retry():
-    script = Script(ServerFailed("a"), ServerFailed("b"), ServerFailed("c"))
+@pytest.mark.parametrize("way", ["chat", "stream"])
+async def test_a_request_that_may_succeed_is_retried_and_reported(way):
+    server = Server(a=[failure(503), failure(429), success()])
+    assert await ask(server.gateway(), way) == "yes"
+    assert [event.attempt for event in server.reported("request")] == [1, 2, 3]
+    retries = [(type(event.error), event.attempt) for event in server.reported("retry")]
+    assert retries == [(ServerFailed, 1), (RateLimited, 2)]
+
+
+async def test_after_the_last_attempt_the_last_error_is_raised_and_not_reported_as_a_retry():
+    server = Server(a=[failure(text="a"), failure(text="b"), failure(text="c")])
     with pytest.raises(ServerFailed, match="b"):
-        await with_retries(script.send, 1, script.on_retry)
-    assert (script.attempts, script.retries) == ([1, 2], [(ServerFailed, 1)])
+        await ask(server.gateway(max_retries=1))
+    assert len(server.requested) == 2
+    assert [event.attempt for event in server.reported("retry")] == [1]
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("response", "kind"),
     [
-        InvalidRequest("no"),
-        ServerFailed("invalid", retryable=False),
-        RateLimited("tomorrow", retry_after=LONGEST_WAIT + 1),
-        ZeroDivisionError(),
-        asyncio.CancelledError(),
+        (failure(400), InvalidRequest),
+        (failure(503, x_should_retry="false"), ServerFailed),
+        (failure(429, retry_after=str(MAX_WAIT + 1)), RateLimited),
+        (ZeroDivisionError(), ZeroDivisionError),
+        (asyncio.CancelledError(), asyncio.CancelledError),
     ],
-    ids=[
-        "refused",
-        "a failure that says it will stay",
-        "a wait of more than a minute",
-        "not ours",
-        "cancelled",
-    ],
+    ids=["rejected", "a permanent failure", "a long wait", "another error", "cancelled"],
 )
-@pytest.mark.parametrize("before", [[], [ServerFailed("a")]], ids=["at first", "later"])
-async def test_what_cannot_succeed_is_not_tried_again(error, before):
-    script = Script(*before, error)
-    with pytest.raises(type(error)) as caught:
-        await with_retries(script.send, 5, script.on_retry)
-    assert caught.value is error
-    assert len(script.attempts) == len(before) + 1
-    assert script.retries == [(ServerFailed, 1)] * len(before)
+@pytest.mark.parametrize("before", [[], [failure(503)]], ids=["at first", "later"])
+async def test_a_request_that_cannot_succeed_is_not_retried(response, kind, before):
+    server = Server(a=[*before, response])
+    with pytest.raises(kind):
+        await ask(server.gateway(max_retries=5))
+    assert len(server.requested) == len(before) + 1
+    assert len(server.reported("retry")) == len(before)
 
 
-async def test_without_retries_there_is_one_try():
-    script = Script(ServerFailed("a"))
+async def test_without_retries_there_is_one_attempt():
+    server = Server(a=[failure()])
     with pytest.raises(ServerFailed):
-        await with_retries(script.send, 0, script.on_retry)
-    assert script.attempts == [1]
+        await ask(server.gateway(max_retries=0))
+    assert server.requested == ["a"]
 
 
-async def test_a_refusal_that_the_server_calls_passing_is_tried_again():
-    script = Script(InvalidRequest("locked", retryable=True))
-    assert await with_retries(script.send, 1, script.on_retry) == "yes"
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.25, LONGEST_WAIT])
-async def test_a_server_that_says_how_long_to_wait_is_believed(seconds, waits, monkeypatch):
+@pytest.mark.parametrize("seconds", [0.0, 0.25, MAX_WAIT])
+async def test_a_wait_that_the_server_requests_is_used(seconds, waits, monkeypatch):
     slept = []
 
     async def sleep(delay, *rest):
@@ -99,48 +133,124 @@ async def test_a_server_that_says_how_long_to_wait_is_believed(seconds, waits, m
 
     stamina.set_testing(False)
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    script = Script(RateLimited("a", retry_after=seconds))
-    assert await with_retries(script.send, 2, script.on_retry) == "yes"
+    server = Server(a=[failure(429, retry_after=str(seconds)), success()])
+    assert await ask(server.gateway()) == "yes"
     assert (waits, slept) == ([seconds], [seconds])
 
 
-async def test_our_own_waits_grow_and_stay_below_eight_seconds(waits, monkeypatch):
+async def test_other_waits_grow_and_stay_below_eight_seconds(waits, monkeypatch):
     async def sleep(delay, *rest):
         pass
 
     stamina.set_testing(False)
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    script = Script(*[ServerFailed("a")] * 9)
-    assert await with_retries(script.send, 9, script.on_retry) == "yes"
-    assert [0.5 * 2**n <= wait <= 0.5 * 2**n + 0.5 for n, wait in enumerate(waits[:4])] == [
-        True
-    ] * 4
+    server = Server(a=[*[failure()] * 9, success()])
+    assert await ask(server.gateway(max_retries=9)) == "yes"
+    assert all(0.5 * 2**n <= wait <= 0.5 * 2**n + 0.5 for n, wait in enumerate(waits[:4]))
     assert waits[5:] == pytest.approx([8.0] * 4)
 
 
-async def test_a_listener_that_raises_ends_the_trying():
-    def stumble(error, attempt):
-        raise ZeroDivisionError
+async def test_a_listener_that_raises_ends_the_attempts():
+    def stumble(event):
+        if event.name == "retry":
+            raise ZeroDivisionError
 
-    script = Script(ServerFailed("a"))
+    server = Server(a=[failure()])
     with pytest.raises(ZeroDivisionError):
-        await with_retries(script.send, 2, stumble)
-    assert script.attempts == [1]
+        await ask(server.gateway(on_event=stumble))
+    assert server.requested == ["a"]
 
 
-async def test_retries_write_nothing_where_nobody_listens(capsys):
-    script = Script(ServerFailed("a"))
-    await with_retries(script.send, 1, script.on_retry)
+async def test_retries_write_nothing_without_a_listener(capsys):
+    await ask(Server(a=[failure(), success()]).gateway(on_event=None))
     assert capsys.readouterr() == ("", "")
     assert logging.getLogger("stamina").handlers
 
 
-async def test_the_switch_of_the_retrying_library_counts_here_too():
+async def test_the_switch_of_the_retry_library_disables_retries():
+    server = Server(a=[failure()])
     stamina.set_active(False)
     try:
-        script = Script(ServerFailed("a"))
         with pytest.raises(ServerFailed):
-            await with_retries(script.send, 5, script.on_retry)
+            await ask(server.gateway(max_retries=5))
     finally:
         stamina.set_active(True)
-    assert script.attempts == [1]
+    assert server.requested == ["a"]
+
+
+# ---- other models
+
+
+async def test_other_models_are_not_requested_after_a_reply():
+    server = Server(a=[success()], b=[failure()])
+    assert await ask(server.gateway()) == "yes"
+    assert (server.requested, server.reported("fallback")) == (["a"], [])
+
+
+@pytest.mark.parametrize("way", ["chat", "stream"])
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        (failure(500), ServerFailed),
+        (failure(429), RateLimited),
+        (failure(400, "context length exceeded"), ContextOverflow),
+        (failure(401), AuthenticationFailed),
+        (httpx.ConnectError("refused"), ConnectionFailed),
+        (httpx.ReadTimeout("slow"), RequestTimeout),
+        (httpx.Response(200, text="<html>"), MalformedResponse),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+async def test_after_any_error_of_a_server_the_next_model_is_requested(way, response, kind):
+    server = Server(a=[response], b=[success()])
+    assert await ask(server.gateway(max_retries=0), way) == "yes"
+    (event,) = server.reported("fallback")
+    assert (type(event.error), event.model, event.next_model) == (kind, "openai:a", "openai:b")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (httpx.InvalidURL("no"), GatewayError),
+        (asyncio.CancelledError(), asyncio.CancelledError),
+    ],
+    ids=["configuration", "cancelled"],
+)
+async def test_an_error_that_no_other_model_changes_is_raised_at_once(error, kind):
+    server = Server(a=[error], b=[success()])
+    with pytest.raises(kind):
+        await ask(server.gateway())
+    assert (server.requested, server.reported("fallback")) == (["a"], [])
+
+
+async def test_the_last_error_is_raised_with_the_errors_of_the_other_models():
+    server = Server(
+        a=[failure(429, "slow")],
+        b=[failure(503, "broken")],
+        c=[failure(400, "context length exceeded")],
+    )
+    with pytest.raises(ContextOverflow) as caught:
+        await ask(server.gateway(max_retries=0))
+    error = caught.value
+    assert list(map(type, error.earlier)) == [RateLimited, ServerFailed]
+    first, second = map(str, error.earlier)
+    others = f"Errors of the models before it: RateLimited: {first}; ServerFailed: {second}"
+    assert str(error).endswith(others)
+    assert (error.status, error.retryable) == (400, False)
+
+
+async def test_the_error_of_a_single_model_is_raised_unchanged():
+    with pytest.raises(ConnectionFailed) as caught:
+        await ask(Server(a=[httpx.ReadError("reset")]).gateway(max_retries=1))
+    error = caught.value
+    assert str(error) == "The connection to api.openai.com broke (reset)."
+    assert (error.earlier, type(error.__cause__)) == ((), httpx.ReadError)
+
+
+async def test_the_traceback_shows_each_error_once():
+    server = Server(a=[failure(503, "broken")], b=[failure(429, "slow")])
+    with pytest.raises(RateLimited) as caught:
+        await ask(server.gateway(max_retries=0))
+    shown = "".join(format_exception(caught.value))
+    assert shown.count("ServerFailed: broken") == 1
+    assert "During handling" not in shown

@@ -24,7 +24,7 @@ from stage0_gateway import (
     ServerFailed,
     Timeouts,
 )
-from stage0_gateway.http.client import Connection
+from stage0_gateway.http.client import HttpClient
 from stage0_gateway.http.pool import Pool
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -112,7 +112,7 @@ async def running(server, tls=None):
 
 @asynccontextmanager
 async def connected(transport, timeouts=None, **options):
-    connection = Connection(transport, timeouts or Timeouts(5.0, 5.0, 5.0), **options)
+    connection = HttpClient(transport, timeouts or Timeouts(5.0, 5.0, 5.0), **options)
     try:
         yield connection
     finally:
@@ -362,17 +362,17 @@ async def test_damaged_tls_in_a_body_is_a_failed_connection(network, certificate
         """Speaks TLS over a plain connection, so that it can send bytes beside it."""
 
         async def reply(self, reader, writer):
-            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-            tls = context.wrap_bio(incoming, outgoing, server_side=True)
+            incoming, encode_request = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = context.wrap_bio(incoming, encode_request, server_side=True)
             while True:
                 try:
                     tls.do_handshake()
                     break
                 except ssl.SSLWantReadError:
-                    writer.write(outgoing.read())
+                    writer.write(encode_request.read())
                     incoming.write(await reader.read(65536))
             tls.write(PART)
-            writer.write(outgoing.read() + b"\x17\x03\x03\x00\x20" + bytes(32))
+            writer.write(encode_request.read() + b"\x17\x03\x03\x00\x20" + bytes(32))
 
     context = server_tls()
     async with running(Damaged(then="hangs")) as url:
@@ -572,8 +572,9 @@ def test_a_gateway_can_be_used_in_a_second_event_loop(network, serve, monkeypatc
 
     async def ask():
         async with gateway:
-            assert type(gateway._connection._open()[0]) is network
-            return (await gateway.chat(ASK)).content
+            reply = await gateway.chat(ASK)
+            assert type(gateway._client._transport) is network
+            return reply.content
 
     assert [asyncio.run(ask()), asyncio.run(ask())] == ["/chat/completions"] * 2
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stage0_gateway import ConfigurationError, Usage
 from stage0_gateway.accounting.prices import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     BilledTokens,
     GenaiPrices,
     Price,
@@ -86,7 +86,7 @@ def test_thoughts_without_an_output_are_half_a_report_where_the_output_includes_
         ("anthropic", usage(10, 9, cached=-5)),
         ("anthropic", usage(10, 9, cache_write=-5)),
         ("openai", usage(10, -9)),
-        ("openai", usage(MOST_TOKENS + 1, 9)),
+        ("openai", usage(MAX_TOKENS + 1, 9)),
         ("a format of next year", usage(10, 9)),
     ],
 )
@@ -108,7 +108,7 @@ def test_the_same_work_costs_the_same_in_every_wire_format():
     )
 
 
-counts = st.none() | st.integers(-5, 1000) | st.sampled_from([MOST_TOKENS, 10**400, -(10**400)])
+counts = st.none() | st.integers(-5, 1000) | st.sampled_from([MAX_TOKENS, 10**400, -(10**400)])
 
 
 @given(st.sampled_from(["openai", "anthropic", "gemini"]), st.builds(Usage, *[counts] * 5))
@@ -275,7 +275,10 @@ def test_without_the_library_it_is_said_at_once_what_to_install(monkeypatch):
 
 
 def test_whoever_has_a_table_does_not_load_the_library():
-    code = "import sys; from stage0_gateway.accounting.prices import PriceTable; PriceTable({}); print(*sys.modules)"
+    code = (
+        "import sys; from stage0_gateway.accounting.prices import PriceTable; PriceTable({}); "
+        "print(*sys.modules)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -2,7 +2,7 @@ import pytest
 
 from stage0_gateway import ChatRequest, ImagePart, Message, TextPart, Usage
 from stage0_gateway.accounting.usage_check import unread_tokens
-from stage0_gateway.http.encode import outgoing
+from stage0_gateway.http.encode import encode_request
 from stage0_gateway.http.endpoint import resolve
 
 
@@ -13,12 +13,11 @@ def unread(text, read, **usage):
 
 def unread_of(messages, usage):
     request = ChatRequest("m", tuple(messages))
-    return unread_tokens(
-        request, len(outgoing(resolve("ollama:m"), request, stream=False).body), usage
-    )
+    body = encode_request(resolve("ollama:m"), request, stream=False).body
+    return unread_tokens(request, body, usage)
 
 
-WORDS = "word " * 10_000
+WORDS = "word " * 9_999 + "word"
 
 
 def test_a_prompt_that_was_cut_is_noticed_with_how_much_at_least():
@@ -37,7 +36,7 @@ def test_all_messages_count_and_not_only_the_last():
         Message.assistant(WORDS),
         Message.user("hi"),
     ]
-    assert unread_of(messages, Usage(input_tokens=2048)) == 20_002 - 2048
+    assert unread_of(messages, Usage(input_tokens=2048)) == 19_999 - 2048
 
 
 @pytest.mark.parametrize(

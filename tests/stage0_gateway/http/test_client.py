@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from stage0_gateway import ConfigurationError, ConnectionFailed, Gateway, RequestTimeout, Timeouts
-from stage0_gateway.http.client import Connection
+from stage0_gateway.http.client import HttpClient
 from stage0_gateway.http.pool import Pool
 
 ASK = [{"role": "user", "content": "hi"}]
@@ -57,7 +57,7 @@ async def test_each_failure_of_a_transport_is_a_gateway_error_that_names_the_hos
     error, kind, said
 ):
     with pytest.raises(kind) as caught:
-        await Connection(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
+        await HttpClient(failing(error), Timeouts()).post("http://host.test/v1", {}, b"{}")
     assert str(caught.value).startswith(said)
 
 
@@ -67,7 +67,7 @@ async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
     async def hang(request):
         await never.wait()
 
-    connection = Connection(httpx.MockTransport(hang), Timeouts(total=0.01))
+    connection = HttpClient(httpx.MockTransport(hang), Timeouts(total=0.01))
     with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
         await connection.post("http://host.test/v1", {}, b"{}")
 
@@ -103,7 +103,7 @@ async def test_cancelling_the_task_cancels_the_request():
             ended.append(True)
 
     task = asyncio.ensure_future(
-        Connection(httpx.MockTransport(hang), Timeouts()).post("http://h.test", {}, b"")
+        HttpClient(httpx.MockTransport(hang), Timeouts()).post("http://h.test", {}, b"")
     )
     await arrived.wait()
     task.cancel()

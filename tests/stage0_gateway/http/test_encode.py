@@ -18,7 +18,7 @@ from stage0_gateway import (
     ToolCall,
     ToolSpec,
 )
-from stage0_gateway.http.encode import outgoing, to_json
+from stage0_gateway.http.encode import encode_fields, encode_request, to_json
 from stage0_gateway.http.endpoint import resolve
 
 
@@ -58,15 +58,15 @@ def test_what_is_nested_too_deeply_is_a_value_error():
 def test_a_request_goes_where_its_model_is_in_its_models_format(model, stream):
     target = resolve(model)
     request = ChatRequest("m", (Message.user("hi"),))
-    out = outgoing(target, request, stream=stream)
+    out = encode_request(target, request, stream=stream)
     assert out.url == (target.stream_url if stream else target.url)
-    assert json.loads(out.body) == target.encode(request, stream=stream)
+    assert json.loads(out.body) == encode_fields(target, request, stream=stream)
     assert ("stream" in json.loads(out.body)) is (stream and model != "gemini:m")
 
 
 def test_names_a_provider_would_refuse_are_remembered():
     tools = (ToolSpec("weather.get", ""), ToolSpec("plain", ""))
-    out = outgoing(resolve("openai:m"), ChatRequest("m", (), tools), stream=False)
+    out = encode_request(resolve("openai:m"), ChatRequest("m", (), tools), stream=False)
     (sent,) = out.names
     assert out.names == {sent: "weather.get"}
     assert sent.startswith("weather_get_")
@@ -74,7 +74,7 @@ def test_names_a_provider_would_refuse_are_remembered():
 
 def test_a_request_shows_neither_the_query_nor_the_body():
     target = resolve("openai:m", "sk-secret", "https://u:sk-secret@host.test/v1?key=sk-secret")
-    shown = repr(outgoing(target, ChatRequest("m", (Message.user("hi"),)), stream=True))
+    shown = repr(encode_request(target, ChatRequest("m", (Message.user("hi"),)), stream=True))
     assert "sk-secret" not in shown
     assert "body" not in shown
 
@@ -162,7 +162,7 @@ def normalized(body):
 def sent(target, request, stream):
     """The normalized body, or the error."""
     try:
-        return normalized(outgoing(target, request, stream=stream).body)
+        return normalized(encode_request(target, request, stream=stream).body)
     except (ValueError, TypeError) as error:
         return repr(error)
 
@@ -170,7 +170,7 @@ def sent(target, request, stream):
 def in_one_go(target, request, stream):
     """The same from copies that keep no encoding."""
     try:
-        return normalized(to_json(target.encode(copy.deepcopy(request), stream=stream)))
+        return normalized(to_json(encode_fields(target, copy.deepcopy(request), stream=stream)))
     except (ValueError, TypeError) as error:
         return repr(error)
 
@@ -212,7 +212,7 @@ def loop(turns):
     return said
 
 
-each_target = pytest.mark.parametrize("target", TARGETS[:3], ids=lambda target: target.name)
+each_target = pytest.mark.parametrize("target", TARGETS[:3], ids=lambda target: target.provider)
 
 
 @each_target
@@ -240,13 +240,13 @@ def recording_wire(wire, method):
 
 @each_target
 def test_only_new_exchanges_are_encoded(target):
-    wire, encoded = recording_wire(target.wire, "spoken")
+    wire, encoded = recording_wire(target.wire, "encode_messages")
     target, messages = replace(target, wire=wire), loop(10)
     sent(target, ChatRequest("m", tuple(messages[:-4])), False)
     encoded.clear()
     for begin, end in ((0, -4), (0, -2), (0, -2), (4, -2)):
         sent(target, ChatRequest("m", tuple(messages[begin:end])), False)
-    assert encoded == [tuple(messages[-4:-2])]
+    assert encoded == [messages[-4:-2]]
 
 
 @each_target
@@ -280,14 +280,14 @@ def test_kept_tools_are_sent_with_any_conversation(target, own):
 
 @each_target
 def test_the_same_tools_are_encoded_once(target):
-    wire, encoded = recording_wire(target.wire, "described")
+    wire, encoded = recording_wire(target.wire, "encode_tools")
     target, messages = replace(target, wire=wire), loop(3)
     few, many = tuple(SPECS[:1]), tuple(SPECS[:2])
     for specs in (few, tuple(few), many, many):
         for end in (2, 4):
             request = ChatRequest("m", tuple(messages[:end]), specs)
             assert "Find." in sent(target, request, False)
-    assert encoded == [few, many]
+    assert encoded == [[*few], [*many]]
 
 
 @each_target
@@ -295,8 +295,8 @@ def test_changes_of_an_encoded_body_do_not_reach_later_requests(target):
     request = ChatRequest("m", tuple(loop(2)))
     sent(target, request, False)
     before = sent(target, request, False)
-    body = target.encode(request)
-    for message in body[target.wire.SPOKEN]:
+    body = encode_fields(target, request, stream=False)
+    for message in body[target.wire.MESSAGES]:
         message.clear()
     assert sent(target, request, False) == before == in_one_go(target, request, False)
 

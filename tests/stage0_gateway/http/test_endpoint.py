@@ -3,7 +3,13 @@ from traceback import format_exception
 import pytest
 
 from stage0_gateway import ChatRequest, ConfigurationError, Gateway
+from stage0_gateway.http.encode import encode_fields, encode_request
 from stage0_gateway.http.endpoint import PROVIDERS, resolve
+
+
+def public_url(target):
+    """The URL that events and errors show."""
+    return encode_request(target, ChatRequest("m", ()), stream=False).public_url
 
 
 def test_a_known_provider_has_its_own_address():
@@ -44,7 +50,7 @@ def test_a_known_provider_has_its_own_address():
 )
 def test_each_format_has_its_paths_and_its_way_to_send_a_key(model, url, stream_url, headers):
     target = resolve(model, "k")
-    assert (target.name, target.url, target.stream_url, target.headers) == (
+    assert (f"{target.provider}:{target.model}", target.url, target.stream_url, target.headers) == (
         model,
         url,
         stream_url,
@@ -58,7 +64,7 @@ def test_each_format_has_its_paths_and_its_way_to_send_a_key(model, url, stream_
 )
 def test_every_provider_in_the_table_can_be_reached(model):
     target = resolve(model)
-    assert target.name == model
+    assert f"{target.provider}:{target.model}" == model
     assert target.url.startswith(PROVIDERS[target.provider].base_url)
     assert not {"Authorization", "x-api-key", "x-goog-api-key"} & target.headers.keys()
 
@@ -123,7 +129,7 @@ def test_hosted_models_need_a_key_unless_another_server_is_named(provider):
 
 def test_a_target_shows_no_secret():
     target = resolve("openai:m", "sk-secret", "https://me:sk-secret@host.test/v1")
-    assert target.public_url == "https://host.test/v1/chat/completions"
+    assert public_url(target) == "https://host.test/v1/chat/completions"
     assert "sk-secret" not in repr(
         Gateway("openai:m", api_key="sk-secret", base_url="https://me:sk-secret@host.test")
     )
@@ -132,7 +138,7 @@ def test_a_target_shows_no_secret():
 def test_a_query_in_the_base_url_stays_behind_the_path_and_is_not_shown():
     target = resolve("openai:m", base_url="https://host.test/openai/v1?api-version=1")
     assert target.url == "https://host.test/openai/v1/chat/completions?api-version=1"
-    assert target.public_url == "https://host.test/openai/v1/chat/completions"
+    assert public_url(target) == "https://host.test/openai/v1/chat/completions"
 
 
 def test_a_stream_keeps_the_query_of_the_base_url_beside_its_own():
@@ -142,7 +148,7 @@ def test_a_stream_keeps_the_query_of_the_base_url_beside_its_own():
         target.stream_url
         == "https://host.test/v1/models/m:streamGenerateContent?token=a%2Fb&alt=sse"
     )
-    assert target.public_url == "https://host.test/v1/models/m:generateContent"
+    assert public_url(target) == "https://host.test/v1/models/m:generateContent"
 
 
 @pytest.mark.parametrize(
@@ -216,8 +222,16 @@ def test_a_user_alone_in_the_url_is_sent_as_well():
 def test_openais_own_server_is_told_max_tokens_under_its_own_name_and_others_are_not():
     request = ChatRequest("m", (), max_tokens=5)
     own, other = resolve("openai:m"), resolve("openai:m", base_url="http://host.test/v1")
-    assert own.encode(request) == {"model": "m", "messages": [], "max_completion_tokens": 5}
-    assert other.encode(request) == {"model": "m", "messages": [], "max_tokens": 5}
+    assert encode_fields(own, request, stream=False) == {
+        "model": "m",
+        "messages": [],
+        "max_completion_tokens": 5,
+    }
+    assert encode_fields(other, request, stream=False) == {
+        "model": "m",
+        "messages": [],
+        "max_tokens": 5,
+    }
 
 
 def test_a_port_that_is_none_is_refused():
@@ -227,4 +241,8 @@ def test_a_port_that_is_none_is_refused():
 
 def test_a_field_the_caller_puts_into_the_body_keeps_its_name():
     request = ChatRequest("m", (), provider_options={"max_tokens": 5})
-    assert resolve("openai:m").encode(request) == {"model": "m", "messages": [], "max_tokens": 5}
+    assert encode_fields(resolve("openai:m"), request, stream=False) == {
+        "model": "m",
+        "messages": [],
+        "max_tokens": 5,
+    }

@@ -1,269 +1,196 @@
-import asyncio
-import json
-import tracemalloc
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from traceback import format_exception
 
 import httpx
 import pytest
 
 from stage0_gateway import (
+    AuthenticationFailed,
+    ChatResponse,
     ConnectionFailed,
     Gateway,
     GatewayError,
-    InvalidRequest,
     MalformedResponse,
     Message,
     RateLimited,
-    RequestTimeout,
     ServerFailed,
     StreamInterrupted,
-    Timeouts,
-    ToolSpec,
 )
+from stage0_gateway.http.receive import retry_after
+from stage0_gateway.http.redaction import redact_error, redact_response
 
 ASK = [Message.user("hi")]
-DONE = b"data: [DONE]\n\n"
+SECRETS = ("sk-secret",)
 
 
-def event(value):
-    return f"data: {json.dumps(value)}\n\n".encode()
-
-
-def text(content, finish_reason=None):
-    return event({"choices": [{"delta": {"content": content}, "finish_reason": finish_reason}]})
-
-
-STOP = text("", "stop")
-
-
-class Body(httpx.AsyncByteStream):
-    """Gives its chunks one after the other; an error is raised, and None never comes."""
-
-    def __init__(self, chunks, breaks=None):
-        self.chunks, self.breaks, self.given = chunks, breaks, 0
-
-    async def __aiter__(self):
-        for chunk in self.chunks:
-            if isinstance(chunk, Exception):
-                raise chunk
-            if chunk is None:
-                await asyncio.Event().wait()
-            self.given += 1
-            yield chunk
-
-    async def aclose(self):
-        if self.breaks:
-            raise self.breaks
-
-
-def streaming(*chunks, model="openai:m", body=None, headers=None, ask=None, **options):
-    def answer(request):
-        return httpx.Response(200, headers=headers, stream=body or Body(chunks))
-
-    gateway = Gateway(model, transport=httpx.MockTransport(answer), max_retries=0, **options)
-    return gateway.stream(ASK, **(ask or {}))
-
-
-async def content(*chunks, **options):
-    return (await streaming(*chunks, **options).final_message()).content
-
-
-# ---- where a reply ends
-# ---------------------------------------------------------------------------------
+def answering(status=200, **content):
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, **content))
+    return Gateway("openai:m", transport=transport, max_retries=0)
 
 
 @pytest.mark.parametrize(
-    "chunks",
+    ("headers", "seconds"),
     [
-        (text("yes"), STOP, DONE),
-        (text("yes"), STOP),
-        (text("yes"), DONE),
-        (text("yes"), STOP, b"data: [DONE]"),
-        (text("yes"), b"data:[DONE] \r\n\r\n"),
-        (b"".join((text("yes"), STOP, DONE)),),
-        (text("yes"), STOP, DONE, text("no")),
-        (b"".join((text("yes"), STOP, DONE, text("no"), b"data: {")),),
-        (text("yes"), STOP, DONE, b'data: {"choi'),
-        (text("yes"), STOP, DONE, httpx.RemoteProtocolError("peer closed")),
-        (text("yes"), STOP, DONE, httpx.ReadTimeout("")),
-        (text("yes"), DONE, httpx.ReadError("reset")),
-        (b": a comment\n\n", b"data:\n\n", b"event: ping\n\n", text("yes"), b"data: \n\n", STOP),
-        (b" \r\n\n", text("yes"), STOP),
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e400"}, None),
+        ({"retry-after-ms": "-1"}, None),
+        ({"retry-after-ms": "nan"}, None),
+        ({"retry-after": "²"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 99999 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 +9999"}, None),
     ],
+    ids=str,
 )
-async def test_a_reply_is_complete_once_the_server_has_said_so(chunks):
-    assert await content(*chunks) == "yes"
+def test_the_headers_say_how_long_to_wait(headers, seconds):
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_come_is_so_many_seconds_away():
+    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    wait = retry_after({"retry-after": in_an_hour})
+    assert wait is not None
+    assert 3500 < wait <= 3600
 
 
 @pytest.mark.parametrize(
-    "chunks",
+    ("status", "advice", "retryable"),
     [
-        (text("ye"),),
-        (text("ye"), b'data: {"choi'),
-        (text("ye"), b"data: [DO"),
-        (text("ye")[:-1],),
-        (b'data: {"choi',),
-        (text("ye"), STOP, text("s")[:-9]),
-        (text("ye"), STOP, b"data: [DO"),
-        (text("ye"), STOP, b"data: "),
-        (text("ye"), STOP, b"dat"),
+        (429, None, True),
+        (429, "false", False),
+        (500, "false", False),
+        (400, None, False),
+        (400, "true", True),
+        (401, "true", True),
+        (429, "perhaps", True),
     ],
 )
-async def test_a_stream_that_just_ends_is_interrupted(chunks):
-    with pytest.raises(StreamInterrupted, match="ended before the reply was complete") as caught:
-        await content(*chunks)
-    assert caught.value.retryable is True
-
-
-@pytest.mark.parametrize("chunks", [(), (b"\n\n",), (b": comment\n\n", b": another\n\n")])
-async def test_a_stream_without_any_event_is_interrupted_before_it_began(chunks):
-    stream = streaming(*chunks)
-    with pytest.raises(StreamInterrupted, match="before it sent anything"):
-        await stream.emitted("connect")
-
-
-async def test_a_line_that_breaks_in_mid_stream_interrupts_it():
-    with pytest.raises(
-        StreamInterrupted, match=r"broke \(reset\)\. The reply was not complete"
-    ) as caught:
-        await content(text("ye"), httpx.ReadError("reset"))
-    assert isinstance(caught.value.__cause__, ConnectionFailed)
-
-
-async def test_a_line_that_breaks_before_the_first_event_interrupts_it_too():
+async def test_a_server_that_says_whether_to_retry_is_believed(status, advice, retryable):
+    headers = {} if advice is None else {"x-should-retry": advice}
     with pytest.raises(GatewayError) as caught:
-        await content(httpx.ReadError("reset"))
-    assert (type(caught.value), caught.value.retryable) == (ConnectionFailed, True)
+        await answering(status, headers=headers, json={"error": {"message": "no"}}).chat(ASK)
+    assert caught.value.retryable is retryable
 
 
-async def test_a_server_that_falls_silent_is_a_timeout():
-    with pytest.raises(RequestTimeout, match="stopped responding"):
-        await content(text("ye"), httpx.ReadTimeout(""))
+@pytest.mark.parametrize("ask", ["chat", "stream"])
+async def test_a_refusal_is_the_same_error_for_a_whole_and_a_streamed_reply(ask):
+    gateway = answering(429, headers={"retry-after": "7"}, json={"error": {"message": "slow down"}})
+    with pytest.raises(RateLimited, match=r"slow down \(HTTP 429\)") as caught:
+        await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
+    assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
 
 
-async def test_the_time_for_the_whole_exchange_ends_a_stream():
-    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
-        await content(text("ye"), None, timeout=Timeouts(total=0.01))
-
-
-async def test_a_server_that_keeps_the_connection_open_does_not_hold_up_the_reply(monkeypatch):
-    monkeypatch.setattr("stage0_gateway.http.receive._GRACE", 0.01)
-    assert await content(text("yes"), STOP, DONE, None) == "yes"
-
-
-async def test_a_server_that_never_stops_sending_is_hung_up_on():
-    def endless():
-        yield from (text("yes"), STOP, DONE)
-        while True:
-            yield b": and another thing\n\n"
-
-    body = Body(endless())
-    assert await content(body=body) == "yes"
-    assert body.given < 1000
-
-
-async def test_what_fails_while_hanging_up_changes_nothing_about_the_reply():
-    assert await content(text("yes"), STOP, DONE, httpx.ReadError("reset")) == "yes"
-    broken = Body([text("yes"), STOP, DONE], breaks=httpx.ReadError("reset"))
-    names = [event.name async for event in streaming(body=broken)]
-    assert names[-3:] == ["message", "final_message", "end"]
-
-
-# ---- what is no stream
-# ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reason", ["stop", None])
-async def test_a_server_that_does_not_stream_is_read_all_the_same(reason):
-    whole = {"choices": [{"message": {"content": "yes"}, "finish_reason": reason}]}
-    raw = json.dumps(whole).encode()
-    names = [event.name async for event in streaming(b"\n " + raw[:9], raw[9:])]
-    assert await content(b"\n " + raw[:9], raw[9:]) == "yes"
-    assert names[:2] == ["connect", "stream_event"]
-    assert names[-4:] == ["content_block_stop", "message", "final_message", "end"]
-
-
-async def test_a_list_of_chunks_is_a_stream_too():
-    first = {"candidates": [{"content": {"parts": [{"text": "y"}]}}]}
-    last = {"candidates": [{"content": {"parts": [{"text": "es"}]}, "finishReason": "STOP"}]}
-    raw = json.dumps([first, last]).encode()
-    assert await content(raw[:20], raw[20:], model="gemini:m") == "yes"
-    with pytest.raises(StreamInterrupted):
-        await content(json.dumps([first]).encode(), model="gemini:m")
-
-
+@pytest.mark.parametrize("ask", ["chat", "stream"])
 @pytest.mark.parametrize(
-    ("body", "kind", "said"),
+    ("body", "said"),
     [
-        (b'{"error": {"message": "no such model", "code": 404}}', InvalidRequest, "no such model"),
-        (b'[{"error": {"message": "slow down", "code": 429}}]', RateLimited, "slow down"),
-        (b'{"object": "list", "data": []}', MalformedResponse, "not a reply in the openai format"),
-        (b"<!doctype html><p>Please log in</p>", MalformedResponse, "Please log in"),
-        (b'{"choices": [{"mess', MalformedResponse, "no JSON"),
-        (b'data: {"choices": 7}\n\n', MalformedResponse, "not a reply in the openai format"),
-        (b"data: upstream error\n\n" + DONE, MalformedResponse, "no JSON object: 'upstream error'"),
-        (b"data: [1]\n\n", MalformedResponse, "not a reply in the openai format"),
-        (b"data: null\n\n", MalformedResponse, "no JSON object: 'null'"),
-        (b"data: " + b"[" * 100_000 + b"\n\n", MalformedResponse, "no JSON"),
-        (b'data: {"error": {"message": "broken", "code": 500}}\n\n', ServerFailed, "broken"),
+        (b"", "The server gave no reason."),
+        (b"<html>Bad gateway</html>", "<html>Bad gateway</html>"),
+        (b"\xff\xfe", "��"),
+        (b'{"detail": "down"}', "down"),
+        (b"[" * 100_000, "…"),
     ],
-    ids=lambda value: value.__name__ if isinstance(value, type) else None,
+    ids=["nothing", "a page", "no text", "json of another shape", "deep nesting"],
 )
-async def test_what_is_no_reply_is_told_in_the_servers_words(body, kind, said):
-    with pytest.raises(kind) as caught:
-        await content(body)
+async def test_whatever_a_failing_server_says_is_a_failure_of_the_server(ask, body, said):
+    gateway = answering(502, content=body)
+    with pytest.raises(ServerFailed) as caught:
+        await (gateway.chat(ASK) if ask == "chat" else gateway.stream(ASK).final_message())
     assert said in str(caught.value)
 
 
-async def test_an_error_in_mid_stream_follows_the_text_before_it():
-    stream = streaming(
-        text("ye") + event({"error": {"message": "broken", "code": 500}}) + text("s")
+@pytest.mark.parametrize("body", [b"", b"[]", b'"yes"', b"<html>", b"null", b"[" * 100_000])
+async def test_an_answer_that_is_no_json_object_is_malformed(body):
+    with pytest.raises(
+        MalformedResponse, match=r"api\.openai\.com.*answered, but not with a JSON object"
+    ):
+        await answering(content=body).chat(ASK)
+
+
+@pytest.mark.parametrize("status", [201, 204, 302])
+async def test_a_success_of_another_kind_is_malformed(status):
+    with pytest.raises(MalformedResponse, match=f"HTTP {status}"):
+        await answering(status, json={"choices": [{"message": {"content": "yes"}}]}).chat(ASK)
+
+
+async def test_the_id_of_the_exchange_is_kept():
+    body = {"id": "from the body", "choices": [{"message": {"content": "yes"}}]}
+    reply = await answering(json=body, headers={"x-request-id": "from the header"}).chat(ASK)
+    assert (reply.request_id, reply.raw) == ("from the header", body)
+    assert (await answering(json=body).chat(ASK)).request_id == "from the body"
+
+
+# ---- secrets
+# --------------------------------------------------------------------------------------------
+
+
+def failed(because):
+    """An error as the connection raises it: the library's own is its cause."""
+    try:
+        try:
+            raise because
+        except Exception as error:
+            raise ConnectionFailed(f"It broke ({error}).") from error
+    except ConnectionFailed as error:
+        return error
+
+
+def test_a_secret_is_taken_out_of_an_error():
+    error = AuthenticationFailed("sk-secret is wrong: sk-secret")
+    redact_error(error, SECRETS)
+    assert str(error) == "[hidden] is wrong: [hidden]"
+
+
+def test_a_cause_that_shows_no_secret_stays():
+    error = failed(httpx.ReadError("reset"))
+    redact_error(error, SECRETS)
+    assert isinstance(error.__cause__, httpx.ReadError)
+
+
+def test_a_cause_that_shows_a_secret_is_left_out():
+    error = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
+    redact_error(error, SECRETS)
+    assert (error.__cause__, error.__context__) == (None, None)
+    assert "sk-secret" not in "".join(format_exception(error))
+
+
+def test_a_cause_of_ours_keeps_its_place_without_the_secret():
+    first = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
+    error = StreamInterrupted("It broke.")
+    error.__cause__ = first
+    redact_error(error, SECRETS)
+    assert error.__cause__ is first
+    assert str(first) == "It broke (illegal header: [hidden])."
+    assert "sk-secret" not in "".join(format_exception(error))
+
+
+def test_what_a_library_was_doing_when_it_failed_is_searched_too():
+    inner = httpx.ReadError("fine")
+    inner.__context__ = ValueError("sk-secret")
+    error = failed(inner)
+    redact_error(error, SECRETS)
+    assert "sk-secret" not in "".join(format_exception(error))
+    assert error.__cause__ is inner
+
+
+def test_names_in_a_reply_hold_no_secret_and_what_the_model_said_is_left_alone():
+    message = Message.assistant("sk-secret")
+    reply = ChatResponse(message, model="m sk-secret", request_id="sk-secret")
+    assert redact_response(reply, SECRETS) == ChatResponse(
+        message, model="m [hidden]", request_id="[hidden]"
     )
-    assert (await stream.emitted("text")).delta == "ye"
-    with pytest.raises(ServerFailed, match="broken"):
-        await stream.final_message()
-    assert stream.current_message.text == "ye"
-
-
-async def test_tools_come_back_under_their_own_names():
-    tool = ToolSpec("weather.get", "")
-
-    def answer(request):
-        sent = json.loads(request.content)["tools"][0]["function"]["name"]
-        call = {"index": 0, "id": "1", "function": {"name": sent, "arguments": "{}"}}
-        return httpx.Response(
-            200, content=event({"choices": [{"delta": {"tool_calls": [call]}}]}) + STOP
-        )
-
-    stream = Gateway("openai:m", transport=httpx.MockTransport(answer)).stream(ASK, tools=[tool])
-    told = [each async for each in stream.events("content_block_start", "tool_call")]
-    assert (told[0].tool, told[1].tool_call.name) == ("weather.get", "weather.get")
-    assert (await stream.final_message()).tool_calls[0].name == "weather.get"
-
-
-# ---- long streams
-# ---------------------------------------------------------------------------------------
-
-
-async def test_a_million_tiny_chunks_are_read_in_time():
-    long = text("x" * 500_000) + text("y") * 8_000 + STOP
-    body = Body(long[at : at + 1] for at in range(len(long)))
-    assert len(await content(body=body)) == 508_000
-    assert body.given == len(long)
-
-
-@pytest.mark.parametrize(
-    "names", [(), ("text",), None], ids=["unwatched", "text only", "everything"]
-)
-async def test_a_long_stream_takes_no_memory_for_what_says_nothing(names):
-    nothing = (b": ping\n\n" + text("")) * 500
-    stream = streaming(body=Body([text("yes"), *[nothing] * 100, STOP, DONE]))
-    tracemalloc.start()
-    if names is None:
-        [None async for _ in stream if False]
-    elif names:
-        [None async for _ in stream.events(*names) if False]
-    assert (await stream.final_message()).content == "yes"
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert 100 * len(nothing) > 3_000_000
-    assert peak < 500_000
+    plain = ChatResponse(message, model="m")
+    assert redact_response(plain, SECRETS) is plain

@@ -10,8 +10,8 @@ from stage0_gateway import (
     RequestTimeout,
     Timeouts,
 )
-from stage0_gateway.http.client import Connection
-from stage0_gateway.http.response import Exchange
+from stage0_gateway.http.client import HttpClient
+from stage0_gateway.http.response import HttpResponse
 
 
 class Body(httpx.AsyncByteStream):
@@ -36,7 +36,7 @@ class Body(httpx.AsyncByteStream):
 
 async def exchange(body, timeouts=None, max_concurrency=None, **answer):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=body, **answer))
-    connection = Connection(transport, timeouts or Timeouts(), max_concurrency)
+    connection = HttpClient(transport, timeouts or Timeouts(), max_concurrency)
     return await connection.post("http://host.test/v1", {}, b"{}")
 
 
@@ -101,16 +101,16 @@ async def test_the_time_for_the_whole_ends_while_the_body_is_awaited(way):
         await getattr(opened, way)()
 
 
-@pytest.mark.parametrize("way", [chunks, Exchange.read])
+@pytest.mark.parametrize("way", [chunks, HttpResponse.read])
 async def test_a_body_larger_than_its_limit_is_malformed_over_any_transport(way):
     transport = httpx.MockTransport(
         lambda request: httpx.Response(200, stream=Body([b"abc", b"d"]))
     )
-    short = await Connection(transport, Timeouts(), max_reply_bytes=4).post(
+    short = await HttpClient(transport, Timeouts(), max_reply_bytes=4).post(
         "http://host.test/v1", {}, b"{}"
     )
     await way(short)
-    long = await Connection(transport, Timeouts(), max_reply_bytes=3).post(
+    long = await HttpClient(transport, Timeouts(), max_reply_bytes=3).post(
         "http://host.test/v1", {}, b"{}"
     )
     with pytest.raises(MalformedResponse, match=r"host\.test sent a reply of more than 3 bytes"):
@@ -120,7 +120,7 @@ async def test_a_body_larger_than_its_limit_is_malformed_over_any_transport(way)
 async def test_closing_twice_hangs_up_once_and_frees_one_slot():
     body = Body([b"a", None])
     transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=body))
-    connection = Connection(transport, Timeouts(), max_concurrency=1)
+    connection = HttpClient(transport, Timeouts(), max_concurrency=1)
     first = await connection.post("http://host.test/v1", {}, b"{}")
     await first.aclose()
     await first.aclose()

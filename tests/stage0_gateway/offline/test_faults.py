@@ -201,9 +201,9 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest():
     with pytest.raises(ConfigurationError) as caught:
         OfflineModel(["fenced", "overload"])
     known = ", ".join(["none", *FAULTS])
-    said = f"There is no fault 'overload'. Did you mean 'overloaded'? There are {known}."
+    said = f"Unknown fault 'overload'. Did you mean 'overloaded'? The faults are {known}."
     assert str(caught.value) == said
     with pytest.raises(
-        ConfigurationError, match=r"There is no fault 'xyz'\. There are none, fenced,"
+        ConfigurationError, match=r"Unknown fault 'xyz'\. The faults are none, fenced,"
     ):
         FaultPlan("xyz")

@@ -13,12 +13,13 @@ from stage0_gateway.errors import GatewayError
 from stage0_gateway.gateway import Gateway
 from stage0_gateway.http.endpoint import resolve
 from stage0_gateway.messages import Message
-from stage0_gateway.offline import OfflineModel
-from stage0_gateway.offline.endpoint import answer_http
 from stage0_gateway.offline.faults import FAULTS
 from stage0_gateway.offline.local_server import BODY_LIMIT, make_server
+from stage0_gateway.offline.model import OfflineModel
+from stage0_gateway.offline.service import answer_http
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.server import ServerFormat, anthropic, openai
+from stage0_gateway.server import anthropic, openai
+from stage0_gateway.server.format import ServerFormat
 
 REQUEST = json.dumps(
     {"model": "teacher", "messages": [{"role": "user", "content": "Hello"}]}
@@ -74,7 +75,7 @@ def asking(model: str, *, stream: bool) -> tuple[str, bytes]:
     request = ChatRequest(target.model, (Message.user("Tell me about tea \ud83d, 两位."),))
     url = target.stream_url if stream else target.url
     return url.removeprefix("http://model"), json.dumps(
-        target.encode(request, stream=stream)
+        target.wire.encode(request, stream=stream)
     ).encode()
 
 
@@ -117,7 +118,10 @@ def test_streams_and_whole_replies_take_turns_on_one_connection(
 
 def test_each_event_of_a_stream_is_sent_on_its_own(port: int) -> None:
     path, body = asking("anthropic:teacher", stream=True)
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
     sent = everything(port, head.encode() + body).partition(b"\r\n\r\n")[2]
     events = []
     while sent:

@@ -43,7 +43,7 @@ async def test_a_script_that_is_asked_once_too_often_fails():
 
 async def test_closing_with_replies_left_over_fails():
     with pytest.raises(
-        ScriptError, match=r"Never asked for, of the scripted replies: \['b', 'c'\]"
+        ScriptError, match=r"These scripted replies were never requested: \['b', 'c'\]"
     ):
         async with Gateway("openai:m", transport=ScriptedModel(["a", "b", "c"])) as gateway:
             await gateway.chat(ASK)
@@ -142,7 +142,5 @@ async def test_a_stream_comes_in_pieces_of_the_size_that_was_wanted(
 
 async def test_what_is_no_place_to_ask_a_model_is_a_script_error() -> None:
     async with httpx.AsyncClient(transport=ScriptedModel([])) as client:
-        with pytest.raises(
-            ScriptError, match="/v1/embeddings is not a path at which a model replies"
-        ):
+        with pytest.raises(ScriptError, match="/v1/embeddings is not the path of a wire format"):
             await client.post("http://x/v1/embeddings", json={})

@@ -17,7 +17,7 @@ from stage0_gateway import (
     ToolCall,
     ToolSpec,
 )
-from stage0_gateway.offline.teacher import MOST_CALLS, answer
+from stage0_gateway.offline.teacher import MAX_CALLS, answer
 
 FORMATS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
 
@@ -177,7 +177,10 @@ def test_quoted_text_is_passed_as_it_is() -> None:
 @pytest.mark.parametrize("question", ["Tell me a joke.", "What is your favourite colour?"])
 def test_the_reply_names_the_tools_if_none_fits(question: str) -> None:
     tools = "get_weather, get_time, get_capital, send_email"
-    reply = f"I am a set of rules, not a language model, and none of my tools ({tools}) fits this question."
+    reply = (
+        f"I am a set of rules, not a language model, and none of my tools ({tools}) fits this "
+        "question."
+    )
     assert native(question) == [reply]
 
 
@@ -209,7 +212,7 @@ def test_a_refused_decision_is_not_repeated_and_the_feedback_is_reported() -> No
 
 def test_a_question_ends_after_eight_calls() -> None:
     cities = "Oslo, Rome, Bern, Bonn, Kyiv, Lima, Cali, Baku, Bari and Pisa"
-    assert len(native(f"What is the weather in {cities}?")) == MOST_CALLS + 1
+    assert len(native(f"What is the weather in {cities}?")) == MAX_CALLS + 1
 
 
 def test_a_call_gets_an_id_that_no_other_call_has() -> None:

@@ -3,8 +3,8 @@ from base64 import b64encode
 import httpx
 import pytest
 
+from stage0_gateway.http.redaction import redact
 from stage0_gateway.recording.credentials import credentials, names_a_credential
-from stage0_gateway.recording.redaction import redact
 
 
 @pytest.mark.parametrize(

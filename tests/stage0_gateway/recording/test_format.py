@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from stage0_gateway.recording.format import (
-    Exchange,
+    RecordedExchange,
     read_error,
     read_line,
     write_error,
@@ -43,7 +43,7 @@ def test_any_body_can_be_written_and_is_one_line(content, body):
     assert request["body"] == body
     line = write_line(GOOD | {"request": request})
     assert line.count(b"\n") == 1
-    assert read_line(line, 7) == Exchange(7, request, 200, {}, (), None)
+    assert read_line(line, 7) == RecordedExchange(7, request, 200, {}, (), None)
 
 
 def test_of_a_request_only_what_is_harmless_is_written():

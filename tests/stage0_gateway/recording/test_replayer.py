@@ -115,7 +115,7 @@ async def test_equal_requests_are_answered_in_the_order_they_were_recorded_and_n
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"a": 1})
     assert str(caught.value) == (
-        "POST /v1/chat does not match the recording: 0 exchanges are left. "
+        "POST /v1/chat does not match the recording. Remaining exchanges: 0. "
         "This request was recorded, and all its responses are played."
     )
 
@@ -127,7 +127,7 @@ async def test_the_order_of_a_bodys_fields_does_not_matter(path):
 
 async def test_an_empty_recording_misses_everything(path):
     path.write_text("")
-    with pytest.raises(ReplayMiss, match=r"0 exchanges are left\.$"):
+    with pytest.raises(ReplayMiss, match=r"Remaining exchanges: 0\.$"):
         await ask(Replayer(path), {})
 
 
@@ -179,7 +179,7 @@ async def test_a_miss_shows_how_the_request_differs_from_the_nearest_one_left(pa
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"model": "m", "messages": messages, "temperature": 1})
     assert str(caught.value).split("\n") == [
-        "POST /v1/chat does not match the recording: 2 exchanges are left.",
+        "POST /v1/chat does not match the recording. Remaining exchanges: 2.",
         "The most similar one is on line 3:",
         "--- recorded",
         "+++ sent",

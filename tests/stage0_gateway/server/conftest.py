@@ -5,7 +5,6 @@ import json
 import pytest
 
 from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire.reading import read_end, read_event
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +17,8 @@ def heard():
         for start in range(0, len(said), most):
             for data in sse.feed(said[start : start + most]):
                 if data != "[DONE]":
-                    read_event(reader, json.loads(data))
-        return read_end(reader)
+                    reader.read_event(json.loads(data))
+        return reader.end()
 
     return hear
 

@@ -3,7 +3,7 @@ import json
 from stage0_gateway.messages import Message
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.server.answer import EVENT_STREAM, Answer, json_answer, reply_answer
-from stage0_gateway.server.formats import format_of
+from stage0_gateway.server.routing import format_of
 from stage0_gateway.streaming.sse import SseReader
 
 OPENAI = format_of("/v1/chat/completions")

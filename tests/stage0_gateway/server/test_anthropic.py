@@ -16,13 +16,12 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server import anthropic
 from stage0_gateway.server.anthropic import encode_error, encode_reply, encode_stream
 from stage0_gateway.server.decoding import as_content
-from stage0_gateway.usage import Usage
 from stage0_gateway.wire import anthropic as wire
-from stage0_gateway.wire.refusal import refused
+from stage0_gateway.wire.error_body import error_for_body
 
 PATH = "/v1/messages"
 
@@ -35,7 +34,7 @@ def own(**fields):
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-SAID = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is refused
+SAID = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is error_for_body
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(
     SAID, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
@@ -301,6 +300,6 @@ def test_an_error_has_anthropics_shape():
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
 def test_the_client_side_reads_the_error_that_was_meant(status):
-    read = refused(status, encode_error(status, "No."))
+    read = error_for_body(status, encode_error(status, "No."))
     meant = error_for_status(status, "No.")
     assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)

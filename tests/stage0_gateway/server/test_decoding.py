@@ -5,8 +5,14 @@ from hypothesis import strategies as st
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import TextPart
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.server.decoding import as_content, kept, left_over, whole_number, with_options
-from stage0_gateway.wire.opaque import laid_over
+from stage0_gateway.server.decoding import (
+    as_content,
+    as_integer,
+    deep_diff,
+    extra_data,
+    with_options,
+)
+from stage0_gateway.wire.provider_data import deep_merge
 
 VALUE = (
     st.integers()
@@ -22,13 +28,13 @@ def test_the_left_over_fields_laid_over_the_written_ones_give_the_whole(whole, m
     for name, value in written.items():  # nothing can be laid over a field so that it goes away
         if isinstance(value, dict) and isinstance(whole[name], dict):
             written[name] = {key: one for key, one in value.items() if key in whole[name]}
-    assert laid_over(dict(written), left_over(whole, written)) == whole
+    assert deep_merge(dict(written), deep_diff(whole, written)) == whole
 
 
 def test_no_field_is_left_over_that_was_written_or_is_null():
-    assert left_over({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 2}}) == {}
-    assert kept("openai", {"a": 1}, {"a": 1}) is None
-    assert kept("openai", {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"c": 2}}) == {
+    assert deep_diff({"a": 1, "b": None, "c": {"d": 2}}, {"a": 1, "c": {"d": 2}}) == {}
+    assert extra_data("openai", {"a": 1}, {"a": 1}) is None
+    assert extra_data("openai", {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"c": 2}}) == {
         "openai": {"a": 1, "b": {"d": 3}}
     }
 
@@ -58,9 +64,9 @@ def test_options_hold_the_difference_between_a_body_and_the_request_encoded_agai
 
 @pytest.mark.parametrize("value", [True, 1.0, "1"])
 def test_a_whole_number_is_an_int_or_null(value):
-    assert (whole_number(3, "n"), whole_number(None, "n")) == (3, None)
+    assert (as_integer(3, "n"), as_integer(None, "n")) == (3, None)
     with pytest.raises(ValueError, match=f"n must be a whole number, not {type(value).__name__}."):
-        whole_number(value, "n")
+        as_integer(value, "n")
 
 
 def test_plain_text_alone_is_a_text():

@@ -2,7 +2,7 @@ import pytest
 
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import JsonPart, TextPart, ThinkingPart
-from stage0_gateway.server.encoding import arguments_value, cut, event, parts_of, without_none
+from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 
 
 def test_the_parts_of_a_message_are_in_order_and_a_json_part_is_its_text():
@@ -32,8 +32,8 @@ def test_arguments_are_an_object_or_stay_their_text(text, value):
 
 
 def test_a_text_is_cut_and_nothing_of_it_is_lost():
-    assert cut("abcde", 2) == ["ab", "cd", "e"]
-    assert cut("", 2) == []
+    assert split("abcde", 2) == ["ab", "cd", "e"]
+    assert split("", 2) == []
 
 
 def test_an_event_is_one_line_of_json_with_its_name_where_it_has_one():

@@ -8,12 +8,11 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from stage0_gateway.errors import error_for_status
 from stage0_gateway.messages import Message
 from stage0_gateway.parts import Citation, JsonPart, TextPart, ThinkingPart, ToolCall
-from stage0_gateway.response import ChatResponse
+from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server import openai
 from stage0_gateway.server.openai import encode_error, encode_reply, encode_stream
-from stage0_gateway.usage import Usage
 from stage0_gateway.wire import openai as wire
-from stage0_gateway.wire.refusal import refused
+from stage0_gateway.wire.error_body import error_for_body
 
 PATH = "/v1/chat/completions"
 CALL = ToolCall("call_1", "get_weather", '{"city": "Paris"}')
@@ -231,6 +230,6 @@ def test_an_error_has_openais_shape():
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503, 529])
 def test_the_client_side_reads_the_error_that_was_meant(status):
-    read = refused(status, encode_error(status, "No."))
+    read = error_for_body(status, encode_error(status, "No."))
     meant = error_for_status(status, "No.")
     assert (type(read), str(read), read.retryable) == (type(meant), str(meant), meant.retryable)

@@ -17,7 +17,7 @@ from stage0_gateway.streaming.events import (
     TextEvent,
     ThinkingEvent,
 )
-from stage0_gateway.streaming.reply_builder import Draft
+from stage0_gateway.streaming.reply_builder import ReplyBuilder
 
 
 def test_every_event_of_the_contract_has_one_class_of_its_name():
@@ -53,7 +53,7 @@ def test_an_event_is_a_frozen_value_without_a_dict(kind):
 
 @pytest.fixture
 def draft():
-    return Draft("openai")
+    return ReplyBuilder("openai")
 
 
 @pytest.mark.parametrize("kind", ["text", "thinking"])
@@ -67,7 +67,7 @@ def test_a_snapshot_of_text_ends_with_its_event(draft, kind):
 def test_a_snapshot_of_arguments_ends_with_its_event(draft):
     block = draft.start_call("1", "f")
     for delta in ('{"a": [1,', ' 2], "b"', ': "x', 'y"}'):
-        draft.fill(block, delta)
+        draft.write(block, delta)
     expected = [{"a": [1]}, {"a": [1, 2]}, {"a": [1, 2], "b": "x"}, {"a": [1, 2], "b": "xy"}]
     for _ in range(2):
         assert [event.snapshot for event in draft.events if event.name == "input_json"] == expected
@@ -75,10 +75,10 @@ def test_a_snapshot_of_arguments_ends_with_its_event(draft):
 
 def test_changes_of_a_snapshot_stay_in_that_snapshot(draft):
     block = draft.start_call("1", "f")
-    draft.fill(block, '{"a": [1')
+    draft.write(block, '{"a": [1')
     (event,) = (event for event in draft.events if event.name == "input_json")
     event.snapshot["a"].append("changed")
-    draft.fill(block, "]}")
+    draft.write(block, "]}")
     assert event.snapshot == {"a": [1]}
     assert draft.message().tool_calls[0].arguments == '{"a": [1]}'
 
@@ -86,7 +86,7 @@ def test_changes_of_a_snapshot_stay_in_that_snapshot(draft):
 def test_arguments_that_are_not_json_have_no_snapshot_and_harm_nothing(draft):
     block = draft.start_call("1", "f")
     for delta in ('{"a": 1', ", x", "}"):
-        draft.fill(block, delta)
+        draft.write(block, delta)
     snapshots = [event.snapshot for event in draft.events if event.name == "input_json"]
     assert snapshots == [{"a": 1}, None, None]
 

@@ -21,11 +21,11 @@ from stage0_gateway.streaming.events import (
     ThinkingEvent,
     ToolCallEvent,
 )
-from stage0_gateway.streaming.reply_builder import Draft
+from stage0_gateway.streaming.reply_builder import ReplyBuilder
 
 
 def make(names=None):
-    return Draft("openai", names)
+    return ReplyBuilder("openai", names)
 
 
 def events(draft, *names):
@@ -75,8 +75,8 @@ def test_thinking_is_apart_from_text_and_keeps_its_signature():
 def test_a_call_is_told_whole_when_it_ends():
     draft = make()
     block = draft.start_call("1", "f")
-    draft.fill(block, '{"a": ')
-    draft.fill(block, "1}")
+    draft.write(block, '{"a": ')
+    draft.write(block, "1}")
     draft.stop(block)
     call = ToolCall("1", "f", '{"a": 1}')
     assert draft.events == [
@@ -94,8 +94,9 @@ def test_a_block_ends_once():
     draft = make()
     draft.stop(draft.start_call("1", "f"))
     draft.start_call("2", "g")
-    draft.stop_all()
+    assert events(draft, "tool_call") == []
     draft.raw_finish_reason = "tool_calls"
+    draft.response()
     draft.response()
     calls = [ToolCallEvent(ToolCall("1", "f"), 0), ToolCallEvent(ToolCall("2", "g"), 1)]
     assert events(draft, "tool_call") == calls
@@ -124,7 +125,7 @@ def test_arguments_are_the_text_so_far():
     block = draft.start_call("1", "f")
     seen = [block.part("openai").arguments]
     for delta in ('{"a"', ": 1}"):
-        draft.fill(block, delta)
+        draft.write(block, delta)
         seen.append(block.part("openai").arguments)
     assert seen == ["", '{"a"', '{"a": 1}']
 
@@ -165,7 +166,7 @@ def test_a_delta_that_is_no_text_is_refused(delta):
     with pytest.raises(ValueError, match="a delta must be text"):
         draft.write(text, delta)
     with pytest.raises(ValueError, match="a delta must be text"):
-        draft.fill(call, delta)
+        draft.write(call, delta)
 
 
 def test_the_reply_is_all_that_was_learned_and_ends_what_is_open():
@@ -204,8 +205,8 @@ def test_a_letter_that_came_in_two_halves_is_whole_in_the_end():
     for half in ("🙂\ud83d", "\ude42\ud83d"):
         draft.write(text, half)
         draft.write(thinking, half)
-        draft.fill(call, half)
-    draft.stop_all()
+        draft.write(call, half)
+    draft.response()
     message = draft.message()
     assert (message.text, message.thinking) == ("🙂🙂\ud83d", "🙂🙂\ud83d")
     assert [each.tool_call.arguments for each in draft.events if each.name == "tool_call"] == [

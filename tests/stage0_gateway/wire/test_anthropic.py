@@ -103,7 +103,7 @@ def encoded(*messages, **more):
 
 
 def test_the_number_of_tokens_that_the_format_wants_is_sent_where_the_caller_left_it_open():
-    assert encoded() == {"model": "m", "max_tokens": anthropic.MOST_TOKENS, "messages": []}
+    assert encoded() == {"model": "m", "max_tokens": anthropic.DEFAULT_MAX_TOKENS, "messages": []}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_only_a_given_key_is_sent():
     assert anthropic.headers(None) == {"anthropic-version": "2023-06-01"}
 
 
-def test_a_call_and_its_result_are_sent_under_the_same_id_where_the_servers_takes_only_some_letters():
+def test_a_call_and_its_result_are_sent_under_the_same_id_if_servers_take_only_some_letters():
     call = ToolCall("functions.look:0", "look", "{}")
     messages = (Message.assistant("", [call]), Message.tool("ok", call.id))
     asked, answered = anthropic.encode(ChatRequest("m", messages))["messages"]

@@ -18,8 +18,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.streaming.events import CitationEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import anthropic
-from stage0_gateway.wire.reading import read_end, read_event
-from stage0_gateway.wire.refusal import refused
+from stage0_gateway.wire.error_body import error_for_body
 
 SIGNED = {"anthropic": {"signature": "s"}}
 SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
@@ -111,8 +110,8 @@ STREAM = [
 def stream(*events, names=None):
     reader = anthropic.reader(names)
     for each in events:
-        read_event(reader, each)
-    return read_end(reader), reader.draft.events
+        reader.read_event(each)
+    return reader.end(), reader.builder.events
 
 
 def test_a_whole_reply_and_a_stream_of_it_are_read_alike():
@@ -122,9 +121,9 @@ def test_a_whole_reply_and_a_stream_of_it_are_read_alike():
 
 def test_after_the_end_marker_nothing_follows_whatever_was_said_before():
     reader = anthropic.reader()
-    read_event(reader, STREAM[0])
+    reader.read_event(STREAM[0])
     assert (reader.complete, reader.over) == (False, False)
-    read_event(reader, {"type": "message_stop"})
+    reader.read_event({"type": "message_stop"})
     assert (reader.complete, reader.over) == (True, True)
 
 
@@ -192,4 +191,4 @@ def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
         "type": "error",
         "error": {"type": "authentication_error", "message": "invalid x-api-key"},
     }
-    assert type(refused(401, body)) is AuthenticationFailed
+    assert type(error_for_body(401, body)) is AuthenticationFailed

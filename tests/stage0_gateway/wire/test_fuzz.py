@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from stage0_gateway import ChatRequest, ChatResponse, GatewayError, Message
 from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai
-from stage0_gateway.wire.reading import read_end, read_event
-from stage0_gateway.wire.refusal import refused
+from stage0_gateway.wire.error_body import error_for_body
 
 WIRES = (openai, anthropic, gemini)
 many = settings(max_examples=150)
@@ -211,9 +210,11 @@ def answer_to(wire, events, *, whole=False):
     """The response to these events or this whole body, or the error of ours."""
     try:
         reader = wire.reader()
-        for event in [events] if whole else events:
-            read_event(reader, event, whole=whole)
-        return reader.response(events) if whole else read_end(reader)
+        if whole:
+            return reader.decode_whole(events)
+        for event in events:
+            reader.read_event(event)
+        return reader.end()
     except GatewayError as error:
         return error
 
@@ -241,7 +242,7 @@ def test_a_whole_reply_with_anything_changed_is_a_response_or_an_error_of_ours(w
 
 @given(st.integers(100, 599), json_values, st.none() | st.floats(0, 99))
 def test_any_refusal_is_an_error_of_ours(status, body, wait):
-    error = refused(status, body, wait)
+    error = error_for_body(status, body, wait)
     assert (isinstance(error, GatewayError), error.status) == (True, status)
     assert wait is None or error.retry_after == wait
 

@@ -18,8 +18,7 @@ from stage0_gateway import (
 )
 from stage0_gateway.streaming.events import ContentBlockStartEvent, SignatureEvent, ToolCallEvent
 from stage0_gateway.wire import gemini
-from stage0_gateway.wire.reading import read_end, read_event
-from stage0_gateway.wire.refusal import refused
+from stage0_gateway.wire.error_body import error_for_body
 
 CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
 SIGNED_CALL = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "t"}
@@ -84,8 +83,8 @@ STREAM = [
 def stream(*events, names=None):
     reader = gemini.reader(names)
     for each in events:
-        read_event(reader, each)
-    return read_end(reader), reader.draft.events
+        reader.read_event(each)
+    return reader.end(), reader.builder.events
 
 
 def test_a_whole_reply_and_a_stream_of_it_are_read_alike():
@@ -192,4 +191,4 @@ def test_an_error_is_the_one_it_stands_for_with_the_servers_words():
     overloaded = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}
     with pytest.raises(ServerFailed, match="Overloaded"):
         gemini.decode(overloaded)
-    assert type(refused(403, [{"error": {"message": "no"}}])) is AuthenticationFailed
+    assert type(error_for_body(403, [{"error": {"message": "no"}}])) is AuthenticationFailed

@@ -14,7 +14,6 @@ from stage0_gateway.errors import (
 )
 from stage0_gateway.streaming.sse import SseReader
 from stage0_gateway.wire import anthropic, gemini, openai
-from stage0_gateway.wire.reading import read_end, read_event
 
 DONE = "[DONE]"
 
@@ -26,8 +25,8 @@ def read(wire, *events):
         if event == DONE:
             reader.complete = reader.over = True
         else:
-            read_event(reader, event)
-    return read_end(reader)
+            reader.read_event(event)
+    return reader.end()
 
 
 def chunk(finish_reason=None, **delta):

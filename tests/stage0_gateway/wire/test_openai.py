@@ -113,7 +113,7 @@ def sent(*messages):
     return openai.encode(ChatRequest("m", messages))["messages"]
 
 
-def test_pictures_that_tools_returned_follow_the_last_result_because_nothing_may_stand_between_results():
+def test_pictures_of_tools_follow_the_last_result_because_results_must_be_adjacent():
     results = [Message.tool((TextPart("a"), ImagePart(url="u")), "1"), Message.tool("b", "2")]
     assert sent(*results, Message.user("well?")) == [
         {"role": "tool", "content": "a", "tool_call_id": "1"},

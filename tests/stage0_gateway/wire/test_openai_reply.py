@@ -24,8 +24,7 @@ from stage0_gateway.streaming.events import (
     ToolCallEvent,
 )
 from stage0_gateway.wire import openai
-from stage0_gateway.wire.reading import read_end, read_event
-from stage0_gateway.wire.refusal import refused
+from stage0_gateway.wire.error_body import error_for_body
 
 
 def reply(message, **more):
@@ -35,8 +34,8 @@ def reply(message, **more):
 def stream(*chunks, names=None):
     reader = openai.reader(names)
     for each in chunks:
-        read_event(reader, each)
-    return read_end(reader)
+        reader.read_event(each)
+    return reader.end()
 
 
 def test_a_whole_reply_is_read():
@@ -265,7 +264,7 @@ def test_an_error_in_a_whole_reply_is_what_its_code_says(error, kind):
 
 
 def test_a_refusing_answer_is_the_error_it_stands_for():
-    error = refused(401, {"error": {"message": "bad key"}}, 3.0)
+    error = error_for_body(401, {"error": {"message": "bad key"}}, 3.0)
     assert (type(error), error.retry_after) == (AuthenticationFailed, 3.0)
 
 
@@ -274,11 +273,11 @@ def test_what_happens_is_told_in_order():
     delta = {"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": call.arguments}}]}
     reader = openai.reader()
     for each in ({"content": "hi"}, delta):
-        read_event(reader, {"choices": [{"delta": each}]})
+        reader.read_event({"choices": [{"delta": each}]})
     reader.complete = True
-    read_end(reader)
-    text, arguments = (block.text for block in reader.draft.blocks)
-    assert reader.draft.events == [
+    reader.end()
+    text, arguments = (block.text for block in reader.builder.blocks)
+    assert reader.builder.events == [
         ContentBlockStartEvent(0, "text"),
         ContentBlockDeltaEvent(0, "text", "hi"),
         TextEvent("hi", 0, text, 2),

@@ -8,8 +8,7 @@ import pytest
 from stage0_gateway.errors import GatewayError
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.wire import anthropic, gemini, openai, refusal
-from stage0_gateway.wire.reading import read_end, read_event
+from stage0_gateway.wire import anthropic, error_body, gemini, openai
 
 WIRES = {wire.NAME: wire for wire in (openai, anthropic, gemini)}
 CUTS = ("whole", "byte", "random", "line")
@@ -40,7 +39,7 @@ def read_stream(wire, chunks):
     for chunk in chunks:
         take(reader, sse.feed(chunk))
     take(reader, sse.close())
-    return read_end(reader)
+    return reader.end()
 
 
 def take(reader, events):
@@ -48,7 +47,7 @@ def take(reader, events):
         if text == "[DONE]":
             reader.complete = True
         else:
-            read_event(reader, json.loads(text))
+            reader.read_event(json.loads(text))
 
 
 def as_json(body):
@@ -123,7 +122,7 @@ def test_every_recorded_refusal_says_what_to_do_and_keeps_the_servers_words(harn
 
     def answer_to(row):
         response = row["response"]
-        return refusal.refused(response["status"], as_json(response["body"]))
+        return error_body.error_for_body(response["status"], as_json(response["body"]))
 
     assert compare(harness, refused, answer_to) == {}
     assert len(refused) > 20

@@ -4,9 +4,8 @@ reasons."""
 import pytest
 
 from stage0_gateway.errors import GatewayError, InvalidRequest, ServerFailed, StreamInterrupted
-from stage0_gateway.usage import Usage
+from stage0_gateway.response import Usage
 from stage0_gateway.wire import anthropic, gemini, openai
-from stage0_gateway.wire.reading import read_end, read_event, read_whole
 
 CALL = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
 IN_A_STREAM = {
@@ -21,9 +20,9 @@ IN_A_STREAM = {
 @pytest.mark.parametrize("event", IN_A_STREAM.values(), ids=IN_A_STREAM)
 def test_an_error_in_any_shape_is_raised_with_its_words(event):
     reader = openai.reader()
-    read_event(reader, {"choices": [{"delta": {"content": "half of"}}]})
+    reader.read_event({"choices": [{"delta": {"content": "half of"}}]})
     with pytest.raises(GatewayError, match="boom"):
-        read_event(reader, event)
+        reader.read_event(event)
 
 
 @pytest.mark.parametrize("wire", [openai, anthropic, gemini])
@@ -32,17 +31,17 @@ def test_an_error_in_any_shape_is_raised_with_its_words(event):
 )
 def test_an_error_that_came_as_if_all_were_well_is_told(wire, body):
     with pytest.raises(GatewayError, match="boom"):
-        read_whole(wire.reader(), body)
+        wire.reader().decode_whole(body)
     with pytest.raises(GatewayError, match="boom"):
-        read_event(wire.reader(), body)
+        wire.reader().read_event(body)
 
 
 def test_such_an_error_is_of_the_kind_it_should_have_been_and_keeps_the_status_it_had():
     with pytest.raises(InvalidRequest, match="HTTP 200, but 400 inside") as caught:
-        read_event(openai.reader(), IN_A_STREAM["vLLM's"])
+        openai.reader().read_event(IN_A_STREAM["vLLM's"])
     assert caught.value.status == 200
     with pytest.raises(ServerFailed):
-        read_event(openai.reader(), IN_A_STREAM["OpenRouter's"])
+        openai.reader().read_event(IN_A_STREAM["OpenRouter's"])
 
 
 @pytest.mark.parametrize(
@@ -61,24 +60,24 @@ def test_a_cut_reply_is_one_whatever_the_server_calls_it(said, meant):
 
 def test_an_empty_finish_reason_is_none_and_does_not_complete_a_stream():
     reader = openai.reader()
-    read_event(reader, {"choices": [{"delta": {"content": "half"}, "finish_reason": ""}]})
+    reader.read_event({"choices": [{"delta": {"content": "half"}, "finish_reason": ""}]})
     with pytest.raises(StreamInterrupted):
-        read_end(reader)
+        reader.end()
 
 
 def test_a_whole_message_beside_an_empty_delta_is_not_said_twice():
     reader = openai.reader()
-    read_event(reader, {"choices": [{"delta": {"content": "x"}, "message": {"content": "x"}}]})
-    read_event(
-        reader, {"choices": [{"delta": {}, "message": {"content": "x"}, "finish_reason": "stop"}]}
+    reader.read_event({"choices": [{"delta": {"content": "x"}, "message": {"content": "x"}}]})
+    reader.read_event(
+        {"choices": [{"delta": {}, "message": {"content": "x"}, "finish_reason": "stop"}]}
     )
-    assert read_end(reader).content == "x"
+    assert reader.end().content == "x"
 
 
 def test_a_count_that_a_later_chunk_leaves_out_stays():
     reader = gemini.reader()
-    read_event(reader, {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}})
-    read_event(
-        reader, {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}}
+    reader.read_event({"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}})
+    reader.read_event(
+        {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 3}}
     )
-    assert read_end(reader).usage == Usage(3, 4)
+    assert reader.end().usage == Usage(3, 4)

@@ -1,12 +1,12 @@
 import pytest
 
 from stage0_gateway import TextPart, ToolCall
-from stage0_gateway.wire.opaque import (
+from stage0_gateway.wire.provider_data import (
     arguments_object,
     arguments_text,
-    laid_over,
+    call_position,
+    deep_merge,
     own_data,
-    place_of,
 )
 
 KEPT = {"openai": {"a": 1}, "gemini": {"b": 2, "at": 3}}
@@ -43,19 +43,25 @@ def test_what_is_given_is_not_what_is_kept():
     ],
 )
 def test_what_is_laid_over_wins_and_objects_are_joined(data, expected):
-    assert laid_over({"type": "text", "kept": {"x": 1}}, data) == expected
+    assert deep_merge({"type": "text", "kept": {"x": 1}}, data) == expected
 
 
 @pytest.mark.parametrize(
     ("at", "place"), [(0, 0), (2, 2), (None, 2), (3, 2), (-1, 2), ("1", 2), (1.0, 2)], ids=repr
 )
 def test_a_call_belongs_to_its_place_as_long_as_there_is_one(at, place):
-    assert place_of(ToolCall("1", "f", provider_data={"gemini": {"at": at}}), "gemini", 2) == place
+    assert (
+        call_position(ToolCall("1", "f", provider_data={"gemini": {"at": at}}), "gemini", 2)
+        == place
+    )
 
 
 def test_a_call_of_another_format_belongs_to_the_end():
     call = ToolCall("1", "f", provider_data={"gemini": {"at": 0}})
-    assert (place_of(call, "anthropic", 2), place_of(ToolCall("1", "f"), "gemini", 2)) == (2, 2)
+    assert (
+        call_position(call, "anthropic", 2),
+        call_position(ToolCall("1", "f"), "gemini", 2),
+    ) == (2, 2)
 
 
 @pytest.mark.parametrize(

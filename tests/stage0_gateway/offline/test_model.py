@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from stage0_gateway import Gateway, Message, OfflineModel, ToolCall, ToolSpec
-from stage0_gateway.offline import NOTICE
+from stage0_gateway.offline.model import NOTICE
 
 
 async def test_the_notice_is_logged_once_for_each_model(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,17 +1,15 @@
 import pytest
 
 from stage0_gateway import ChatResponse, MalformedResponse, RateLimited, StreamInterrupted
-from stage0_gateway.streaming.reply_builder import Draft
-from stage0_gateway.wire.reading import read_end, read_event, read_whole
+from stage0_gateway.wire.reader import ReplyReader
 
 
-class Reader:
-    """A reader that takes in everything, or raises one thing."""
+class Reader(ReplyReader):
+    """A reader that accepts everything, or raises one error."""
 
     def __init__(self, error=None):
-        self.draft, self.error = Draft("odd"), error
-        self.complete = self.over = False
-        self.fed = []
+        super().__init__("odd")
+        self.error, self.fed = error, []
 
     def feed(self, data):
         self._take("event", data)
@@ -24,20 +22,18 @@ class Reader:
         if self.error:
             raise self.error
 
-    def response(self, raw=None):
-        return self.draft.response(raw)
-
 
 def test_a_whole_reply_is_read_at_once_and_keeps_its_body_and_the_name_of_the_exchange():
     reader = Reader()
-    response = read_whole(reader, {"a": 1}, "r")
+    reader.builder.request_id = "r"
+    response = reader.decode_whole({"a": 1})
     assert (reader.fed, response.raw, response.request_id) == ([("whole", {"a": 1})], {"a": 1}, "r")
 
 
 def test_an_event_is_fed_as_one():
     reader = Reader()
-    read_event(reader, {"a": 1})
-    read_event(reader, {"b": 2}, whole=True)
+    reader.read_event({"a": 1})
+    reader.decode_whole({"b": 2})
     assert reader.fed == [("event", {"a": 1}), ("whole", {"b": 2})]
 
 
@@ -54,36 +50,37 @@ def test_an_event_is_fed_as_one():
 )
 def test_whatever_makes_a_reader_fail_is_one_error_that_says_what_came(error):
     with pytest.raises(MalformedResponse) as caught:
-        read_event(Reader(error), {"b": 1, "a": 2})
+        Reader(error).read_event({"b": 1, "a": 2})
     assert str(caught.value) == (
-        f"This is not a reply in the odd format ({type(error).__name__}: {error}). It holds ['a', 'b']."
+        f"This is not a reply in the odd format ({type(error).__name__}: {error}). "
+        "Its fields are ['a', 'b']."
     )
     assert (caught.value.status, caught.value.retryable) == (200, False)
 
 
 @pytest.mark.parametrize("data", [[1], "x", None, 5], ids=repr)
 def test_what_is_no_object_is_named_by_its_type(data):
-    with pytest.raises(MalformedResponse, match=f"It holds {type(data).__name__}"):
-        read_event(Reader(TypeError("x")), data)
+    with pytest.raises(MalformedResponse, match=f"It is a {type(data).__name__}"):
+        Reader(TypeError("x")).read_event(data)
 
 
 def test_what_came_is_shown_only_as_far_as_a_person_reads_on():
     body = {f"key{n}": n for n in range(9999)}
     with pytest.raises(MalformedResponse) as caught:
-        read_event(Reader(ValueError("x" * 9999)), body)
+        Reader(ValueError("x" * 9999)).read_event(body)
     assert len(str(caught.value)) < 700
 
 
 def test_the_error_does_not_lead_to_what_may_hold_a_key():
     with pytest.raises(MalformedResponse) as caught:
-        read_event(Reader(ValueError("sk-secret")), {})
+        Reader(ValueError("sk-secret")).read_event({})
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
 @pytest.mark.parametrize("error", [RateLimited("no"), ZeroDivisionError()], ids=["ours", "a bug"])
 def test_an_error_of_ours_and_a_bug_pass_as_they_are(error):
     with pytest.raises(type(error)) as caught:
-        read_event(Reader(error), {})
+        Reader(error).read_event({})
     assert caught.value is error
 
 
@@ -92,6 +89,6 @@ def test_a_stream_that_is_complete_is_a_reply_and_another_was_interrupted():
     with pytest.raises(
         StreamInterrupted, match=r"^The stream ended before the reply was complete\.$"
     ):
-        read_end(reader)
+        reader.end()
     reader.complete = True
-    assert read_end(reader) == ChatResponse(reader.draft.message())
+    assert reader.end() == ChatResponse(reader.builder.message())

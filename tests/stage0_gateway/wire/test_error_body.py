@@ -12,7 +12,12 @@ from stage0_gateway import (
     ServerFailed,
     StreamInterrupted,
 )
-from stage0_gateway.wire.refusal import refused, refused_in_reply, refused_in_stream, words
+from stage0_gateway.wire.error_body import (
+    error_for_body,
+    error_in_event,
+    error_in_reply,
+    error_message,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ from stage0_gateway.wire.refusal import refused, refused_in_reply, refused_in_st
     ],
 )
 def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
-    error = refused(status, body)
+    error = error_for_body(status, body)
     assert type(error) is kind
     assert str(error).startswith(f"{said} (HTTP {status})")
 
@@ -62,7 +67,8 @@ def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
         {"message": "This model's maximum context length is 8192 tokens."},
         {"message": "prompt is too long: 3333404 tokens > 200000 maximum"},
         {
-            "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+            "message": "The input token count (1200000) exceeds the maximum number of tokens "
+            "allowed (1048576)."
         },
         {"message": "the request exceeds the available context size"},
         {"message": "Please reduce the length of the messages."},
@@ -70,8 +76,8 @@ def test_each_shape_of_error_keeps_the_servers_words(status, body, kind, said):
     ids=lambda error: error["message"][:30],
 )
 def test_a_prompt_that_is_too_long_is_known_by_its_many_names(error):
-    assert type(refused(400, {"error": error})) is ContextOverflow
-    assert type(refused(429, {"error": error})) is RateLimited
+    assert type(error_for_body(400, {"error": error})) is ContextOverflow
+    assert type(error_for_body(429, {"error": error})) is RateLimited
 
 
 @pytest.mark.parametrize(
@@ -84,7 +90,7 @@ def test_a_prompt_that_is_too_long_is_known_by_its_many_names(error):
     ],
 )
 def test_what_only_sounds_like_it_is_an_invalid_request(said):
-    assert type(refused(400, {"error": {"message": said}})) is InvalidRequest
+    assert type(error_for_body(400, {"error": {"message": said}})) is InvalidRequest
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,7 @@ def test_what_only_sounds_like_it_is_an_invalid_request(said):
 def test_whether_to_send_it_again_is_told_by_the_status_and_by_what_waiting_cannot_mend(
     status, error, retryable
 ):
-    assert refused(status, {"error": error}).retryable is retryable
+    assert error_for_body(status, {"error": error}).retryable is retryable
 
 
 def retry_info(delay):
@@ -126,11 +132,11 @@ def retry_info(delay):
     ],
 )
 def test_the_time_to_wait_is_found_in_the_details_or_in_the_words(body, seconds):
-    assert refused(429, body).retry_after == seconds
+    assert error_for_body(429, body).retry_after == seconds
 
 
 def test_what_the_headers_say_of_waiting_counts_more():
-    assert refused(429, retry_info("7s"), 0.0).retry_after == 0.0
+    assert error_for_body(429, retry_info("7s"), 0.0).retry_after == 0.0
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ def test_what_the_headers_say_of_waiting_counts_more():
 )
 def test_an_error_that_came_as_if_all_were_well_is_what_its_code_or_type_says(error, kind, meant):
     body = {"error": {"message": "boo", **error}}
-    streamed, whole = refused_in_stream(body), refused_in_reply(body)
+    streamed, whole = error_in_event(body), error_in_reply(body)
     assert (type(streamed), type(whole)) == (kind or StreamInterrupted, kind or MalformedResponse)
     assert (streamed.status, whole.status) == (200, 200)
     assert str(whole).startswith(
@@ -162,15 +168,15 @@ def test_an_error_that_came_as_if_all_were_well_is_what_its_code_or_type_says(er
 
 
 def test_an_error_in_a_stream_without_a_code_says_where_it_was_said():
-    assert str(refused_in_stream({"error": "boo"})) == "boo (said in the middle of the stream)"
+    assert str(error_in_event({"error": "boo"})) == "boo (reported inside the stream)"
 
 
 def test_a_long_error_is_cut_between_two_words_so_that_no_half_of_a_key_is_left():
-    assert words(f"{'x' * 3990} sk-secret-key") == f"{'x' * 3990} …"
+    assert error_message(f"{'x' * 3990} sk-secret-key") == f"{'x' * 3990} …"
 
 
 def test_a_long_error_without_spaces_is_still_told():
-    assert words("请" * 5000) == "请" * 4000 + " …"
+    assert error_message("请" * 5000) == "请" * 4000 + " …"
 
 
 def test_an_error_nested_as_deep_as_can_be_read_is_still_told():
@@ -179,4 +185,4 @@ def test_an_error_nested_as_deep_as_can_be_read_is_still_told():
             body = json.loads('{"error":' + "[" * depth + "]" * depth + "}")
         except RecursionError:
             break
-        assert type(refused(400, body)) is InvalidRequest
+        assert type(error_for_body(400, body)) is InvalidRequest

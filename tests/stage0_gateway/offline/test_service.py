@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from stage0_gateway.http.endpoint import resolve
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.endpoint import MODEL, answer_http, estimate_usage
 from stage0_gateway.offline.faults import FAULTS, FaultPlan
+from stage0_gateway.offline.service import MODEL, answer_http, estimate_usage
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.server.formats import format_of
+from stage0_gateway.response import Usage
+from stage0_gateway.server.routing import format_of
 from stage0_gateway.streaming.sse import SseReader
-from stage0_gateway.usage import Usage
 
 ASKED = b'{"messages": [{"role": "user", "content": "Tea \\ud83d"}]}'
 PATHS = {
@@ -81,11 +81,10 @@ def test_a_lone_surrogate_in_a_question_is_repeated_in_the_reply() -> None:
 )
 def test_an_unknown_path_is_a_404_that_lists_the_known_ones(method: str, path: str) -> None:
     status, value = json_of(method, path, ASKED)
-    offered = (
-        "POST /v1/chat/completions, /v1/messages and /v1beta/models/teacher:generateContent, "
-        "and GET /v1/models"
+    said = (
+        f"Unknown {method} {path}. Use POST /v1/chat/completions, /v1/messages or "
+        "/v1beta/models/teacher:generateContent, or GET /v1/models."
     )
-    said = f"There is no {method} {path}. There are {offered}."
     assert (status, value["error"]["message"]) == (404, said)
 
 
@@ -114,8 +113,8 @@ def test_an_invalid_request_is_a_400_in_the_format_of_the_path(
 def test_a_stream_and_a_whole_reply_are_the_same_reply(name: str, model: str) -> None:
     target = resolve(model, "key")
     request = ChatRequest(target.model, (Message.user("Tea \ud83d, 两位"),))
-    whole = answer_http("POST", target.url, json.dumps(target.encode(request)).encode())
-    body = json.dumps(target.encode(request, stream=True)).encode()
+    whole = answer_http("POST", target.url, json.dumps(target.wire.encode(request)).encode())
+    body = json.dumps(target.wire.encode(request, stream=True)).encode()
     streamed = answer_http("POST", target.stream_url, body)
     assert (whole.is_stream, streamed.is_stream, streamed.status) == (False, True, 200)
     sse, reader = SseReader(), target.wire.reader()

@@ -1,7 +1,7 @@
-"""Answer an HTTP request with the teacher's reply, in the wire format of the request.
+"""Answer an HTTP request with the reply of the offline model, in the format of the request.
 
-Knows neither sockets nor an HTTP library. The in-process transport (`OfflineModel`) and the server
-(`serve/tcp.py`) both call `answer_http`, so both send the same bytes.
+This module knows neither sockets nor an HTTP library. The transport (`model.py`) and the server
+(`local_server.py`) call `answer_http`, so both send the same bytes.
 """
 
 import json
@@ -10,26 +10,26 @@ from stage0_gateway.messages import Message
 from stage0_gateway.offline.faults import Fault, FaultPlan
 from stage0_gateway.offline.teacher import answer
 from stage0_gateway.request import ChatRequest
-from stage0_gateway.response import ChatResponse
-from stage0_gateway.server import ServerFormat, openai
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server import openai
 from stage0_gateway.server.answer import Answer, json_answer, reply_answer
-from stage0_gateway.server.formats import format_of
-from stage0_gateway.usage import Usage
+from stage0_gateway.server.format import ServerFormat
+from stage0_gateway.server.routing import format_of
 
 MODEL = "teacher"
 
 
 def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = None) -> Answer:
-    """Answer a chat request in any of the formats, or `GET .../models`. Anything else is a 404.
+    """Answer a chat request in any format, or `GET .../models`; others are a 404.
 
     Args:
         method: The HTTP method, in capitals.
         path: The path, with its query.
         body: The request body.
-        plan: The faults. Each chat request takes the next one.
+        plan: The faults, one for each chat request.
 
     Returns:
-        The answer. Malformed requests get an error status; nothing is raised.
+        The answer. An invalid request gets an error status; nothing is raised.
     """
     form = format_of(path)
     if method == "POST" and form is not None:
@@ -37,17 +37,21 @@ def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = No
     if method == "GET" and path.partition("?")[0].rstrip("/").endswith("/models"):
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
         return json_answer(200, {"object": "list", "data": [model]})
-    offered = "POST /v1/chat/completions, /v1/messages and /v1beta/models/teacher:generateContent, and GET /v1/models"
-    return refuse(path, 404, f"There is no {method} {path[:200]}. There are {offered}.")
+    return refuse(
+        path,
+        404,
+        f"Unknown {method} {path[:200]}. Use POST /v1/chat/completions, /v1/messages or "
+        "/v1beta/models/teacher:generateContent, or GET /v1/models.",
+    )
 
 
 def refuse(path: str, status: int, text: str) -> Answer:
-    """Return an error in the format of the path, or in OpenAI's format if the path has none."""
+    """Return an error in the format of the path, or in OpenAI's format."""
     return json_answer(status, (format_of(path) or openai).encode_error(status, text))
 
 
 def estimate_usage(request: ChatRequest, reply: Message) -> Usage:
-    """Estimate token counts from lengths: four characters are one token."""
+    """Estimate token counts: four characters are one token."""
     read = sum(_size(message) for message in request.messages)
     return Usage(max(1, read // 4), max(1, _size(reply) // 4))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from stage0_gateway.server.formats import format_of
+from stage0_gateway.server.routing import format_of
 from stage0_gateway.wire import anthropic, gemini, openai
 
 

@@ -1,5 +1,5 @@
 from stage0_gateway.http.endpoint import PROVIDERS
-from stage0_gateway.wire import WireFormat
+from stage0_gateway.wire.format import WireFormat
 
 
 def test_every_provider_speaks_a_whole_wire_format():

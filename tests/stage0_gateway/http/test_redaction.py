@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stage0_gateway.recording.redaction import Secret, redact, redact_chunks
+from stage0_gateway.http.redaction import Secret, redact, redact_chunks
 
 ODD = 'sk-/"\\ü😀 +&<'  # every character that some encoder escapes
 SECRETS = st.text(

@@ -1,0 +1,69 @@
+"""Read fields of decoded JSON with type checks.
+
+Each function returns the value with the expected type, or raises a ValueError that names the
+field. This module knows no format. The wire formats use it for replies, `server/` for requests,
+and messages for saved sessions.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# The method behind `json.loads`, without its checks: a stream has many events.
+_decode = json.JSONDecoder().decode
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text, or None for any other text."""
+    try:
+        return _decode(text) if isinstance(text, str) else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def as_mapping(value: Any, field: str) -> Mapping[str, Any]:
+    """Return the value as a JSON object."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{field} must be a JSON object, not {type(value).__name__}.")
+    return value
+
+
+def as_list(value: Any, field: str) -> list[Any]:
+    """Return the value as a list; null becomes an empty list."""
+    if not isinstance(value, list | None):
+        raise ValueError(f"{field} must be a list, not {type(value).__name__}.")
+    return value or []
+
+
+def as_text(value: Any, field: str) -> str:
+    """Return the value as text; null becomes an empty text."""
+    if not isinstance(value, str | None):
+        raise ValueError(f"{field} must be text, not {type(value).__name__}.")
+    return value or ""
+
+
+def required_text(fields: Mapping[str, Any], name: str, owner: str) -> str:
+    """Return the text of a field that must not be empty."""
+    value = as_text(fields.get(name), f"{owner}.{name}")
+    if not value:
+        raise ValueError(f"{owner} needs a {name!r}.")
+    return value
+
+
+def as_number(value: Any, field: str) -> float | None:
+    """Return the value as a number; null stays None."""
+    if value is not None and type(value) not in (int, float):
+        raise ValueError(f"{field} must be a number, not {type(value).__name__}.")
+    return value  # type: ignore[no-any-return]  # None, int or float: checked above
+
+
+def as_count(value: Any) -> int | None:
+    """Return the value as a whole number, or None for any other value."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def as_name(value: Any) -> str | None:
+    """Return a text or a number as a name, or None for any other value."""
+    return (value if isinstance(value, str) else str(value) if type(value) is int else "") or None

@@ -1,0 +1,48 @@
+"""`OfflineModel`: the rule-based model as a transport, for programs without a language model.
+
+It selects tools by the words they share with the question, so every stage runs without a key and a
+network. It identifies itself as not a language model. The gateway uses it as "offline:teacher", and
+`local_server.py` serves it on a port.
+"""
+
+import logging
+from collections.abc import Iterable
+
+import httpx
+
+from stage0_gateway.server.in_process import as_response
+
+__all__ = ["NOTICE", "OfflineModel"]
+
+NOTICE = (
+    "NOTICE: these answers come from rules, not from a language model. To connect a real one, set "
+    "LLM_MODEL (such as openai:gpt-5-mini) with OPENAI_API_KEY, or LLM_MODEL=ollama:llama3.2 for a "
+    "local server."
+)
+
+_log = logging.getLogger("stage0_gateway")
+
+
+class OfflineModel(httpx.AsyncBaseTransport):
+    """A transport that answers in the format of the request. It first logs `NOTICE`.
+
+    Args:
+        faults: The names of faults in `offline/faults.py`, in the order of the requests. None and
+            "none" are a correct answer. Requests after the last fault are answered correctly.
+
+    Raises:
+        ConfigurationError: A fault is unknown.
+    """
+
+    def __init__(self, faults: str | Iterable[str | None] = ()) -> None:
+        from stage0_gateway.offline.faults import FaultPlan  # many programs never need it
+
+        self._plan = FaultPlan(faults)
+        _log.warning(NOTICE)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request inside the process."""
+        from stage0_gateway.offline.service import answer_http
+
+        path = request.url.raw_path.decode("ascii")
+        return as_response(answer_http(request.method, path, await request.aread(), self._plan))

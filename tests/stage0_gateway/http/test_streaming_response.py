@@ -1,0 +1,273 @@
+import asyncio
+import json
+import tracemalloc
+
+import httpx
+import pytest
+
+from stage0_gateway import (
+    ConnectionFailed,
+    Gateway,
+    GatewayError,
+    InvalidRequest,
+    MalformedResponse,
+    Message,
+    RateLimited,
+    RequestTimeout,
+    ServerFailed,
+    StreamInterrupted,
+    Timeouts,
+    ToolSpec,
+)
+
+ASK = [Message.user("hi")]
+DONE = b"data: [DONE]\n\n"
+
+
+def event(value):
+    return f"data: {json.dumps(value)}\n\n".encode()
+
+
+def text(content, finish_reason=None):
+    return event({"choices": [{"delta": {"content": content}, "finish_reason": finish_reason}]})
+
+
+STOP = text("", "stop")
+
+
+class Body(httpx.AsyncByteStream):
+    """Gives its chunks one after the other; an error is raised, and None never comes."""
+
+    def __init__(self, chunks, breaks=None):
+        self.chunks, self.breaks, self.given = chunks, breaks, 0
+
+    async def __aiter__(self):
+        for chunk in self.chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            if chunk is None:
+                await asyncio.Event().wait()
+            self.given += 1
+            yield chunk
+
+    async def aclose(self):
+        if self.breaks:
+            raise self.breaks
+
+
+def streaming(*chunks, model="openai:m", body=None, headers=None, ask=None, **options):
+    def answer(request):
+        return httpx.Response(200, headers=headers, stream=body or Body(chunks))
+
+    gateway = Gateway(model, transport=httpx.MockTransport(answer), max_retries=0, **options)
+    return gateway.stream(ASK, **(ask or {}))
+
+
+async def content(*chunks, **options):
+    return (await streaming(*chunks, **options).final_message()).content
+
+
+# ---- where a reply ends
+# ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (text("yes"), STOP, DONE),
+        (text("yes"), STOP),
+        (text("yes"), DONE),
+        (text("yes"), STOP, b"data: [DONE]"),
+        (text("yes"), b"data:[DONE] \r\n\r\n"),
+        (b"".join((text("yes"), STOP, DONE)),),
+        (text("yes"), STOP, DONE, text("no")),
+        (b"".join((text("yes"), STOP, DONE, text("no"), b"data: {")),),
+        (text("yes"), STOP, DONE, b'data: {"choi'),
+        (text("yes"), STOP, DONE, httpx.RemoteProtocolError("peer closed")),
+        (text("yes"), STOP, DONE, httpx.ReadTimeout("")),
+        (text("yes"), DONE, httpx.ReadError("reset")),
+        (b": a comment\n\n", b"data:\n\n", b"event: ping\n\n", text("yes"), b"data: \n\n", STOP),
+        (b" \r\n\n", text("yes"), STOP),
+    ],
+)
+async def test_a_reply_is_complete_once_the_server_has_said_so(chunks):
+    assert await content(*chunks) == "yes"
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        (text("ye"),),
+        (text("ye"), b'data: {"choi'),
+        (text("ye"), b"data: [DO"),
+        (text("ye")[:-1],),
+        (b'data: {"choi',),
+        (text("ye"), STOP, text("s")[:-9]),
+        (text("ye"), STOP, b"data: [DO"),
+        (text("ye"), STOP, b"data: "),
+        (text("ye"), STOP, b"dat"),
+    ],
+)
+async def test_a_stream_that_just_ends_is_interrupted(chunks):
+    with pytest.raises(StreamInterrupted, match="ended before the reply was complete") as caught:
+        await content(*chunks)
+    assert caught.value.retryable is True
+
+
+@pytest.mark.parametrize("chunks", [(), (b"\n\n",), (b": comment\n\n", b": another\n\n")])
+async def test_a_stream_without_any_event_is_interrupted_before_it_began(chunks):
+    stream = streaming(*chunks)
+    with pytest.raises(StreamInterrupted, match="before it sent anything"):
+        await stream.emitted("connect")
+
+
+async def test_a_line_that_breaks_in_mid_stream_interrupts_it():
+    with pytest.raises(
+        StreamInterrupted, match=r"broke \(reset\)\. The reply was not complete"
+    ) as caught:
+        await content(text("ye"), httpx.ReadError("reset"))
+    assert isinstance(caught.value.__cause__, ConnectionFailed)
+
+
+async def test_a_line_that_breaks_before_the_first_event_interrupts_it_too():
+    with pytest.raises(GatewayError) as caught:
+        await content(httpx.ReadError("reset"))
+    assert (type(caught.value), caught.value.retryable) == (ConnectionFailed, True)
+
+
+async def test_a_server_that_falls_silent_is_a_timeout():
+    with pytest.raises(RequestTimeout, match="stopped responding"):
+        await content(text("ye"), httpx.ReadTimeout(""))
+
+
+async def test_the_time_for_the_whole_exchange_ends_a_stream():
+    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
+        await content(text("ye"), None, timeout=Timeouts(total=0.01))
+
+
+async def test_a_server_that_keeps_the_connection_open_does_not_hold_up_the_reply(monkeypatch):
+    monkeypatch.setattr("stage0_gateway.http.streaming_response._GRACE", 0.01)
+    assert await content(text("yes"), STOP, DONE, None) == "yes"
+
+
+async def test_a_server_that_never_stops_sending_is_hung_up_on():
+    def endless():
+        yield from (text("yes"), STOP, DONE)
+        while True:
+            yield b": and another thing\n\n"
+
+    body = Body(endless())
+    assert await content(body=body) == "yes"
+    assert body.given < 1000
+
+
+async def test_what_fails_while_hanging_up_changes_nothing_about_the_reply():
+    assert await content(text("yes"), STOP, DONE, httpx.ReadError("reset")) == "yes"
+    broken = Body([text("yes"), STOP, DONE], breaks=httpx.ReadError("reset"))
+    names = [event.name async for event in streaming(body=broken)]
+    assert names[-3:] == ["message", "final_message", "end"]
+
+
+# ---- what is no stream
+# ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", ["stop", None])
+async def test_a_server_that_does_not_stream_is_read_all_the_same(reason):
+    whole = {"choices": [{"message": {"content": "yes"}, "finish_reason": reason}]}
+    raw = json.dumps(whole).encode()
+    names = [event.name async for event in streaming(b"\n " + raw[:9], raw[9:])]
+    assert await content(b"\n " + raw[:9], raw[9:]) == "yes"
+    assert names[:2] == ["connect", "stream_event"]
+    assert names[-4:] == ["content_block_stop", "message", "final_message", "end"]
+
+
+async def test_a_list_of_chunks_is_a_stream_too():
+    first = {"candidates": [{"content": {"parts": [{"text": "y"}]}}]}
+    last = {"candidates": [{"content": {"parts": [{"text": "es"}]}, "finishReason": "STOP"}]}
+    raw = json.dumps([first, last]).encode()
+    assert await content(raw[:20], raw[20:], model="gemini:m") == "yes"
+    with pytest.raises(StreamInterrupted):
+        await content(json.dumps([first]).encode(), model="gemini:m")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (b'{"error": {"message": "no such model", "code": 404}}', InvalidRequest, "no such model"),
+        (b'[{"error": {"message": "slow down", "code": 429}}]', RateLimited, "slow down"),
+        (b'{"object": "list", "data": []}', MalformedResponse, "not a reply in the openai format"),
+        (b"<!doctype html><p>Please log in</p>", MalformedResponse, "Please log in"),
+        (b'{"choices": [{"mess', MalformedResponse, "not a JSON object"),
+        (b'data: {"choices": 7}\n\n', MalformedResponse, "not a reply in the openai format"),
+        (
+            b"data: upstream error\n\n" + DONE,
+            MalformedResponse,
+            "not a JSON object: 'upstream error'",
+        ),
+        (b"data: [1]\n\n", MalformedResponse, "not a reply in the openai format"),
+        (b"data: null\n\n", MalformedResponse, "not a JSON object: 'null'"),
+        (b"data: " + b"[" * 100_000 + b"\n\n", MalformedResponse, "not a JSON object"),
+        (b'data: {"error": {"message": "broken", "code": 500}}\n\n', ServerFailed, "broken"),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else None,
+)
+async def test_what_is_no_reply_is_told_in_the_servers_words(body, kind, said):
+    with pytest.raises(kind) as caught:
+        await content(body)
+    assert said in str(caught.value)
+
+
+async def test_an_error_in_mid_stream_follows_the_text_before_it():
+    stream = streaming(
+        text("ye") + event({"error": {"message": "broken", "code": 500}}) + text("s")
+    )
+    assert (await stream.emitted("text")).delta == "ye"
+    with pytest.raises(ServerFailed, match="broken"):
+        await stream.final_message()
+    assert stream.current_message.text == "ye"
+
+
+async def test_tools_come_back_under_their_own_names():
+    tool = ToolSpec("weather.get", "")
+
+    def answer(request):
+        sent = json.loads(request.content)["tools"][0]["function"]["name"]
+        call = {"index": 0, "id": "1", "function": {"name": sent, "arguments": "{}"}}
+        return httpx.Response(
+            200, content=event({"choices": [{"delta": {"tool_calls": [call]}}]}) + STOP
+        )
+
+    stream = Gateway("openai:m", transport=httpx.MockTransport(answer)).stream(ASK, tools=[tool])
+    told = [each async for each in stream.events("content_block_start", "tool_call")]
+    assert (told[0].tool, told[1].tool_call.name) == ("weather.get", "weather.get")
+    assert (await stream.final_message()).tool_calls[0].name == "weather.get"
+
+
+# ---- long streams
+# ---------------------------------------------------------------------------------------
+
+
+async def test_very_many_tiny_chunks_are_read_in_time():
+    long = text("x" * 200_000) + text("y") * 3_000 + STOP
+    body = Body(long[at : at + 1] for at in range(len(long)))
+    assert len(await content(body=body)) == 203_000
+    assert body.given == len(long)
+
+
+@pytest.mark.parametrize(
+    "names", [(), ("text",), None], ids=["unwatched", "text only", "everything"]
+)
+async def test_a_long_stream_takes_no_memory_for_what_says_nothing(names):
+    nothing = (b": ping\n\n" + text("")) * 500
+    stream = streaming(body=Body([text("yes"), *[nothing] * 40, STOP, DONE]))
+    tracemalloc.start()
+    if names is None:
+        [None async for _ in stream if False]
+    elif names:
+        [None async for _ in stream.events(*names) if False]
+    assert (await stream.final_message()).content == "yes"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 40 * len(nothing) > 1_200_000
+    assert peak < 500_000
