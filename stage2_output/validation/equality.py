@@ -1,8 +1,7 @@
-"""When two values of JSON are equal: 1 equals 1.0, true does not equal 1, and the order of keys
-does not matter.
+"""Equality of JSON values: 1 equals 1.0, true differs from 1, the order of keys is ignored.
 
-In Python `True == 1`, and lists and dicts cannot be members of a set. Knows no schemas; used for
-the keyword `uniqueItems`, and by `conversions.py` for known values.
+In Python `True == 1`, and lists and dicts cannot be members of a set. This module knows no schemas.
+Used for the keyword `uniqueItems`, and by `types/conversions.py` for known values.
 """
 
 from collections.abc import Hashable
@@ -10,15 +9,15 @@ from typing import Any
 
 
 def frozen(value: Any) -> Hashable:
-    """A hashable stand-in; two of them are equal where JSON Schema calls their values equal.
+    """Return a hashable form of a value; equal values have equal forms.
 
     Raises:
-        TypeError: The value holds something that cannot be hashed and is no value of JSON.
+        TypeError: The value contains something that is neither hashable nor JSON.
     """
     if isinstance(value, bool):
-        return (bool, value)  # never equal to the stand-in of a list, which holds values only
+        return (bool, value)  # never equal to the form of a list, which contains values only
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
     if isinstance(value, dict):
-        return frozenset((name, frozen(each)) for name, each in value.items())
+        return frozenset((name, frozen(item)) for name, item in value.items())
     return value  # type: ignore[no-any-return]
