@@ -9,7 +9,7 @@ with `.content` and `.finish_reason`.
 import json
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from stage2_output.errors import ExtractionError, InvalidSchema
 from stage2_output.extract import doubts, extract_json, find_json, missing_json_message
@@ -24,7 +24,7 @@ from stage2_output.request import (
     refusal,
 )
 from stage2_output.result import Extraction, InvalidJson, Issue, ParseResult
-from stage2_output.schema import CompiledSchema
+from stage2_output.schema import CompiledSchema, OutputSchema
 from stage2_output.validation.patterns import time_limit
 
 MOST_SCHEMAS = 1000
@@ -42,7 +42,7 @@ class OutputController:
     """Parses and validates models' replies. Its only state is a cache of compiled schemas."""
 
     def __init__(self) -> None:
-        self._schemas: dict[Hashable, _OutputSchema] = {}
+        self._schemas: dict[Hashable, OutputSchema] = {}
 
     def parse_and_validate(
         self, text: str, schema: Any = None, *, truncated: bool = False, coerce: bool = False
@@ -136,7 +136,7 @@ class OutputController:
             conversation = [*conversation, *correction(result)]
         return result
 
-    def _compiled(self, schema: Any) -> "_OutputSchema":
+    def _compiled(self, schema: Any) -> OutputSchema:
         if isinstance(schema, CompiledSchema):
             return schema
         key = _cache_key(schema)
@@ -149,20 +149,6 @@ class OutputController:
         return self._schemas[key]
 
 
-class _OutputSchema(Protocol):
-    """The common interface of a compiled JSON Schema and a type."""
-
-    @property
-    def schema(self) -> Any:
-        """The JSON Schema."""
-
-    def fits(self, value: Any) -> bool:
-        """Whether a value fits the JSON Schema; faster than `load`, which may find more issues."""
-
-    def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
-        """Return the data of a value, or None, and all issues."""
-
-
 def _cache_key(schema: Any) -> Hashable:
     """Return the JSON text of a schema, or the type; None for a type that is not hashable."""
     if schema is None or not isinstance(schema, Mapping):
@@ -173,7 +159,7 @@ def _cache_key(schema: Any) -> Hashable:
         raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
 
 
-def _compile(schema: Any) -> _OutputSchema:
+def _compile(schema: Any) -> OutputSchema:
     if schema is None or isinstance(schema, Mapping | bool):
         return CompiledSchema(True if schema is None else schema)
     from stage2_output.types.typed_schema import TypedSchema
@@ -182,7 +168,7 @@ def _compile(schema: Any) -> _OutputSchema:
 
 
 def _best_result(
-    text: str, found: list[Extraction], schema: _OutputSchema, coerce: bool
+    text: str, found: list[Extraction], schema: OutputSchema, coerce: bool
 ) -> ParseResult:
     """Return the last valid candidate with the fewest doubts, else issues of the last object."""
     rejected: set[str] = set()  # so that equal candidates are checked once
@@ -203,7 +189,7 @@ def _best_result(
     return _validated(text, last, schema, coerce)
 
 
-def _validated(text: str, found: Extraction, schema: _OutputSchema, coerce: bool) -> ParseResult:
+def _validated(text: str, found: Extraction, schema: OutputSchema, coerce: bool) -> ParseResult:
     if not found.complete:
         return _incomplete(text, found)
     value, changes = _coerced(found.value, schema) if coerce else (found.value, ())
@@ -211,13 +197,13 @@ def _validated(text: str, found: Extraction, schema: _OutputSchema, coerce: bool
     return ParseResult(not issues, None if issues else data, issues, text, found, changes)
 
 
-def _coerced(value: Any, schema: _OutputSchema) -> tuple[Any, tuple[str, ...]]:
+def _coerced(value: Any, schema: OutputSchema) -> tuple[Any, tuple[str, ...]]:
     """Return a value with its types converted if it does not fit, and the changes."""
     if schema.fits(value):
         return value, ()
     from stage2_output.types.coercion import coerce_types
 
-    return coerce_types(value, schema.schema)
+    return coerce_types(value, schema)
 
 
 def _may_be_answer(candidate: InvalidJson | Extraction, result: ParseResult, text: str) -> bool:

@@ -12,16 +12,7 @@ from dataclasses import replace
 
 from stage2_output.errors import ExtractionError
 from stage2_output.extraction.candidates import candidates
-from stage2_output.result import Extraction, InvalidJson, Source
-
-_SOURCE_ORDER: dict[Source, int] = {
-    "fenced": 0,
-    "tagged": 0,
-    "bare": 1,
-    "prose": 1,
-    "code": 2,
-    "thinking": 3,
-}
+from stage2_output.result import Extraction, InvalidJson
 
 
 def extract_json(text: str, *, truncated: bool = False) -> Extraction:
@@ -94,7 +85,8 @@ def _rank(candidate: Extraction | InvalidJson, text: str) -> tuple[object, ...]:
         kind = 0 if isinstance(value, dict) else 1 if isinstance(value, list) else 2
     else:
         kind = int(text[candidate.start] not in "{｛")
-    return doubts(candidate, text), _SOURCE_ORDER[candidate.source], kind, candidate.start
+    is_unmarked = candidate.source not in ("fenced", "tagged")
+    return doubts(candidate, text), is_unmarked, kind, candidate.start
 
 
 def _is_citation(found: Extraction | InvalidJson, text: str) -> bool:

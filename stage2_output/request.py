@@ -8,7 +8,6 @@ belongs to declares with `supports_schema` whether its server accepts a schema. 
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Protocol
 
 from stage2_output.errors import InvalidSchema
@@ -58,7 +57,8 @@ class SchemaChat:
     def __init__(self, chat: Chat, schema: Any) -> None:
         self._chat = chat
         is_object = isinstance(schema, dict) and schema.get("type") == "object"
-        self._schema = schema if is_object and _supports_schema(chat) else None
+        supports_schema = getattr(getattr(chat, "__self__", None), "supports_schema", False)
+        self._schema = schema if is_object and supports_schema is True else None
 
     async def reply(self, messages: list[dict[str, Any]]) -> Reply:
         """Return the reply to a conversation."""
@@ -71,14 +71,6 @@ class SchemaChat:
                 self._schema = None
         # If the schema was not the reason, this request fails with the same error.
         return await self._chat(messages)
-
-
-def _supports_schema(chat: Chat) -> bool:
-    if isinstance(chat, partial):
-        if "response_schema" in chat.keywords:
-            return False  # the caller's own schema has priority
-        chat = chat.func
-    return getattr(getattr(chat, "__self__", None), "supports_schema", False) is True
 
 
 def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str, Any]]:

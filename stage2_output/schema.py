@@ -7,7 +7,7 @@ is compiled. Used by the controller, and by stage 3 for the arguments of tools.
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from stage2_output.errors import InvalidSchema
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 T = TypeVar("T")
+
+
+class OutputSchema(Protocol):
+    """The common interface of `CompiledSchema` and `TypedSchema`."""
+
+    @property
+    def schema(self) -> Any:
+        """The JSON Schema."""
+
+    def fits(self, value: Any, pointer: str = "") -> bool:
+        """Whether a value fits the JSON Schema, or the part of it at a JSON pointer."""
+
+    def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
+        """Return the data of a value, or None, and all issues."""
 
 
 class CompiledSchema:

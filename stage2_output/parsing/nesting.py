@@ -30,17 +30,6 @@ class Frame:
         bare_text: Whether its last value was a string without quotes.
     """
 
-    __slots__ = (
-        "_duplicates",
-        "bare_text",
-        "closer",
-        "comma",
-        "double_braces",
-        "key",
-        "state",
-        "value",
-    )
-
     def __init__(self, bracket: str) -> None:
         self.value: Any = {} if bracket == "{" else []
         self.closer = _CLOSERS[bracket]

@@ -13,7 +13,6 @@ MOST_DEPTH = 200
 """Maximum nesting depth of objects and arrays, so that later code can recurse safely."""
 
 _FIRST_SLICE = 2048
-_SKIP_AFTER_FAILURES = 4
 _LIKELY_VALID = re.compile(r'\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"\]0-9tfn-]')
 
 
@@ -47,7 +46,6 @@ class IntactParts:
     def __init__(self, text: str) -> None:
         self._text = text
         self._budget = 8 * len(text)
-        self._failures = self._attempts = 0
 
     def read(self, start: int, end: int) -> tuple[Any, int] | None:
         """Read the object or array at an index.
@@ -62,7 +60,7 @@ class IntactParts:
         Raises:
             TooDeep: The value is nested too deeply.
         """
-        if not _LIKELY_VALID.match(self._text, start, end) or self._skips_attempt():
+        if not _LIKELY_VALID.match(self._text, start, end):
             return None
         size = _FIRST_SLICE
         # Small slices first: an error of the scanner counts the lines of its whole input.
@@ -70,7 +68,6 @@ class IntactParts:
             part = self._text[start : min(start + size, end)]
             try:
                 value, length = _scan(part, 0)
-                self._failures = 0
                 return value, start + length
             except json.JSONDecodeError as error:
                 is_cut = error.pos >= len(part) - 12 or error.msg.startswith("Unterminated string")
@@ -80,13 +77,7 @@ class IntactParts:
             if not is_cut or start + size >= end:
                 break
             size *= 8
-        self._failures += 1
         return None
-
-    def _skips_attempt(self) -> bool:
-        """After several failures, try only every fourth part: later parts may be valid again."""
-        self._attempts += 1
-        return self._failures >= _SKIP_AFTER_FAILURES and self._attempts % _SKIP_AFTER_FAILURES != 0
 
 
 def _scan(text: str, start: int) -> tuple[Any, int]:

@@ -12,16 +12,13 @@ Not followed: `if`, `not`, `contains`, `dependentSchemas`, and references other 
 `unevaluatedProperties` and `$dynamicRef` do not help to choose an alternative.
 """
 
-import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-from stage2_output.schema import CompiledSchema
+from stage2_output.schema import OutputSchema
 from stage2_output.types.conversions import ExpectedType
 from stage2_output.validation.patterns import matches, time_limit
-from stage2_output.validation.subschemas import Schema
 from stage2_output.validation.suggestions import pointer_step
 
 _MOST_LEVELS = 200
@@ -34,62 +31,31 @@ class _TooDeep(Exception):
     """Value and schema are nested too deeply."""
 
 
-def coerce_types(value: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
+def coerce_types(value: Any, schema: OutputSchema) -> tuple[Any, tuple[str, ...]]:
     """Convert the wrong types in a value, where this is exact and unambiguous.
 
     Args:
         value: A value that does not fit the schema; it is not modified.
-        schema: The JSON Schema.
+        schema: The compiled schema.
 
     Returns:
         The value or a changed copy, which may still be invalid, and each change with its JSON
         pointer, in order.
-
-    Raises:
-        InvalidSchema: The schema is invalid.
     """
-    parts = _schema_parts(json.dumps(schema, default=dict))
     try:
         with time_limit():
-            changed, changes = _Coercion(parts).convert("", value)
+            changed, changes = _Coercion(schema).convert("", value)
     except (_TooDeep, RecursionError, TimeoutError):
         return value, ()
     return changed, tuple(f"{path or 'the value'}: {change}" for path, change in changes)
 
 
-@lru_cache(maxsize=64)
-def _schema_parts(schema: str) -> "_SchemaParts":
-    return _SchemaParts(json.loads(schema))
-
-
-class _SchemaParts:
-    """Access to the parts of a schema by JSON pointer."""
-
-    def __init__(self, schema: Any) -> None:
-        self._schema = schema
-        self._found: dict[str, tuple[Mapping[str, Any], ExpectedType] | None] = {}
-        self.fits = CompiledSchema(schema).fits
-
-    def at(self, pointer: str) -> tuple[Mapping[str, Any], ExpectedType] | None:
-        """Return a part and its expected type; None if the part is missing or a bool."""
-        if pointer not in self._found:
-            part = self._schema
-            for step in pointer.split("/")[1:]:
-                name = step.replace("~1", "/").replace("~0", "~")
-                try:
-                    part = part[int(name) if isinstance(part, list) else name]
-                except (KeyError, IndexError, ValueError, TypeError):
-                    part = None
-            is_schema = isinstance(part, Mapping)
-            self._found[pointer] = (part, ExpectedType(part)) if is_schema else None
-        return self._found[pointer]
-
-
 class _Coercion:
     """The conversion of one value."""
 
-    def __init__(self, parts: _SchemaParts) -> None:
-        self._parts, self._depth = parts, 0
+    def __init__(self, schema: OutputSchema) -> None:
+        self._schema, self._fits, self._depth = schema.schema, schema.fits, 0
+        self._parts: dict[str, tuple[Mapping[str, Any], ExpectedType] | None] = {}
         self._converted: dict[tuple[int, str], tuple[Any, Any, _Changes]] = {}
 
     def convert(self, pointer: str, value: Any) -> tuple[Any, _Changes]:
@@ -108,7 +74,7 @@ class _Coercion:
         return changed, changes
 
     def _convert(self, pointer: str, value: Any) -> tuple[Any, _Changes]:
-        part = self._parts.at(pointer)
+        part = self._part(pointer)
         changes: _Changes = []
         if part is None:
             return value, changes
@@ -123,6 +89,20 @@ class _Coercion:
         value, inner = self._convert_parts(pointer, schema, value)
         return value, [*changes, *more, *inner]
 
+    def _part(self, pointer: str) -> tuple[Mapping[str, Any], ExpectedType] | None:
+        """Return a part of the schema and its expected type; None if it is missing or a bool."""
+        if pointer not in self._parts:
+            part = self._schema
+            for step in pointer.split("/")[1:]:
+                name = step.replace("~1", "/").replace("~0", "~")
+                try:
+                    part = part[int(name) if isinstance(part, list) else name]
+                except (KeyError, IndexError, ValueError, TypeError):
+                    part = None
+            is_schema = isinstance(part, Mapping)
+            self._parts[pointer] = (part, ExpectedType(part)) if is_schema else None
+        return self._parts[pointer]
+
     def _convert_alternative(
         self, pointer: str, schema: Mapping[str, Any], value: Any
     ) -> tuple[Any, _Changes]:
@@ -131,13 +111,13 @@ class _Coercion:
         for keyword in ("anyOf", "oneOf"):
             number = len(schema.get(keyword) or ())
             branches = [f"{pointer}/{keyword}/{index}" for index in range(number)]
-            if not branches or any(self._parts.fits(value, branch) for branch in branches):
+            if not branches or any(self._fits(value, branch) for branch in branches):
                 continue
             found = [(branch, *self.convert(branch, value)) for branch in branches]
             found = [
                 (branch, changed, more)
                 for branch, changed, more in found
-                if more and self._parts.fits(changed, branch)
+                if more and self._fits(changed, branch)
             ]
             different = {repr(changed) for _, changed, _ in found}
             if len(different) == 1 and (keyword == "anyOf" or len(found) == 1):

@@ -18,8 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from stage2_output.parsing.strict import TooDeep, read_strictly
-from stage2_output.validation.equality import frozen
-from stage2_output.validation.messages import json_type
+from stage2_output.validation.json_values import frozen, has_type, json_type
 
 _SPACES = " \t\r\n"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][-+]?[0-9]{1,3})?")
@@ -47,7 +46,7 @@ class ExpectedType:
 
     def allows(self, value: Any) -> bool:
         """Whether a value has an allowed type and is one of the known values, if there are any."""
-        if self._types is not None and not any(_has_type(value, name) for name in self._types):
+        if self._types is not None and not any(has_type(value, name) for name in self._types):
             return False
         try:
             return self._known is None or frozen(value) in self._known
@@ -97,11 +96,3 @@ def _content(text: str, *, integers_only: bool) -> tuple[Any] | None:
             return (int(number),)
         return (float(text),)
     return (_LITERALS[text.lower()],) if text.lower() in _LITERALS else None
-
-
-def _has_type(value: Any, name: Any) -> bool:
-    if name in ("integer", "number"):
-        if isinstance(value, float):
-            return name == "number" or value.is_integer()
-        return isinstance(value, int) and not isinstance(value, bool)
-    return bool(json_type(value) == name)

@@ -66,9 +66,9 @@ class TypedSchema:
             raise InvalidSchema(f"{_type_name(kind)}: {error}") from error
         self._alternatives = recursive_alternatives(self.schema)
 
-    def fits(self, value: Any) -> bool:
-        """Whether a value fits the JSON Schema; `load` may find more issues."""
-        return self._compiled.fits(value)
+    def fits(self, value: Any, pointer: str = "") -> bool:
+        """Whether a value fits the JSON Schema or a part of it; `load` may find more issues."""
+        return self._compiled.fits(value, pointer)
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
         """Return a value as the type, or None, and all issues.

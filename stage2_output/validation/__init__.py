@@ -5,7 +5,7 @@ The `jsonschema` library decides whether a value is valid. Modules:
     patterns         match the patterns of a schema, with a time limit
     subschemas       iterate over the schemas in a JSON Schema
     confirm          confirm valid values quickly, with the `[fast]` extra
-    equality         equality of JSON values as JSON Schema defines it
+    json_values      types and equality of JSON values
     messages         one sentence for each keyword
     property_errors  missing and unknown keys of an object
     union_errors     errors of `anyOf` and `oneOf`

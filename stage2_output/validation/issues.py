@@ -11,13 +11,9 @@ from itertools import chain, islice
 from typing import Any
 
 from stage2_output.result import Issue
-from stage2_output.validation.messages import (
-    as_json,
-    describe,
-    json_type,
-    requirement,
-    type_names,
-)
+from stage2_output.validation import union_errors
+from stage2_output.validation.json_values import json_type
+from stage2_output.validation.messages import as_json, describe, requirement, type_names
 from stage2_output.validation.property_errors import MOST_NAMES, ObjectKeys, ValidationError
 from stage2_output.validation.suggestions import (
     listed,
@@ -26,14 +22,7 @@ from stage2_output.validation.suggestions import (
     pointer_step,
     quoted,
 )
-from stage2_output.validation.union_errors import (
-    Branch,
-    Choice,
-    branches_of,
-    choice,
-    closest,
-    possible,
-)
+from stage2_output.validation.union_errors import Branch, Choice
 
 MOST_ISSUES = 100
 """Maximum number of issues of one value."""
@@ -175,32 +164,27 @@ class _Converter:
         keys, rule = self._object_keys(error), str(error.validator)
         misspelled = set(keys.misspelled.values())  # reported with the missing property
         unknown = [name for name in keys.unknown if name not in misspelled]
-        if error.validator_value is not False:
-            expected = error.validator_value
-            for name in unknown[:MOST_NAMES]:
-                yield Issue(path + pointer_step(name), describe(error), rule, expected)
-        else:
-            expected = sorted(keys.known)
-            free = [name for name in keys.absent if name not in keys.misspelled]
-            for name in unknown[:MOST_NAMES]:
-                suggestion = nearest(name, free) or nearest(name, keys.known)
-                message, path_to = "is not a known property", path + pointer_step(name)
-                received = keys.received
-                yield _KeyIssue(path_to, message, rule, expected, None, received, name, suggestion)
+        expected = sorted(keys.known)
+        free = [name for name in keys.absent if name not in keys.misspelled]
+        for name in unknown[:MOST_NAMES]:
+            suggestion = nearest(name, free) or nearest(name, keys.known)
+            message, path_to = "is not a known property", path + pointer_step(name)
+            received = keys.received
+            yield _KeyIssue(path_to, message, rule, expected, None, received, name, suggestion)
         if len(unknown) > MOST_NAMES:
             message = f"has {len(unknown)} unknown properties, too many to name them all"
             yield Issue(path, message, rule, expected)
 
     def _alternatives(self, path: str, error: ValidationError) -> Iterator[Issue]:
-        branches = [*islice(branches_of(error), _MOST_BRANCHES)]
+        branches = [*islice(union_errors.branches_of(error), _MOST_BRANCHES)]
         rule, expected = str(error.validator), error.validator_value
-        if missing := _only_missing(possible(branches)):
+        if missing := _only_missing(union_errors.possible(branches)):
             names = " or ".join(" and ".join(map(quoted, each)) for each in missing[:MOST_NAMES])
             yield _KeyIssue(path, f"must have {names}", rule, expected, None, error.instance)
-        elif found := choice(branches):
+        elif found := union_errors.choice(branches):
             yield _choice_issue(found, path)
         else:
-            reported, is_clear = closest(branches)
+            reported, is_clear = union_errors.closest(branches)
             for issue in chain.from_iterable(self.issues(inner, path) for inner in reported):
                 if issue.rule == "required" and not is_clear:
                     # The other alternatives may expect another schema for this property.

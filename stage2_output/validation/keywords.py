@@ -13,8 +13,8 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from stage2_output.validation.equality import frozen
 from stage2_output.validation.issues import MOST_ISSUES
+from stage2_output.validation.json_values import frozen
 from stage2_output.validation.patterns import matches, matches_any
 from stage2_output.validation.property_errors import ValidationError
 
@@ -106,8 +106,12 @@ def _unevaluated_properties(validator: Any, rule: Any, value: Any, schema: Any) 
     if not isinstance(value, dict):
         return
     evaluated = _evaluated_names(validator, value)
-    if names := [name for name in value if name not in evaluated]:
+    names = [name for name in value if name not in evaluated]
+    if names and rule is False:
         yield _error(json.dumps(names))  # for `property_errors.py`
+    elif names:
+        for name in names:
+            yield from validator.descend(value[name], rule, path=name)
 
 
 def _evaluated_names(validator: Any, value: dict[str, Any]) -> set[str]:

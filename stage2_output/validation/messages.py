@@ -10,16 +10,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from stage2_output.validation.json_values import json_type
 from stage2_output.validation.property_errors import ValidationError
 
-_TYPE_NAMES = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-}
 _LONGEST = 200
 _ANYTHING: tuple[Any, ...] = (True, {})
 
@@ -34,7 +27,6 @@ _LIMITS = {
     "const": "must be {}",
     "format": "must have the format {}",
     "enum": "must be one of {}",
-    "unevaluatedProperties": "must fit {}",
     "unevaluatedItems": "has items that do not fit {}",
 }
 # Keywords that count.
@@ -68,13 +60,6 @@ def type_names(types: Any) -> str:
     names = types if isinstance(types, list) else [types]
     # Draft 3 allows schemas as types.
     return " or ".join(name if isinstance(name, str) else as_json(name) for name in names)
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON Schema type of a value; values other than JSON have their Python type."""
-    if value is None:
-        return "null"
-    return _TYPE_NAMES.get(type(value)) or f"Python's {type(value).__name__}"
 
 
 def requirement(schema: Any) -> str:

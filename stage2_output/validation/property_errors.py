@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from stage2_output.validation.json_values import has_type
 from stage2_output.validation.patterns import matches_any
 from stage2_output.validation.suggestions import nearest, similarity
 
@@ -21,15 +22,6 @@ ValidationError = Any
 
 _MOST_ABSENT = 100  # optional properties to compare
 _MARGIN = 0.12  # by which an optional property must be nearer than a missing one
-
-_PYTHON_TYPES: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-}
 
 # Keywords whose schemas apply to the same object. References are not followed.
 _APPLICATORS = ("allOf", "anyOf", "oneOf", "if", "then", "else")
@@ -144,7 +136,4 @@ def _pairs(
 def _may_have_type(value: Any, schema: Any) -> bool:
     """Whether a value may be valid for a schema; True if the type alone does not decide."""
     expected = schema.get("type") if isinstance(schema, dict) else None
-    if not isinstance(expected, str) or expected not in _PYTHON_TYPES:
-        return True
-    is_instance = isinstance(value, _PYTHON_TYPES[expected])
-    return is_instance and (expected == "boolean") == isinstance(value, bool)
+    return not isinstance(expected, str) or has_type(value, expected)

@@ -316,16 +316,11 @@ async def test_only_the_schema_of_an_object_is_sent(schema):
     assert {*map(str, server.options)} == {"{}"}
 
 
-async def test_a_partial_is_looked_into_and_a_schema_of_the_callers_own_counts():
-    server = Server('{"n": 1}', '{"n": 1}', '{"n": 1}')
+async def test_a_function_of_the_callers_own_is_sent_no_schema():
+    server = Server('{"n": 1}', '{"n": 1}')
     await asked(partial(server.chat, temperature=0))
-    await asked(partial(server.chat, response_schema={"type": "object"}))
-    await asked(lambda messages: server.chat(messages))  # who knows what it does with options
-    assert server.options == [
-        {"temperature": 0, "response_schema": SCHEMA},
-        {"response_schema": {"type": "object"}},
-        {},
-    ]
+    await asked(lambda messages: server.chat(messages))
+    assert server.options == [{"temperature": 0}, {}]
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])

@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import CompiledSchema, InvalidSchema, OutputController
-from stage2_output.types.coercion import coerce_types
+from stage2_output.types import coercion
 from stage2_output.types.typed_schema import TypedSchema
+
+
+def coerce_types(value, schema):
+    return coercion.coerce_types(value, CompiledSchema(schema))
+
 
 INTEGER, STRING, BOOLEAN, NULL = (
     {"type": name} for name in ("integer", "string", "boolean", "null")
