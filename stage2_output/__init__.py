@@ -1,48 +1,23 @@
 """Stage 2: can this raw text be trusted as data?
 
-Text goes in that a model wrote; out comes a value that fits its schema, or everything that is wrong
-with it and the feedback that lets the model mend it. Imports no other stage.
+The stage converts a model's text to a value that is valid for a schema, or to a complete list of
+issues and feedback for the model. It imports no other stage.
 
 Reading order:
-    errors       what can be wrong with a text, and with a schema
-    strict       JSON as the standard has it
-    damage       what can be mended, each under a name; and what cannot
-    gaps         white space and comments
-    words        numbers, literals, text without quotes
-    quotes       which quote ends a string
-    strings      strings of all kinds of quotes
-    nesting      the objects and arrays that are open
-    cursor       where reading has come to
-    repair       damaged JSON, part by part
-    encoded      JSON that was written as a string
-    clues        what the text around a bracket tells
-    thinking     thinking blocks: where they begin and end
-    wrapping     fences, thoughts and tags
-    candidates   every value in a text
-    extract      the value that was meant
-    partial      what can be shown of JSON that is still being written
-    names        names in words for a model
-    patterns     match the patterns of a schema, with a time limit
-    keys         keys that are missing, unknown, or meant for each other
-    branches     of several alternatives, the one that was meant
-    sentences    what each rule asks for, in words
-    issues       everything that is wrong with a value
-    subschemas   the schemas in a JSON Schema
-    confirm      confirm valid values quickly, with the extra [fast]
-    equality     when JSON Schema calls two values equal
-    keywords     keywords that differ from those of the jsonschema library
-    schema       compile a JSON Schema once, ask about many values
-    result       what became of a text
-    feedback     what the model is told
-    asking       ask, check, tell, ask again
-    controller   OutputController: all of it together
+    errors      invalid text, and invalid schemas
+    result      extractions, repairs, issues and the final result
+    extract     find all JSON in a text, and choose the most likely answer
+    schema      compile a JSON Schema once, and check many values
+    feedback    describe issues to a model
+    request     build requests for data and their corrections
+    controller  OutputController: parse, validate, request
 
-Sometimes:
-    conversions  changes of type that lose nothing
-    coercion     put wrong types right, where that is asked for
-    refusals     what pydantic finds wrong, in the same words
-    unions       values that pydantic would take too long to read
-    typed        pydantic models and types as schemas
+Rooms:
+    parsing/     read one JSON value, strictly or leniently
+    extraction/  find JSON values in a text with fences, tags and thinking blocks
+    validation/  check values against a JSON Schema, and describe every issue
+    types/       pydantic types as schemas, and exact type conversions
+    partial      show JSON while a model is still writing it
 
     text ──▶ candidates ──▶ schema ──▶ data
                  │             │
@@ -52,14 +27,11 @@ Sometimes:
 from stage2_output.controller import OutputController
 from stage2_output.errors import ExtractionError, InvalidSchema, OutputError
 from stage2_output.extract import extract_json, find_json
-from stage2_output.extraction.candidates import Extraction
 from stage2_output.extraction.thinking import without_thinking
 from stage2_output.feedback import feedback, issue_lines
-from stage2_output.parsing.errors import Repair
 from stage2_output.partial import parse_partial
-from stage2_output.result import ParseResult
+from stage2_output.result import Extraction, Issue, ParseResult, Repair
 from stage2_output.schema import CompiledSchema
-from stage2_output.validation.issues import Issue
 from stage2_output.validation.suggestions import nearest
 
 __all__ = [

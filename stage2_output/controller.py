@@ -1,86 +1,89 @@
-"""`OutputController`: from raw text to data that can be trusted, or a clear list of what is wrong.
+"""`OutputController`: convert a model's text to validated data, or to a list of issues.
 
-The model is an untrusted node: its text is searched for JSON, every candidate is held to the
-schema, and what does not fit is answered with feedback, never used. Knows no gateway: `request`
-works with any `chat` that takes messages as mappings and returns something with `.content` and
-`.finish_reason`.
+The model is not trusted: its text is searched for JSON, every candidate is checked against the
+schema, and invalid output is answered with feedback and never used. The controller knows no
+gateway. `request` works with any `chat` that accepts messages as mappings and returns an object
+with `.content` and `.finish_reason`.
 """
 
 import json
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from stage2_output.errors import ExtractionError, InvalidSchema
-from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
-from stage2_output.extraction.candidates import Broken, Extraction
-from stage2_output.extraction.lookaround import stands_as_answer
-from stage2_output.request import Chat, ask
-from stage2_output.result import ParseResult
-from stage2_output.schema import CompiledSchema
-from stage2_output.validation.issues import Issue
+from stage2_output.extract import doubts, extract_json, find_json, missing_json_message
+from stage2_output.extraction.lookaround import is_answer_position
+from stage2_output.request import (
+    Chat,
+    SchemaChat,
+    add_usage,
+    correction,
+    is_truncated,
+    messages_with_schema,
+    refusal,
+)
+from stage2_output.result import Extraction, InvalidJson, Issue, ParseResult
+from stage2_output.schema import CompiledSchema, OutputSchema
 from stage2_output.validation.patterns import time_limit
 
 MOST_SCHEMAS = 1000
-"""Compiled schemas that are kept; a program that makes a new one for each question must not grow
-for ever."""
+"""Maximum number of compiled schemas in the cache, for programs that create many schemas."""
 
-_GAPS = {
+_INCOMPLETE = {
     "missing_closer": "a closing bracket is missing",
     "missing_quote": "a closing quote is missing",
-    "wrong_closer": "a bracket of the other kind stands",
-    "ellipsis": "something was left out",
+    "wrong_closer": "a closing bracket is of the wrong kind",
+    "ellipsis": "a part was left out",
 }
 
 
 class OutputController:
-    """Reads models' replies. Keeps compiled schemas, and nothing else, between calls."""
+    """Parses and validates models' replies. Its only state is a cache of compiled schemas."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, _Schema] = {}
+        self._schemas: dict[Hashable, OutputSchema] = {}
 
     def parse_and_validate(
         self, text: str, schema: Any = None, *, truncated: bool = False, coerce: bool = False
     ) -> ParseResult:
-        """Find the JSON in a text and hold it to a schema.
+        """Find the JSON in a text and validate it.
 
-        With a schema every candidate is checked and the last valid one counts, outside thinking
-        tags before
-        inside: models write drafts and examples first. A draft does not stand in for an answer
-            behind it that
-        is broken. Without a schema it is `extract_json`'s choice. What is not complete is an error.
+        With a schema, every candidate is checked and the last valid one is returned, since models
+        write drafts and examples first. Candidates outside thinking tags have priority. A draft
+        does not replace a later answer that is invalid. Without a schema, `extract_json` chooses.
+        Incomplete JSON is an error.
 
         Args:
-            text: Anything a model wrote.
-            schema: A JSON Schema (a mapping or a bool; a `CompiledSchema` saves the time to
-                recognize it), a pydantic model or another type that pydantic takes, or None to take
-                any JSON.
-            truncated: The model was cut off, so that whatever it wrote is incomplete.
-            coerce: Put types right where that is exact, such as "5" where an integer is wanted;
-                `ParseResult.coerced` names what was changed.
+            text: A model's text.
+            schema: A JSON Schema (a mapping or a bool; a `CompiledSchema` saves a cache lookup), a
+                pydantic model or another type that pydantic supports, or None for any JSON.
+            truncated: Whether the model was cut off, so that its text is incomplete.
+            coerce: Whether to convert types where this is exact, such as "5" to an integer.
+                `ParseResult.coerced` lists the changes.
 
         Raises:
-            InvalidSchema: The schema is none; the developer's error, not the model's.
+            InvalidSchema: The schema is invalid, which is the developer's error.
         """
-        judge = self._schema(schema)
+        output_schema = self._compiled(schema)
         if truncated:
-            return _cut_off(text)
+            return _truncated(text)
         if schema is None:
             return _without_schema(text)
-        found, broken = find_json(text)
+        found, invalid = find_json(text)
         if not found:
-            return _unusable(text, "json", why_nothing_found(text, broken))
+            return _failure(text, "json", missing_json_message(text, invalid))
+        if len(found) == 1 and not invalid:
+            return _validated(text, found[0], output_schema, coerce)
         with time_limit():
-            result = _best(text, found, judge, coerce)
-        assert result.extraction is not None
-        pieces: list[Broken | Extraction] = [*broken, *found]
-        worst = next((each for each in pieces if _hides_an_answer(each, result, text)), None)
-        if worst is None:
-            return result
-        return (
-            _unusable(text, "json", str(worst))
-            if isinstance(worst, Broken)
-            else _incomplete(text, worst)
-        )
+            result = _best_result(text, found, output_schema, coerce)
+        candidates: list[InvalidJson | Extraction] = [*invalid, *found]
+        for candidate in candidates:
+            if _may_be_answer(candidate, result, text):
+                if isinstance(candidate, InvalidJson):
+                    return _failure(text, "json", str(candidate))
+                return _incomplete(text, candidate)
+        return result
 
     async def request(
         self,
@@ -91,65 +94,63 @@ class OutputController:
         max_attempts: int = 3,
         coerce: bool = False,
     ) -> ParseResult:
-        """Ask a model for data; tell it what is wrong and ask again, until it fits or the attempts
-        are used up.
+        """Request data from a model, and repeat the request with feedback until it is valid.
+
+        The system message contains the schema. A refusal ends the attempts, because the model would
+        refuse again. The request is repeated without a schema if the server rejects the schema;
+        this does not count as an attempt.
 
         Args:
-            chat: Takes messages as mappings, returns a reply with `content` and `finish_reason`;
-                `Gateway.chat` is one. Where its object says `supports_schema`, the server is asked
-                for the schema, too.
-            messages: The conversation that asks for the data.
-            schema: What the data must be, as for `parse_and_validate`; it is told to the model.
-            max_attempts: The most replies to ask for; at least 1.
+            chat: Accepts messages as mappings and returns a reply with `content` and
+                `finish_reason`, as `Gateway.chat` does. If its object has `supports_schema`, an
+                object schema is also passed as `response_schema`.
+            messages: The conversation that requests the data.
+            schema: The schema of the data, as for `parse_and_validate`.
+            max_attempts: Maximum number of replies, at least 1.
             coerce: As for `parse_and_validate`.
 
         Returns:
-            What became of the last reply; with `attempts`, and `usage` where the chat tells it.
+            The result of the last reply, with `attempts`, and with `usage` if the chat reports it.
 
         Raises:
-            InvalidSchema: The schema is none.
+            InvalidSchema: The schema is invalid, or cannot be written as JSON.
+            TypeError: A message is not a mapping.
             ValueError: `max_attempts` is below 1.
         """
+        if max_attempts < 1:
+            raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
+        json_schema = self._compiled(schema).schema
+        conversation = messages_with_schema(messages, json_schema)
+        model, usage = SchemaChat(chat, json_schema), None
+        for attempt in range(1, max_attempts + 1):
+            reply = await model.reply(conversation)
+            usage = add_usage(usage, getattr(reply, "usage", None))
+            refused = refusal(reply)
+            result = refused or self.parse_and_validate(
+                reply.content or "", schema, truncated=is_truncated(reply), coerce=coerce
+            )
+            result = replace(result, attempts=attempt, usage=usage)
+            if result.success or refused:
+                break
+            # A new list, because the chat may store the one that was sent.
+            conversation = [*conversation, *correction(result)]
+        return result
 
-        def read(text: str, cut: bool) -> ParseResult:
-            return self.parse_and_validate(text, schema, truncated=cut, coerce=coerce)
-
-        described = self._schema(schema).schema
-        return await ask(read, chat, messages, described, max_attempts=max_attempts)
-
-    def _schema(self, schema: Any) -> "_Schema":
+    def _compiled(self, schema: Any) -> OutputSchema:
         if isinstance(schema, CompiledSchema):
             return schema
-        key = _key(schema)
+        key = _cache_key(schema)
         if key is None:
             return _compile(schema)
-        if key not in self._kept:
-            if len(self._kept) >= MOST_SCHEMAS:
-                self._kept.clear()
-            self._kept[key] = _compile(schema)
-        return self._kept[key]
+        if key not in self._schemas:
+            if len(self._schemas) >= MOST_SCHEMAS:
+                self._schemas.clear()
+            self._schemas[key] = _compile(schema)
+        return self._schemas[key]
 
 
-class _Schema(Protocol):
-    """A JSON Schema, or a type: both are asked in the same way."""
-
-    @property
-    def schema(self) -> Any:
-        """The JSON Schema."""
-
-    def fits(self, value: Any) -> bool:
-        """Whether a value fits the JSON Schema; `load` takes longer and may find more that is
-        wrong.
-        """
-
-    def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
-        """The data that a value stands for, and everything that is wrong with it."""
-
-
-def _key(schema: Any) -> Hashable:
-    """What a schema is kept under: its text, or the type itself; None for a type that cannot be a
-    key.
-    """
+def _cache_key(schema: Any) -> Hashable:
+    """Return the JSON text of a schema, or the type; None for a type that is not hashable."""
     if schema is None or not isinstance(schema, Mapping):
         return (type(schema), schema) if isinstance(schema, Hashable) else None
     try:
@@ -158,96 +159,96 @@ def _key(schema: Any) -> Hashable:
         raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
 
 
-def _compile(schema: Any) -> _Schema:
+def _compile(schema: Any) -> OutputSchema:
     if schema is None or isinstance(schema, Mapping | bool):
         return CompiledSchema(True if schema is None else schema)
     from stage2_output.types.typed_schema import TypedSchema
 
-    return TypedSchema(schema)  # which refuses what is no type either
+    return TypedSchema(schema)  # rejects values that are not types
 
 
-def _best(text: str, found: list[Extraction], judge: _Schema, coerce: bool) -> ParseResult:
-    """The last of the least doubtful candidates that fits; otherwise what is wrong with the last
-    object.
-    """
-    several = found if len(found) > 1 else []  # a single one is checked once, below
-    unfit: set[str] = (
-        set()
-    )  # texts of candidates, so that the same one is not checked thousands of times
-    for each in sorted(several, key=lambda each: (doubts(each, text), -each.start)):
-        written = text[each.start : each.end]
-        if not each.complete or written in unfit:
+def _best_result(
+    text: str, found: list[Extraction], schema: OutputSchema, coerce: bool
+) -> ParseResult:
+    """Return the last valid candidate with the fewest doubts, else issues of the last object."""
+    rejected: set[str] = set()  # so that equal candidates are checked once
+    for candidate in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
+        content = text[candidate.start : candidate.end]
+        if not candidate.complete or content in rejected:
             continue
-        # To find what is wrong takes far longer than to find that something is: with thousands of
-        # candidates, seconds.
-        fits = judge.fits(_put_right(each.value, judge, coerce)[0])
-        if fits and (result := _judged(text, each, judge, coerce)).success:
-            return result
-        unfit.add(written)
-    blamed = max(
+        value = _coerced(candidate.value, schema)[0] if coerce else candidate.value
+        if schema.fits(value):  # listing the issues of thousands of candidates would take seconds
+            result = _validated(text, candidate, schema, coerce)
+            if result.success:
+                return result
+        rejected.add(content)
+    last = max(
         found,
         key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start),
     )
-    return _judged(text, blamed, judge, coerce)
+    return _validated(text, last, schema, coerce)
 
 
-def _judged(text: str, found: Extraction, judge: _Schema, coerce: bool) -> ParseResult:
+def _validated(text: str, found: Extraction, schema: OutputSchema, coerce: bool) -> ParseResult:
     if not found.complete:
         return _incomplete(text, found)
-    value, changes = _put_right(found.value, judge, coerce)
-    data, issues = judge.load(value, coerce=coerce)
+    value, changes = _coerced(found.value, schema) if coerce else (found.value, ())
+    data, issues = schema.load(value, coerce=coerce)
     return ParseResult(not issues, None if issues else data, issues, text, found, changes)
 
 
-def _put_right(value: Any, judge: _Schema, coerce: bool) -> tuple[Any, tuple[str, ...]]:
-    """A value, coerced if asked for and necessary, and what was changed."""
-    if not coerce or judge.fits(value):
+def _coerced(value: Any, schema: OutputSchema) -> tuple[Any, tuple[str, ...]]:
+    """Return a value with its types converted if it does not fit, and the changes."""
+    if schema.fits(value):
         return value, ()
-    from stage2_output.types.coercion import coerce as put_right
+    from stage2_output.types.coercion import coerce_types
 
-    return put_right(value, judge.schema)
+    return coerce_types(value, schema)
 
 
-def _hides_an_answer(piece: Broken | Extraction, result: ParseResult, text: str) -> bool:
-    """Whether behind what was picked there stands an answer that could not be read, or not to its
-    end.
-    """
+def _may_be_answer(candidate: InvalidJson | Extraction, result: ParseResult, text: str) -> bool:
+    """Whether a candidate behind the chosen one may be the answer and is invalid or incomplete."""
     best = result.extraction
     assert best is not None
-    if piece.start <= best.start or (piece.source == "thinking" and best.source != "thinking"):
+    is_thought = candidate.source == "thinking" and best.source != "thinking"
+    if candidate.start <= best.start or is_thought:
         return False
-    if isinstance(piece, Extraction) and (piece.complete or piece.end >= len(text.rstrip())):
-        return not piece.complete
-    if not result.success or piece.source in ("fenced", "tagged"):
+    if isinstance(candidate, Extraction):
+        if candidate.complete:
+            return False
+        if candidate.end >= len(text.rstrip()):
+            return True
+    if not result.success or candidate.source in ("fenced", "tagged"):
         return True
-    return stands_as_answer(text, piece.start)  # else it may be mentioned only
+    return is_answer_position(text, candidate.start)  # elsewhere it may be a mention
 
 
 def _without_schema(text: str) -> ParseResult:
     try:
-        only = extract_json(text)
+        found = extract_json(text)
     except ExtractionError as error:
-        return _unusable(text, "json", str(error))
-    return (
-        ParseResult(True, only.value, (), text, only) if only.complete else _incomplete(text, only)
-    )
+        return _failure(text, "json", str(error))
+    if not found.complete:
+        return _incomplete(text, found)
+    return ParseResult(True, found.value, (), text, found)
 
 
-def _cut_off(text: str) -> ParseResult:
+def _truncated(text: str) -> ParseResult:
     try:
         found = extract_json(text, truncated=True)
     except ExtractionError:
         found = None
-    return _unusable(text, "complete", "The reply was cut off. Write a shorter one.", found)
+    return _failure(text, "complete", "The reply was cut off. Write a shorter one.", found)
 
 
 def _incomplete(text: str, found: Extraction) -> ParseResult:
-    where, what = next(
-        (each.position, _GAPS[each.name]) for each in found.repairs if each.name in _GAPS
+    repair = next(repair for repair in found.repairs if repair.name in _INCOMPLETE)
+    message = (
+        f"The JSON that begins at character {found.start} is not complete:"
+        f" {_INCOMPLETE[repair.name]} at character {repair.position}."
     )
-    why = f"The JSON that begins at character {found.start} is not complete: {what} at character {where}."
-    return _unusable(text, "complete", why, found)
+    return _failure(text, "complete", message, found)
 
 
-def _unusable(text: str, rule: str, why: str, found: Extraction | None = None) -> ParseResult:
-    return ParseResult(False, None, (Issue("", why, rule),), text, found)
+def _failure(text: str, rule: str, message: str, found: Extraction | None = None) -> ParseResult:
+    return ParseResult(False, None, (Issue("", message, rule),), text, found)

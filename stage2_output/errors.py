@@ -1,19 +1,19 @@
-"""What can be wrong with a model's text, and with the schema it is held to.
+"""Exceptions of this stage.
 
-Two audiences, two trees: an `OutputError` is about what a model wrote and can be answered with
-feedback; an `InvalidSchema` is the developer's and is raised as soon as the schema is seen.
+`OutputError` reports a problem in a model's text, which feedback can answer. `InvalidSchema`
+reports a developer's mistake and is raised when the schema is first used.
 """
 
 
 class OutputError(ValueError):
-    """A model's text could not be read as data."""
+    """A model's text cannot be read as data."""
 
 
 class ExtractionError(OutputError):
-    """There is no JSON in the text, or what looks like JSON is broken.
+    """The text contains no JSON, or only invalid JSON.
 
     Attributes:
-        position: Index into the text where it went wrong, or None where there is no JSON at all.
+        position: Index of the error in the text, or None if the text contains no JSON.
     """
 
     def __init__(self, message: str, position: int | None = None) -> None:
@@ -22,4 +22,4 @@ class ExtractionError(OutputError):
 
 
 class InvalidSchema(ValueError):
-    """A JSON Schema that is none; the text says where."""
+    """A schema is not a valid JSON Schema, or a type has no JSON Schema."""

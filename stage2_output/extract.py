@@ -1,100 +1,100 @@
-"""Find the JSON in what a model wrote.
+"""Find the JSON in a model's text.
 
-Models wrap their answers: in prose, in code fences, behind drafts in thinking tags. `find_json`
-returns every JSON value in the text, mended where that can be done in one way only, and
-`extract_json` picks the one that was most likely meant. What cannot be read is an error, and a
-value inside of it is never handed out.
+Models wrap their answers in prose and code fences, and write drafts into thinking tags. `find_json`
+returns every JSON value of a text, repaired where only one repair is possible. `extract_json`
+chooses the most likely answer. Invalid JSON is an error; values inside it are never returned.
 
-Knows no schema: the controller, which does, checks every candidate. One pass over the text, so the
-time is linear in its length.
+This module knows no schemas; the controller checks every candidate against one. The text is read in
+one pass, in linear time.
 """
 
 from dataclasses import replace
 
 from stage2_output.errors import ExtractionError
-from stage2_output.extraction.candidates import Broken, Extraction, candidates
-from stage2_output.extraction.markup import Source
-
-_SOURCE_ORDER: dict[Source, int] = {
-    "fenced": 0,
-    "tagged": 0,
-    "bare": 1,
-    "prose": 1,
-    "code": 2,
-    "thinking": 3,
-}
+from stage2_output.extraction.candidates import candidates
+from stage2_output.result import Extraction, InvalidJson
 
 
 def extract_json(text: str, *, truncated: bool = False) -> Extraction:
-    """The JSON value a text most likely means.
+    """Return the JSON value that most likely is the answer.
 
-    What is least in doubt (see `doubts`), then fenced before bare, an object before a list before a
-    scalar, and the first of equals. What is broken counts as what it would have been.
+    The order is: the fewest doubts (see `doubts`), fenced before bare, an object before an array
+    before a scalar, earlier before later. Invalid JSON takes part in this order; if it comes first,
+    the text has no answer.
 
     Args:
-        text: Anything a model wrote.
-        truncated: The model was cut off (finish reason "length"), so nothing in the text counts as
-            complete.
+        text: A model's text.
+        truncated: Whether the model was cut off (finish reason "length"). Every value then counts
+            as incomplete.
 
     Raises:
-        ExtractionError: No JSON, or only broken JSON.
+        ExtractionError: The text contains no JSON, or the most likely JSON is invalid.
     """
-    found, broken = find_json(text, truncated=truncated)
-    meant = [each for each in found if not is_citation(each, text)]
-    pieces: list[Extraction | Broken] = [*meant, *broken]
-    best = min(pieces, key=lambda each: _rank(each, text), default=None)
+    found = candidates(text)
+    if len(found) == 1 and found[0].source == "bare":
+        best: Extraction | InvalidJson | None = found[0]
+    else:
+        answers = [candidate for candidate in found if not _is_citation(candidate, text)]
+        best = min(answers, key=lambda candidate: _rank(candidate, text), default=None)
     if not isinstance(best, Extraction):
-        raise ExtractionError(why_nothing_found(text, broken), best.position if best else None)
-    return best
+        invalid = [best] if best else []
+        raise ExtractionError(missing_json_message(text, invalid), best.position if best else None)
+    return replace(best, complete=False) if truncated else best
 
 
-def find_json(text: str, *, truncated: bool = False) -> tuple[list[Extraction], list[Broken]]:
-    """Every JSON value in a text, in order, and every stretch that only begins like one.
+def find_json(text: str, *, truncated: bool = False) -> tuple[list[Extraction], list[InvalidJson]]:
+    """Return every JSON value of a text, and every part that cannot be read, both in order.
 
     Args:
-        text: Anything a model wrote.
-        truncated: The model was cut off, so nothing counts as complete.
+        text: A model's text.
+        truncated: Whether the model was cut off. Every value then counts as incomplete.
     """
-    pieces = candidates(text)
-    found = [p for p in pieces if isinstance(p, Extraction)]
-    if truncated:
-        found = [replace(each, complete=False) for each in found]
-    return found, [p for p in pieces if isinstance(p, Broken)]
+    found: list[Extraction] = []
+    invalid: list[InvalidJson] = []
+    for candidate in candidates(text):
+        if isinstance(candidate, InvalidJson):
+            invalid.append(candidate)
+        else:
+            found.append(replace(candidate, complete=False) if truncated else candidate)
+    return found, invalid
 
 
-def why_nothing_found(text: str, broken: list[Broken]) -> str:
-    """The sentence that says why a text holds no JSON."""
-    if broken:
-        return str(min(broken, key=lambda each: _rank(each, text)))
+def missing_json_message(text: str, invalid: list[InvalidJson]) -> str:
+    """Return the sentence that explains why a text without valid JSON has no answer."""
+    if invalid:
+        return str(min(invalid, key=lambda candidate: _rank(candidate, text)))
     return "No JSON was found." if text.strip() else "The text is empty."
 
 
-def doubts(piece: Extraction | Broken, text: str) -> tuple[bool, bool, bool, bool]:
-    """Why something may not have been meant, the gravest first: the least of these tuples was meant
-    most likely.
+def doubts(candidate: Extraction | InvalidJson, text: str) -> tuple[bool, bool, bool, bool]:
+    """Return reasons against a candidate, strongest first; the least tuple is the most likely one.
 
-    It is a thought; it is a part of other code; it is a mark such as [1]; it holds text without
-    quotes.
+    The reasons: it is in a thinking block, it is part of other code, it is a citation such as [1],
+    it contains text without quotes.
     """
-    cited = guessed = False
-    if isinstance(piece, Extraction):
-        cited = is_citation(piece, text)
-        guessed = any(repair.name == "unquoted_text" for repair in piece.repairs)
-    return (piece.source == "thinking", piece.source == "code", cited, guessed)
+    is_citation = has_bare_text = False
+    if isinstance(candidate, Extraction):
+        is_citation = _is_citation(candidate, text)
+        has_bare_text = any(repair.name == "unquoted_text" for repair in candidate.repairs)
+    return candidate.source == "thinking", candidate.source == "code", is_citation, has_bare_text
 
 
-def _rank(piece: Extraction | Broken, text: str) -> tuple[object, ...]:
-    kind = int(text[piece.start] not in "{｛")
-    if isinstance(piece, Extraction):
-        kind = 0 if isinstance(piece.value, dict) else 1 if isinstance(piece.value, list) else 2
-    return (doubts(piece, text), _SOURCE_ORDER[piece.source], kind, piece.start)
+def _rank(candidate: Extraction | InvalidJson, text: str) -> tuple[object, ...]:
+    if isinstance(candidate, Extraction):
+        value = candidate.value
+        kind = 0 if isinstance(value, dict) else 1 if isinstance(value, list) else 2
+    else:
+        kind = int(text[candidate.start] not in "{｛")
+    is_unmarked = candidate.source not in ("fenced", "tagged")
+    return doubts(candidate, text), is_unmarked, kind, candidate.start
 
 
-def is_citation(found: Extraction, text: str) -> bool:
-    """Whether a list is a mark such as [1] in running text."""
-    if found.source != "prose" or not isinstance(found.value, list) or len(found.value) != 1:
+def _is_citation(found: Extraction | InvalidJson, text: str) -> bool:
+    """Whether a candidate is a citation such as [1] in running text."""
+    if found.source != "prose" or isinstance(found, InvalidJson) or found.repairs:
         return False
-    if type(found.value[0]) is not int or found.repairs:
+    value = found.value
+    if not isinstance(value, list) or len(value) != 1 or type(value[0]) is not int:
         return False
     before = text[max(0, found.start - 200) : found.start].rpartition("\n")[2].rpartition(">")[2]
     behind = text[found.end : found.end + 200].partition("\n")[0]

@@ -1,132 +1,128 @@
-"""What can be shown of a model's JSON while it is still being written.
+"""Show JSON while a model is still writing it.
 
-`parse_partial` is given the whole text so far, after every piece of it, and each time reads all of
-it: the time is linear in the text. What it has shown it never takes back: strings grow at their
-end, arrays too, objects gain keys at the end; numbers, `true`, `false` and `null` are shown once
-and stay. So it cannot wait for the best value in the text, as `extract_json` does: it takes the
-first one, and shows it to its end even if the model gives it up.
+`parse_partial` receives the complete text so far after every chunk and reads all of it, in linear
+time. It never withdraws what it has shown: strings and arrays grow at their end, objects gain keys
+at the end, and numbers, `true`, `false` and `null` never change. It therefore cannot wait for the
+best value of the text, as `extract_json` does. It shows the first one to its end, even if the model
+abandons it.
 
-It is strict and repairs nothing. At anything that is not JSON, and at a key that appears twice, the
-value stays what it was and is never complete. A value that does not even begin like JSON is
-skipped. The result is for display, not for acting: at the end `extract_json` or the controller
-decide. This module knows no schema, and nothing else in this stage uses it.
+It is strict and repairs nothing. At invalid JSON or a duplicate key the value stops growing and is
+never complete. A value that does not begin like JSON is skipped. The result is for display; at the
+end of the stream, `extract_json` or the controller decides. This module knows no schemas, and no
+other module of this stage uses it.
 """
 
 import json
 import re
 from typing import Any
 
-from stage2_output.extraction import lookaround as clues
-from stage2_output.extraction.candidates import Extraction
-from stage2_output.extraction.markup import BLANK, Source, Surroundings
+from stage2_output.extraction import lookaround
+from stage2_output.extraction.markup import BLANK, MarkupScanner
 from stage2_output.parsing.strict import MOST_DEPTH
+from stage2_output.parsing.whitespace import match_end
+from stage2_output.result import Extraction, Source
 
 LONGEST_POINTER = 1000
-"""Characters; what lies deeper is not told as open, or 200 pointers of 1 MB could come of one long
-key."""
+"""Maximum length of a pointer in `open`, because 200 levels of long keys would take 100 MB."""
 
 _SPACE = r"[ \t\n\r]*+"
 _CHARACTERS = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?"
 
-# As in `wrapping.py`, but no tag holds a bracket: whether it is a tag would be known only behind
-# the bracket.
+# As in `markup.py`, but a tag must not contain a bracket: the text behind the bracket, which shows
+# whether it is a tag, may not have arrived yet.
 _MARK = re.compile(
     r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
-    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)|(?P<bracket>[{\[｛［])",
+    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)"
+    r"|(?P<bracket>[{\[｛［])",
     re.IGNORECASE,
 )
-# How JSON begins; what is only likely to be JSON may be a reference or code as well.
-_SURE = re.compile(rf'(?:\[{_SPACE})*+(?:"|\{{{_SPACE}")')
+# Text that certainly begins JSON, and text that may also be a reference or code.
+_CERTAIN = re.compile(rf'(?:\[{_SPACE})*+(?:"|\{{{_SPACE}")')
 _LIKELY = re.compile(
     rf"(?:\[{_SPACE})*+(?:\{{{_SPACE}\}}|(?<=\[)\]|(?:{_NUMBER}|true|false|null){_SPACE},)"
 )
-_FURTHEST_INDENT = 100
-_LISTS = re.compile(r"(?:[\[［]\s*+)*+")
+_LONGEST_INDENT = 100
+_ARRAYS = re.compile(r"(?:[\[［]\s*+)*+")
 _BRACKET_OR_STRING = re.compile(
     r'(?P<opens>[{\[｛［])|(?P<closes>[}\]｝］])|"(?:[^"\\]++|\\.)*+"?', re.DOTALL
 )
-
 _QUOTES = ("'", '"', "“", "‘", "＂")
 _BRACES = ("{", "｛")
 _INFINITE = (float("inf"), float("-inf"))
 _KEY = re.compile(rf'"({_CHARACTERS})"{_SPACE}:{_SPACE}')
 _STRING = re.compile(_CHARACTERS)
-# A number may go on until something else follows.
+# A number is complete when another character follows it.
 _SCALAR = re.compile(rf"true|false|null|{_NUMBER}(?=[ \t\n\r,\]}}])")
 _BLANK = re.compile(_SPACE)
 
 
 def parse_partial(text: str) -> Extraction:
-    """The JSON value of a reply that is still being written, as far as it has come.
+    """Return the JSON value of a reply that is still being written, as far as it has arrived.
 
-    Shown is the first object or list outside thinking tags. `complete` says that its last bracket
-    has been written; `open` is what has not been closed yet, as JSON pointers, outermost first;
-    `end` is how far the value was read. A key is shown with the beginning of its value, a number
-    when something follows it, an escape when it is whole. `source` is "bare" if nothing stands
-    before the value.
+    The value is the first object or array outside thinking tags. `complete` is True when its last
+    bracket has arrived. `open` lists the open parts as JSON pointers, outermost first. `end` is the
+    index behind the part that was read. A key appears with the first part of its value, a number
+    when another character follows it, an escape when it is complete. `source` is "bare" if no text
+    precedes the value.
 
-    Two things cannot be known in time: thoughts that began in the prompt are told by their closing
-    tag only, so a draft in them is shown; and what follows an opening tag is held back even if it
-    is never closed.
+    Two cases cannot be decided in time. A draft in a thinking block that began in the prompt is
+    shown, because only its closing tag reveals it. Text behind an opening tag is held back, even if
+    the tag is never closed.
 
     Args:
-        text: All that the model has written so far. Nothing raises.
+        text: The complete text so far. No text raises an exception.
 
     Returns:
-        The value; with nothing to show yet it is None, at the end of the text, and not complete.
+        The value. If there is none yet, the value is None, at the end of the text, and incomplete.
     """
-    begin = _begin(text)
-    if begin is None:
+    beginning = _find_beginning(text)
+    if beginning is None:
         return Extraction(None, len(text), len(text), "prose", complete=False)
-    start, source = begin
+    start, source = beginning
     reader = _Reader(text, start)
-    opened = reader.pointers()
-    return Extraction(reader.value, start, reader.at, source, complete=not opened, open=opened)
+    pointers = reader.pointers()
+    return Extraction(reader.value, start, reader.at, source, complete=not pointers, open=pointers)
 
 
-def _begin(text: str) -> tuple[int, Source] | None:
-    """Where the value begins, and what it stands in.
+def _find_beginning(text: str) -> tuple[int, Source] | None:
+    """Return the index and the location of the value.
 
-    Nothing behind a bracket that was taken makes a difference to it, nor to the brackets before.
+    The text behind an accepted bracket affects neither this bracket nor earlier ones.
     """
-    around = Surroundings(text)
+    markup = MarkupScanner(text)
     position: int | None = 0
-    line = 0
+    last_mark = 0
     while position is not None and (mark := _MARK.search(text, position)):
         start, position = mark.span()
         if not mark["bracket"]:
-            around.pass_by(mark)
+            markup.consume(mark)
             if mark["closing"] == "":
-                position = around.end(position)  # of the text, if the tag is never closed
-            line = position
-            continue
-        if _is_json(text, start, line):
-            return start, around.source(start) if text[:start].strip(BLANK) else "bare"
-        position = _behind(text, start)
+                position = markup.end(position)  # the end of the text for an unclosed tag
+            last_mark = position
+        elif _is_json(text, start, last_mark):
+            return start, markup.source(start) if text[:start].strip(BLANK) else "bare"
+        else:
+            position = _skip_value(text, start)
     return None
 
 
-def _is_json(text: str, start: int, line: int) -> bool:
-    """Whether a bracket surely begins JSON; `line` is where the text after the last mark begins."""
-    if clues.is_index(text, start):
+def _is_json(text: str, start: int, last_mark: int) -> bool:
+    """Whether a bracket certainly begins JSON; `last_mark` is the end of the last fence or tag."""
+    if lookaround.is_subscript(text, start):
         return False
-    if _SURE.match(text, start):
+    if _CERTAIN.match(text, start):
         return True
-    before = text[max(line, start - _FURTHEST_INDENT) : start].rpartition("\n")[2]
+    before = text[max(last_mark, start - _LONGEST_INDENT) : start].rpartition("\n")[2]
     return not before.strip(BLANK) and _LIKELY.match(text, start) is not None
 
 
-def _behind(text: str, start: int) -> int | None:
-    """Where to look on behind a bracket: behind all of a value that is damaged; None before that is
-    closed.
-    """
-    lists = _LISTS.match(text, start)
-    inner = lists.end() if lists else start
-    damaged = text[inner : inner + 1] in _QUOTES or (
-        text[inner : inner + 1] in _BRACES and clues.begins(text, inner)
-    )
-    if not damaged:
+def _skip_value(text: str, start: int) -> int | None:
+    """Return the index behind an invalid value, or None while it is open."""
+    inner = match_end(_ARRAYS, text, start, len(text))
+    first = text[inner : inner + 1]
+    is_value = first in _QUOTES or (first in _BRACES and lookaround.begins_json(text, inner))
+    if not is_value:
         return max(start + 1, inner)
     depth = 0
     for token in _BRACKET_OR_STRING.finditer(text, start):
@@ -137,116 +133,110 @@ def _behind(text: str, start: int) -> int | None:
 
 
 class _Reader:
-    """Read a value member by member, until it is closed, the text ends, or the JSON is invalid."""
+    """Read a value until it is closed, the text ends, or the JSON is invalid."""
 
-    __slots__ = ("_open", "_string", "_text", "at", "value")
+    __slots__ = ("_open", "_open_string", "_text", "at", "value")
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._open: list[
-            tuple[Any, str, str]
-        ] = []  # objects and arrays: their closing bracket, their place
-        self._string: list[str] = []  # the place of a string that is not closed
+        # Open objects and arrays: the container, its closing bracket, and its key or index.
+        self._open: list[tuple[Any, str, str]] = []
+        self._open_string: list[str] = []  # the key or index of a string that is not closed
         root: list[Any] = []
         self.at = start
-        self._container(root, 0, start)
+        self._read_container(root, 0, start)
         self.value = root[0]
-        while self._open and self._member():
+        while self._open and self._read_next():
             pass
 
     def pointers(self) -> tuple[str, ...]:
-        """What is not closed yet, outermost first."""
-        places = [place for _, _, place in self._open] + self._string
-        pointers = [""] if places else []
-        for place in places[1:]:
-            pointer = f"{pointers[-1]}/{place.replace('~', '~0').replace('/', '~1')}"
+        """Return JSON pointers to the open parts, outermost first."""
+        steps = [step for _, _, step in self._open] + self._open_string
+        pointers = [""] if steps else []
+        for step in steps[1:]:
+            pointer = f"{pointers[-1]}/{step.replace('~', '~0').replace('/', '~1')}"
             if len(pointer) > LONGEST_POINTER:
                 break
             pointers.append(pointer)
         return tuple(pointers)
 
-    def _member(self) -> bool:
-        """Read one member more, or the closing bracket; False if there is none, be it not yet or
-        never.
-        """
-        container, closing, _ = self._open[-1]
-        at = self._after_blank(self.at)
-        if self._text.startswith(closing, at):
+    def _read_next(self) -> bool:
+        """Read the next member or closing bracket; return False if the value stops growing."""
+        container, closer, _ = self._open[-1]
+        at = self._skip_blank(self.at)
+        if self._text.startswith(closer, at):
             self._open.pop()
             self.at = at + 1
             return True
         if container:
             if not self._text.startswith(",", at):
                 return False
-            at = self._after_blank(at + 1)
-        if closing == "]":
-            return self._value(container, len(container), at)
+            at = self._skip_blank(at + 1)
+        if closer == "]":
+            return self._read_value(container, len(container), at)
         key = _KEY.match(self._text, at)
         if key is None:
             return False
         name = _decoded(key[1])
         if name in container:
             return False
-        return self._value(container, name, key.end())
+        return self._read_value(container, name, key.end())
 
-    def _value(self, into: Any, place: Any, at: int) -> bool:
+    def _read_value(self, parent: Any, key: Any, at: int) -> bool:
         first = self._text[at : at + 1]
         if first == '"':
-            return self._characters(into, place, at + 1)
+            return self._read_string(parent, key, at + 1)
         if first in ("{", "["):
-            return self._container(into, place, at)
-        return self._scalar(into, place, at)
+            return self._read_container(parent, key, at)
+        return self._read_scalar(parent, key, at)
 
-    def _container(self, into: Any, place: Any, at: int) -> bool:
+    def _read_container(self, parent: Any, key: Any, at: int) -> bool:
         if len(self._open) == MOST_DEPTH:
             return False
-        container: Any = {} if self._text[at] == "{" else []
-        _put(into, place, container)
-        self._open.append((container, "}" if self._text[at] == "{" else "]", str(place)))
+        is_object = self._text[at] == "{"
+        container: Any = {} if is_object else []
+        _store(parent, key, container)
+        self._open.append((container, "}" if is_object else "]", str(key)))
         self.at = at + 1
         return True
 
-    def _characters(self, into: Any, place: Any, at: int) -> bool:
-        found = _STRING.match(self._text, at)
-        assert found  # it fits everywhere, if only nothing
-        value, self.at = _decoded(found[0]), found.end()
-        if self._text.startswith('"', self.at):
-            _put(into, place, value)
+    def _read_string(self, parent: Any, key: Any, at: int) -> bool:
+        self.at = match_end(_STRING, self._text, at, len(self._text))
+        value = _decoded(self._text[at : self.at])
+        is_closed = self._text.startswith('"', self.at)
+        if is_closed:
             self.at += 1
-            return True
-        # The first half of a character; the escape that is its second half may still come.
-        if "\ud800" <= value[-1:] <= "\udbff":
-            value = value[:-1]
-        _put(into, place, value)
-        self._string.append(str(place))
-        return False
+        else:
+            self._open_string.append(str(key))
+            if "\ud800" <= value[-1:] <= "\udbff":  # the other half of the pair may follow
+                value = value[:-1]
+        _store(parent, key, value)
+        return is_closed
 
-    def _scalar(self, into: Any, place: Any, at: int) -> bool:
+    def _read_scalar(self, parent: Any, key: Any, at: int) -> bool:
         found = _SCALAR.match(self._text, at)
         if found is None:
             return False
         try:
             value = json.loads(found[0])
-        except ValueError:  # Python refuses numbers of thousands of digits
+        except ValueError:  # Python rejects numbers of thousands of digits
             return False
         if value in _INFINITE:
             return False
-        _put(into, place, value)
+        _store(parent, key, value)
         self.at = found.end()
         return True
 
-    def _after_blank(self, at: int) -> int:
-        blank = _BLANK.match(self._text, at)
-        assert blank  # it fits everywhere, if only nothing
-        return blank.end()
+    def _skip_blank(self, at: int) -> int:
+        return match_end(_BLANK, self._text, at, len(self._text))
 
 
-def _put(into: Any, place: Any, value: Any) -> None:
-    if type(into) is list:
-        into.append(value)
+def _store(parent: Any, key: Any, value: Any) -> None:
+    if type(parent) is list:
+        parent.append(value)
     else:
-        into[place] = value
+        parent[key] = value
 
 
-def _decoded(written: str) -> str:
-    return str(json.loads(f'"{written}"')) if "\\" in written else written
+def _decoded(content: str) -> str:
+    return str(json.loads(f'"{content}"')) if "\\" in content else content

@@ -1,40 +1,32 @@
-"""Ask a model for data: ask, read, tell it what is wrong, ask again.
+"""Build requests for data: the messages, the schema for the server, and the corrections.
 
-Works with any `chat` that takes messages as plain mappings; of its reply it reads `content`,
-`finish_reason` and, where there is one, `usage`. Does not know how a text is read and held to a
-schema, which is what it is given `read` for, nor any gateway: whether a server takes a schema is
-asked of the object that `chat` belongs to. Used by `OutputController.request`.
+A `chat` is any function that accepts messages as plain mappings; this module reads the `content`,
+`finish_reason` and optional `usage` of its reply. It knows no gateway. The object that `chat`
+belongs to declares with `supports_schema` whether its server accepts a schema. Used by
+`OutputController.request`, which repeats the requests.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
-from functools import partial
 from typing import Any, Protocol
 
 from stage2_output.errors import InvalidSchema
 from stage2_output.feedback import feedback
-from stage2_output.result import ParseResult
-from stage2_output.validation.issues import Issue
+from stage2_output.result import Issue, ParseResult
 
 REFUSED = Issue("", "The model refused to answer.", "refusal")
-"""What is wrong where a model refused. Without its words: they are for people, in
-`ParseResult.raw`."""
+"""The issue of a refusal. The model's text is for people and remains in `ParseResult.raw`."""
 
-# What servers answer to a schema they cannot take: 400 nearly all, 422 where a framework checks the
-# fields, 404 where a router finds no server that can.
-_CANNOT_TAKE = (400, 404, 422)
+# Statuses of servers that reject a schema: usually 400; 422 if a framework checks the fields; 404
+# if a router finds no suitable server.
+_REJECTED_SCHEMA = (400, 404, 422)
 _ANYTHING: tuple[Any, ...] = (True, {})
-
-
+# Finish reasons of a truncated reply, including those that a chat function passes on unchanged.
 _TRUNCATED = ("length", "max_tokens", "max_output_tokens", "incomplete")
-"""Finish reasons of a reply that was cut off, for a chat function that passes on its server's."""
 
 
 class Reply(Protocol):
-    """What is read from that which `chat` returns; `usage`, which can be added up, is read where it
-    is there.
-    """
+    """The parts of a reply that are used; an optional `usage` must support addition."""
 
     @property
     def content(self) -> str | None:
@@ -42,148 +34,103 @@ class Reply(Protocol):
 
     @property
     def finish_reason(self) -> str:
-        """Why the model stopped: "length" means that it was cut off, "refusal" that it will not
-        answer.
-        """
+        """The reason for the end: "length" for a truncated reply, "refusal" for a refusal."""
 
 
 Chat = Callable[..., Awaitable[Reply]]
-"""Takes a list of messages as dicts. With `response_schema=` only where its object says
+"""Accepts a list of messages as dicts, and `response_schema=` if its object has
 `supports_schema`."""
 
 
-async def ask(
-    read: Callable[[str, bool], ParseResult],
-    chat: Chat,
-    messages: Iterable[Mapping[str, Any]],
-    schema: Mapping[str, Any] | bool,
-    *,
-    max_attempts: int = 3,
-) -> ParseResult:
-    """Ask for data until it fits, the attempts are used up, or the model refuses, which it would do
-    again.
+class SchemaChat:
+    """A chat that sends a schema until its server rejects it.
 
-    The schema is told in words, and sent along as `response_schema` where the server is said to
-    take one: as it is written, and only if it is an object's. A server may refuse it all the same,
-    because it does not know a keyword or, as Anthropic's does, wants every object closed with
-    `additionalProperties: false`; it is then asked without, which is no further attempt.
+    Only object schemas are sent, because most servers reject others. A server may reject an object
+    schema too: it may not know a keyword, or require `additionalProperties: false` everywhere. The
+    request is then sent again without the schema.
 
     Args:
-        read: What becomes of a text; the second argument says that it was cut off.
-        chat: Sends the messages. What it raises is raised.
-        messages: The conversation that asks for the data.
+        chat: Sends the messages; its exceptions propagate.
         schema: The JSON Schema of the data.
-        max_attempts: The most replies to ask for; at least 1.
-
-    Returns:
-        The last reply as it was read, with the number of replies and the sum of what they used.
-
-    Raises:
-        InvalidSchema: The schema cannot be written as JSON.
-        ValueError: `max_attempts` is below 1.
-        TypeError: A message is no mapping.
     """
-    if max_attempts < 1:
-        raise ValueError(f"max_attempts is {max_attempts}; 1 is the least.")
-    plain = _plain(schema)
-    talk = _with_order(_dicts(messages), plain)
-    model, usage = _Model(chat, plain), None
-    for attempt in range(1, max_attempts + 1):
-        reply = await model.reply(talk)
-        usage = _sum(usage, getattr(reply, "usage", None))
-        result = replace(_judge(reply, read), attempts=attempt, usage=usage)
-        if result.success or result.errors == (REFUSED,):
-            break
-        talk = [*talk, *_correction(result)]  # a new list: the one that was sent may have been kept
-    return result
-
-
-class _Model:
-    """A chat, and the schema to send along until its server refuses it."""
 
     def __init__(self, chat: Chat, schema: Any) -> None:
         self._chat = chat
-        # Objects only: OpenAI refuses what is anything else at its root, and most servers do as
-        # OpenAI does.
         is_object = isinstance(schema, dict) and schema.get("type") == "object"
-        self._schema = schema if is_object and _takes_schemas(chat) else None
+        supports_schema = getattr(getattr(chat, "__self__", None), "supports_schema", False)
+        self._schema = schema if is_object and supports_schema is True else None
 
-    async def reply(self, talk: list[dict[str, Any]]) -> Reply:
+    async def reply(self, messages: list[dict[str, Any]]) -> Reply:
+        """Return the reply to a conversation."""
         if self._schema is not None:
             try:
-                return await self._chat(talk, response_schema=self._schema)
+                return await self._chat(messages, response_schema=self._schema)
             except Exception as error:
-                if getattr(error, "status", None) not in _CANNOT_TAKE:
+                if getattr(error, "status", None) not in _REJECTED_SCHEMA:
                     raise
                 self._schema = None
-        # If it was something else that was refused, this is refused too, and tells why.
-        return await self._chat(talk)
+        # If the schema was not the reason, this request fails with the same error.
+        return await self._chat(messages)
 
 
-def _takes_schemas(chat: Chat) -> bool:
-    if isinstance(chat, partial):
-        if "response_schema" in chat.keywords:
-            return False  # the caller's own goes
-        chat = chat.func
-    return getattr(getattr(chat, "__self__", None), "supports_schema", False) is True
+def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str, Any]]:
+    """Return the messages with a request for JSON in the system message.
 
+    Many models accept a single system message, and only in the first position.
 
-def _plain(schema: Mapping[str, Any] | bool) -> Any:
-    """The schema as it will be sent: of dicts and lists, whatever kinds of mapping it was made
-    of.
+    Args:
+        messages: The conversation, as mappings.
+        schema: The JSON Schema of the data.
+
+    Raises:
+        InvalidSchema: The schema cannot be written as JSON.
+        TypeError: A message is not a mapping.
     """
-    try:
-        return json.loads(json.dumps(schema, default=dict, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
-
-
-def _dicts(messages: Iterable[Any]) -> list[dict[str, Any]]:
-    talk = []
+    conversation: list[dict[str, Any]] = []
     for message in messages:
         if not isinstance(message, Mapping):
-            kind = type(message).__name__
-            raise TypeError(
-                f'A message is a mapping, {{"role": "user", "content": "…"}}, not {kind}.'
-            )
-        talk.append(dict(message))
-    return talk
-
-
-def _with_order(talk: list[dict[str, Any]], schema: Any) -> list[dict[str, Any]]:
-    """The messages with the schema told in the one system message: many models take one only, and
-    only first.
-    """
+            name = type(message).__name__
+            expected = '{"role": "user", "content": "…"}'
+            raise TypeError(f"A message must be a mapping such as {expected}, not {name}.")
+        conversation.append(dict(message))
     order = "Answer with one JSON value, and nothing else."
+    try:
+        text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSchema(f"The JSON Schema cannot be written as JSON: {error}.") from error
     if schema not in _ANYTHING:
-        told = json.dumps(schema, ensure_ascii=False)
-        order = f"Answer with one JSON value that fits this JSON Schema, and nothing else:\n{told}"
-    if not talk or talk[0].get("role") != "system":
-        return [{"role": "system", "content": order}, *talk]
-    said = talk[0].get("content")
-    both = (
-        f"{said}\n\n{order}"
-        if isinstance(said, str)
-        else [*(said or ()), {"type": "text", "text": order}]
-    )
-    return [{**talk[0], "content": both}, *talk[1:]]
+        order = f"Answer with one JSON value that fits this JSON Schema, and nothing else:\n{text}"
+    if not conversation or conversation[0].get("role") != "system":
+        return [{"role": "system", "content": order}, *conversation]
+    content = conversation[0].get("content")
+    if isinstance(content, str):
+        content = f"{content}\n\n{order}"
+    else:
+        content = [*(content or ()), {"type": "text", "text": order}]
+    return [{**conversation[0], "content": content}, *conversation[1:]]
 
 
-def _judge(reply: Reply, read: Callable[[str, bool], ParseResult]) -> ParseResult:
-    text = reply.content or ""
-    if reply.finish_reason == "refusal":
-        return ParseResult(False, None, (REFUSED,), text or getattr(reply, "refusal", None) or "")
-    return read(text, str(reply.finish_reason).lower() in _TRUNCATED)
+def refusal(reply: Reply) -> ParseResult | None:
+    """Return the result of a reply that is a refusal, else None."""
+    if reply.finish_reason != "refusal":
+        return None
+    text = reply.content or getattr(reply, "refusal", None) or ""
+    return ParseResult(False, None, (REFUSED,), text)
 
 
-def _correction(result: ParseResult) -> list[dict[str, Any]]:
-    """The reply, and what is wrong with it; servers refuse a message that says nothing."""
+def is_truncated(reply: Reply) -> bool:
+    """Whether the model was cut off, in the terms of this project or of a server."""
+    return str(reply.finish_reason).lower() in _TRUNCATED
+
+
+def correction(result: ParseResult) -> list[dict[str, Any]]:
+    """Return the reply and its feedback as messages; servers reject an empty reply."""
     reply = [{"role": "assistant", "content": result.raw}] if result.raw.strip() else []
     return [*reply, {"role": "user", "content": "[Feedback]\n" + feedback(result)}]
 
 
-def _sum(so_far: Any, more: Any) -> Any:
-    """Both together; what cannot be added, such as None, counts for nothing."""
-    if not hasattr(more, "__add__"):
-        return so_far
-    return more if so_far is None else so_far + more
+def add_usage(total: Any, usage: Any) -> Any:
+    """Return the sum of two usages; values without addition, such as None, are ignored."""
+    if not hasattr(usage, "__add__"):
+        return total
+    return usage if total is None else total + usage

@@ -1,277 +1,236 @@
-"""Every JSON value in a text, and every stretch that only begins like one.
+"""Find every JSON value in a text, and every part that begins like JSON but cannot be read.
 
-The walk visits marks (fences, tags, brackets). A value that begins at a bracket is read strictly,
-then leniently; its inside is skipped, marks included. A value inside a broken one is never
-returned.
+A text that is one JSON value is read at once. In other texts the scanner visits marks (fences,
+tags, brackets). It reads the value at a bracket strictly, then leniently, and skips its content.
+A value inside an invalid one is never returned.
 
-The time is linear in the length of the text. The walk ends at a broken value, except where the end
-of the broken part is known: other code ends with its fence, a mention with its backtick. Lenient
-reading stops there, so no stretch of text is read leniently more than a few times. The number of
-lenient readings is bounded too.
+The time is linear in the length of the text. The scan ends at an invalid value, except where the
+end of the invalid part is known: other code ends with its fence, a mention with its backtick.
+Lenient reading stops there, so no part of the text is read leniently more than a few times. The
+number of lenient reads is limited too.
 
-Knows neither schemas nor which value was meant: `extract.py` and the controller choose.
+This room knows no schemas. `extract.py` and the controller choose between the candidates.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from stage2_output.extraction import lookaround as clues
-from stage2_output.extraction.markup import BLANK, Source, Surroundings, next_mark, scalar_place
+from stage2_output.extraction import lookaround
+from stage2_output.extraction.markup import BLANK, MarkupScanner, next_mark, skip_blank
 from stage2_output.parsing.encoded import BEGINS_ESCAPED, read_encoded, read_escaped
-from stage2_output.parsing.errors import Damaged, Repair
+from stage2_output.parsing.errors import Unrepairable
+from stage2_output.parsing.lenient import read_leniently
 from stage2_output.parsing.strict import IntactParts, TooDeep, read_strictly
+from stage2_output.parsing.strings import UnclosedRanges
+from stage2_output.result import Extraction, InvalidJson, Repair, Source
 
-_WRAPPING_OF = {"fenced": "```", "code": "```", "tagged": "</"}
-_MOST_GUESSES = (
-    8  # brackets that do not look like JSON and are tried all the same, alone or in a fence
-)
-_MOST_LOOKS = 8  # how often all the text behind a value is looked at
-_LONGEST_MENTION = 300  # characters in which the closing backtick of inline code is searched
-MOST_PIECES = 10_000
-"""Maximum number of values read in one text; the next value counts as broken."""
+MOST_CANDIDATES = 10_000
+"""Maximum number of values read in one text; the next value counts as invalid."""
 
-MOST_DAMAGED = 1000
-"""Maximum number of values read leniently in one text; the next damaged value counts as broken."""
+MOST_LENIENT_READS = 1000
+"""Maximum number of values read leniently in one text; the next one counts as invalid."""
 
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """A JSON value found in a text.
-
-    Attributes:
-        value: The value, as `json.loads` gives it.
-        start: Where it begins in the text.
-        end: Where it ends; `text[start:end]` is what the model wrote.
-        source: Where it was found: "bare" (the text is nothing else), "fenced", "tagged", "prose"
-            or "thinking".
-        repairs: What had to be mended to read it; empty for valid JSON.
-        complete: False if something had to be closed or was left out, or the model was cut off: the
-            value may be a part of what was meant.
-        open: JSON pointers to what is not closed yet, the outermost first; only `parse_partial`
-            says so.
-    """
-
-    value: Any
-    start: int
-    end: int
-    source: Source
-    repairs: tuple[Repair, ...] = ()
-    complete: bool = True
-    open: tuple[str, ...] = ()
+_CLOSING_MARKUP = {"fenced": "```", "code": "```", "tagged": "</"}
+_MOST_GUESSES = 8  # brackets without JSON's look that are read nevertheless
+_MOST_LOOKAHEADS = 8  # searches in the complete text behind a value
+_LONGEST_INLINE_CODE = 300  # characters
+_TOO_DEEP = "is nested too deeply"
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A stretch of text that begins like JSON and cannot be read.
-
-    Attributes:
-        start: Where it begins.
-        why: What is wrong, as the end of a sentence.
-        position: Where that is.
-        source: Where it was found.
-    """
-
-    start: int
-    why: str
-    position: int
-    source: Source
-
-    def __str__(self) -> str:
-        """The sentence that says so."""
-        return f"The JSON that begins at character {self.start} {self.why} (at character {self.position})."
-
-
-def candidates(text: str) -> list[Extraction | Broken]:
-    """Every value and every broken stretch in a text, in order.
+def candidates(text: str) -> list[Extraction | InvalidJson]:
+    """Return every value and every invalid part of a text, in order.
 
     Raises:
-        TypeError: It is no text.
+        TypeError: The text is not a str.
     """
     if not isinstance(text, str):
-        raise TypeError(f"What a model wrote is text (str), not {type(text).__name__}.")
-    return _scalar(text) or _Walk(text).pieces()
+        raise TypeError(f"A model's text must be a str, not {type(text).__name__}.")
+    start, end = len(text) - len(text.lstrip(BLANK)), len(text.rstrip(BLANK))
+    try:
+        first = read_strictly(text, start)
+    except TooDeep:
+        return [InvalidJson(start, _TOO_DEEP, start, "prose")]
+    if first is not None and first[1] == end:
+        return _single_value(first[0], start, end, "bare")
+    markup = MarkupScanner(text)
+    if text[start : start + 1] not in "{[":
+        scalar_start, scalar_end, source = markup.scalar_range()
+        scalar = text[scalar_start:scalar_end]
+        found = read_strictly(scalar, 0) if scalar[:1] not in "{[" else None
+        if found is not None and found[1] == len(scalar):
+            return _single_value(found[0], scalar_start, scalar_end, source)
+    return _Scanner(text, markup, start, end, first).candidates()
 
 
-def _scalar(text: str) -> list[Extraction | Broken]:
-    """A text that is one string, number or literal; and the object or list that such a string may
-    hold.
+def _single_value(
+    value: Any, start: int, end: int, source: Source
+) -> list[Extraction | InvalidJson]:
+    """Return a value that is the only one, and the object or array that a string encodes."""
+    extraction = Extraction(value, start, end, source)
+    if isinstance(value, str) and (encoded := read_encoded(value, start, end)):
+        return [extraction, replace(extraction, value=encoded.value, repairs=encoded.repairs)]
+    return [extraction]
+
+
+class _Scanner:
+    """One pass over a text.
+
+    Args:
+        text: The text.
+        markup: The markup of the text.
+        start: Index of its first character that is not blank.
+        end: Index behind its last character that is not blank.
+        first: The result of reading strictly at `start`.
     """
-    whole = _skip_blank(text, 0), len(text.rstrip(BLANK))
-    if text[whole[0] : whole[0] + 1] in "{[":
-        return []
-    places: list[tuple[int, int, Source]] = [(*whole, "bare"), scalar_place(text)]
-    for start, end, source in places:
-        bare = text[start:end]
-        found = read_strictly(bare, 0) if bare and bare[0] not in "{[" else None
-        if found is None or found[1] != len(bare):
-            continue
-        scalar = Extraction(found[0], start, end, source)
-        encoded = read_encoded(bare, start) if isinstance(found[0], str) else None
-        if encoded is None:
-            return [scalar]
-        return [scalar, replace(scalar, value=encoded.value, repairs=encoded.repairs)]
-    return []
 
-
-class _Walk:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._around = Surroundings(text)
+    def __init__(
+        self, text: str, markup: MarkupScanner, start: int, end: int, first: tuple[Any, int] | None
+    ) -> None:
+        self._text, self._markup = text, markup
+        self._start, self._end, self._first = start, end, first
+        self._answer_start = start  # behind the last thinking block
         self._intact = IntactParts(text)
-        self._unclosed: dict[str, tuple[int, int]] = {}
-        self._beginning = self._first = _skip_blank(
-            text, 0
-        )  # of the text, and of it without its thoughts
-        self._last = len(text.rstrip(BLANK))
-        self._guesses = 0
-        self._looks = 0
-        self._damaged = 0
-        self._sound = True  # nothing was found damaged yet
+        self._unclosed: UnclosedRanges = {}
+        self._guesses = self._lookaheads = self._lenient_reads = 0
+        self._all_valid = True
 
-    def pieces(self) -> list[Extraction | Broken]:
-        pieces: list[Extraction | Broken] = []
+    def candidates(self) -> list[Extraction | InvalidJson]:
+        found: list[Extraction | InvalidJson] = []
+        thoughts = 0  # number of candidates in thinking blocks that began in the prompt
         position: int | None = 0
-        thoughts = 0
         while position is not None and (mark := next_mark(self._text, position)):
             position = mark.end()
             if mark["bracket"]:
-                piece = self._piece(mark.start())
-                if isinstance(piece, Broken) and (
-                    end := self._known_end(piece.start, piece.source)
-                ):
-                    position = end + 1  # what is broken there was not meant
+                candidate = self._candidate(mark.start())
+                if candidate is None:
                     continue
-                if len(pieces) == MOST_PIECES and piece is not None:
-                    piece = Broken(piece.start, "is one value too many", piece.start, piece.source)
-                if piece is not None:
-                    pieces.append(piece)
-                    position = self._behind(piece)
+                if isinstance(candidate, InvalidJson) and (
+                    end := self._enclosing_code_end(candidate.start, candidate.source)
+                ):
+                    position = end + 1  # invalid JSON in code is ignored
+                    continue
+                if len(found) == MOST_CANDIDATES:
+                    start = candidate.start
+                    problem = "is one value too many"
+                    candidate = InvalidJson(start, problem, start, candidate.source)
+                found.append(candidate)
+                position = self._next_position(candidate)
             else:
-                if self._around.pass_by(mark):  # all before it was thinking
-                    pieces[thoughts:] = [
-                        replace(each, source="thinking") for each in pieces[thoughts:]
+                if self._markup.consume(mark):  # everything before the mark is thinking
+                    found[thoughts:] = [
+                        replace(each, source="thinking") for each in found[thoughts:]
                     ]
-                    thoughts = len(pieces)
+                    thoughts = len(found)
                 if mark["closing"]:
-                    self._first = _skip_blank(self._text, position)
-        return pieces
+                    self._answer_start = skip_blank(self._text, position)
+        return found
 
-    def _behind(self, piece: Extraction | Broken) -> int | None:
-        """Where the walk continues; None if everything behind a piece may belong to it, so that it
-        is not trusted.
+    def _next_position(self, candidate: Extraction | InvalidJson) -> int | None:
+        """Return where the scan continues, or None if the remaining text may belong to the value.
 
-        A fence or a closing tag ends an unfinished value. It ends an unfinished string only if the
-        value is in such a fence or tag: elsewhere it may be a part of the string.
+        A fence or a closing tag ends an incomplete value. It ends an unclosed string only if the
+        value is inside such a fence or tag, because elsewhere it may be part of the string.
         """
-        if isinstance(piece, Extraction) and (piece.complete or self._is_wrapped(piece)):
-            return piece.end
-        return self._around.end(piece.start) if piece.source == "thinking" else None
+        if isinstance(candidate, Extraction) and (
+            candidate.complete or self._ends_at_markup(candidate)
+        ):
+            return candidate.end
+        return self._markup.end(candidate.start) if candidate.source == "thinking" else None
 
-    def _is_wrapped(self, piece: Extraction) -> bool:
-        in_string = any(repair.name == "missing_quote" for repair in piece.repairs)
-        mark = clues.wrapping(self._text, piece.end)
-        return mark == _WRAPPING_OF.get(piece.source) if in_string else bool(mark)
+    def _ends_at_markup(self, value: Extraction) -> bool:
+        is_in_string = any(repair.name == "missing_quote" for repair in value.repairs)
+        mark = lookaround.closing_markup(self._text, value.end)
+        return mark == _CLOSING_MARKUP.get(value.source) if is_in_string else bool(mark)
 
-    def _known_end(self, start: int, source: Source) -> int | None:
-        """The end of the other code or the inline code that a bracket stands in; None outside of
-        both.
-        """
-        if (end := self._around.end_of_code(start)) is not None:
+    def _enclosing_code_end(self, start: int, source: Source) -> int | None:
+        """Return the end of the code fence or inline code around a bracket; None outside both."""
+        if (end := self._markup.code_end(start)) is not None:
             return end
         if source == "prose" and self._text[start - 1 : start] == "`":
-            line = self._text[start : start + _LONGEST_MENTION].partition("\n")[0]
+            line = self._text[start : start + _LONGEST_INLINE_CODE].partition("\n")[0]
             return start + line.index("`") if "`" in line else None
         return None
 
-    def _piece(self, start: int) -> Extraction | Broken | None:
-        """What begins at a bracket; None if that is no JSON at all."""
-        source = self._around.source(start)
-        text = self._text
-        no_json = clues.is_index(text, start) or (
-            source == "prose" and (clues.is_check_box(text, start) or clues.is_quoted(text, start))
+    def _candidate(self, start: int) -> Extraction | InvalidJson | None:
+        """Read the value at a bracket; return None if the bracket does not begin JSON."""
+        text, source = self._text, self._markup.source(start)
+        is_first = start == self._answer_start
+        is_other = lookaround.is_subscript(text, start) or (
+            source == "prose"
+            and (lookaround.is_checkbox(text, start) or lookaround.is_quoted_bracket(text, start))
         )
-        likely = clues.begins(text, start) and not (no_json and start != self._first)
-        if not likely and not self._may_guess(start, source):
-            return None
+        may_be_bare = is_first or source in ("fenced", "tagged")
+        is_likely = lookaround.begins_json(text, start) and (is_first or not is_other)
+        if not is_likely:
+            # Brackets around bare words, as in `[a, b]`, are read outside prose, and not too often.
+            if not may_be_bare or self._guesses == _MOST_GUESSES:
+                return None
+            self._guesses += 1
         try:
             return self._checked(self._read(start, source))
-        except Damaged as damaged:
-            alone = start == self._first or source in ("fenced", "tagged")
-            if not likely and (not alone or clues.is_placeholder(text, start)):
+        except Unrepairable as error:
+            if not is_likely and (not may_be_bare or lookaround.is_placeholder(text, start)):
                 return None
-            return Broken(start, damaged.why, damaged.position, source)
+            return InvalidJson(start, error.problem, error.position, source)
         except TooDeep:
-            return Broken(start, "is nested too deeply", start, source)
-
-    def _may_guess(self, start: int, source: Source) -> bool:
-        """Whether brackets around bare words are tried, as in `[a, b]`: not in prose, and not too
-        often.
-        """
-        if start != self._first and source not in ("fenced", "tagged"):
-            return False
-        self._guesses += 1
-        return self._guesses <= _MOST_GUESSES
+            return InvalidJson(start, _TOO_DEEP, start, source)
 
     def _read(self, start: int, source: Source) -> Extraction:
-        """Read the value that begins at a bracket: strictly if possible, otherwise leniently."""
-        text, end = self._text, self._around.end(start)
-        if self._sound and text[start] in "{[":
-            strict = read_strictly(text, start)  # at once; the parts are for texts that hold damage
-            self._sound = strict is not None
+        """Read the value at a bracket, strictly if possible, else leniently."""
+        text, end = self._text, self._markup.end(start)
+        if self._all_valid and text[start] in "{[":
+            strict = self._first if start == self._start else read_strictly(text, start)
+            self._all_valid = strict is not None
         else:
             strict = self._intact.read(start, end)
         if strict is not None:
             return Extraction(strict[0], start, strict[1], source)
-        self._damaged += 1
-        if self._damaged > MOST_DAMAGED:
-            raise Damaged("is one damaged value too many", start)
-        known_end = self._known_end(start, source)
-        end = end if known_end is None else known_end
+        self._lenient_reads += 1
+        if self._lenient_reads > MOST_LENIENT_READS:
+            raise Unrepairable("is one invalid value too many", start)
+        code_end = self._enclosing_code_end(start, source)
+        end = end if code_end is None else code_end
         if BEGINS_ESCAPED.match(text, start, end):
-            escaped = read_escaped(text, start, end)
-            return Extraction(escaped.value, start, escaped.end, source, escaped.repairs)
-        from stage2_output.parsing.lenient import (
-            read_leniently,  # at the first damage: its patterns take time to compile
-        )
-
-        mended = read_leniently(text, start, end, self._intact, self._unclosed)
-        if source == "prose" and mended.end == known_end and not mended.complete:
-            raise Damaged("is not closed within its backticks", mended.end)
-        line = text[mended.end : mended.end + 1000].partition("\n")[0]
-        if mended.fragile and ('"' in line or "'" in line):
-            raise Damaged("has quotes that can be read in more ways than one", mended.end)
-        return Extraction(mended.value, start, mended.end, source, mended.repairs, mended.complete)
+            value = read_escaped(text, start, end)
+        else:
+            value = read_leniently(text, start, end, self._intact, self._unclosed)
+        if source == "prose" and value.end == code_end and not value.complete:
+            raise Unrepairable("is not closed within its backticks", value.end)
+        line = text[value.end : value.end + 1000].partition("\n")[0]
+        if value.fragile and ('"' in line or "'" in line):
+            raise Unrepairable("has quotes that can be read in more ways than one", value.end)
+        return Extraction(value.value, start, value.end, source, value.repairs, value.complete)
 
     def _checked(self, found: Extraction) -> Extraction:
-        """What stands behind a value may say that it is not the whole, or not alone in the text."""
+        """Check the text behind a value, which may show that the value is only a part.
+
+        Raises:
+            Unrepairable: The value continues.
+        """
         text, start, end = self._text, found.start, found.end
-        alone = start == self._first
-        inside = alone or found.source in ("fenced", "tagged")
-        in_quotes = start > 0 and text[start - 1] in "\"'"
-        closed = clues.extra_closers(text, end)
+        is_first = start == self._answer_start
+        is_answer = is_first or found.source in ("fenced", "tagged")
+        is_in_quotes = start > 0 and text[start - 1] in "\"'"
+        closers_end = lookaround.extra_closers_end(text, end)
         if (
-            (clues.goes_on(text, end) and not in_quotes)
-            or (clues.is_glued(text, end) and inside)
-            or (closed > end and clues.goes_on_behind_closers(text, closed))
-            or self._is_part(end)
+            (lookaround.continues(text, end) and not is_in_quotes)
+            or (is_answer and lookaround.is_glued(text, end))
+            or (closers_end > end and lookaround.continues_behind_closers(text, closers_end))
+            or self._is_item(end)
         ):
-            raise Damaged("goes on behind its last bracket", end)
-        if closed > end and inside:
+            raise Unrepairable("continues behind its last bracket", end)
+        if closers_end > end and is_answer:
             found = replace(found, repairs=(*found.repairs, Repair("extra_closer", end)))
-        if start == self._beginning and closed >= self._last:
+        if start == self._start and closers_end >= self._end:
             return replace(found, source="bare")
-        if alone and not clues.line_ends(text, closed):
-            return replace(found, repairs=(*found.repairs, Repair("trailing_text", closed)))
+        if is_first and not lookaround.ends_line(text, closers_end):
+            repairs = (*found.repairs, Repair("trailing_text", closers_end))
+            return replace(found, repairs=repairs)
         return found
 
-    def _is_part(self, end: int) -> bool:
-        if self._looks >= _MOST_LOOKS or not clues.comma_follows(self._text, end):
+    def _is_item(self, end: int) -> bool:
+        """Whether a value is an item of an array whose beginning could not be read."""
+        if self._lookaheads >= _MOST_LOOKAHEADS or not lookaround.is_comma_next(self._text, end):
             return False
-        self._looks += 1
-        return clues.closes_too_much(self._text, end)
-
-
-def _skip_blank(text: str, start: int) -> int:
-    while start < len(text) and text[start] in BLANK:
-        start += 1
-    return start
+        self._lookaheads += 1
+        return lookaround.closes_unopened(self._text, end)

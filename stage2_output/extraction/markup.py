@@ -1,39 +1,39 @@
-"""What models wrap around their JSON: code fences, thinking tags, tool tags.
+"""Track the markup around JSON: code fences, thinking tags and tool tags.
 
-`Surroundings` walks over a text from mark to mark and knows at each bracket what it stands in. It
-knows nothing of JSON: whoever asks it passes over the JSON itself, so that marks in its strings do
-not count. Used by `candidates.py` and `partial.py`.
+`MarkupScanner` consumes the marks of a text in order and returns the location of a bracket. It does
+not know JSON. Callers skip JSON values, so that marks inside strings do not count. Used by
+`candidates.py` and `partial.py`.
 """
 
 import re
 from bisect import bisect_left
-from typing import Literal
 
 from stage2_output.extraction.thinking import thinking_tags
-
-Source = Literal["bare", "fenced", "tagged", "prose", "code", "thinking"]
-"""Where JSON was found: alone in the text, in a fence for it, behind a tag such as <tool_call>,
-between words, in a fence of other code, or among thoughts."""
+from stage2_output.parsing.whitespace import match_end
+from stage2_output.result import Source
 
 BLANK = " \t\r\n\ufeff"
-"""What may stand around a text that is nothing but JSON: white space, and the mark some editors
-begin with."""
+"""White space around a text, and the byte order mark of some editors."""
 
-_FIRST = re.compile(
-    r"[`<{\[｛［]"
-)  # how a mark begins; looking for this alone is ten times as fast
+# The first character of a mark. Searching for it is ten times as fast as searching for a mark.
+_FIRST_CHARACTER = re.compile(r"[`<{\[｛［]")
 _MARK = re.compile(
     r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
-    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n]{0,200}+)?|\|\w{1,60}+\|)>)|(?P<bracket>[{\[｛［])",
+    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n]{0,200}+)?|\|\w{1,60}+\|)>)"
+    r"|(?P<bracket>[{\[｛［])",
     re.IGNORECASE,
 )
+_BLANKS = re.compile(rf"[{BLANK}]*+")
+_VISIBLE = re.compile(r"\S")
+# The label of a fence is short, because one line may contain many fences.
+_LABEL = re.compile(r"[ \t]*+([\w+#.-]++)[^\n{\[]{0,200}+\n")
+_JSON_LABELS = ("json", "json5", "jsonc", "jsonl", "ndjson")
+_FENCE_OPENS = re.compile(r"```(?:json)?[ \t]*+\n")
 
 
 def next_mark(text: str, position: int) -> re.Match[str] | None:
-    """The next fence, tag or opening bracket, from a position on; its groups say which of them it
-    is.
-    """
-    while first := _FIRST.search(text, position):
+    """Return the next fence, tag or opening bracket; the groups of the match name its kind."""
+    while first := _FIRST_CHARACTER.search(text, position):
         position = first.start()
         if mark := _MARK.match(text, position):
             return mark
@@ -41,24 +41,56 @@ def next_mark(text: str, position: int) -> re.Match[str] | None:
     return None
 
 
-class Surroundings:
-    """What the walk is in the middle of.
+def skip_blank(text: str, start: int) -> int:
+    """Return the index of the first character that is not blank."""
+    return match_end(_BLANKS, text, start, len(text))
+
+
+class MarkupScanner:
+    """The markup that is open at the current position of a scan.
 
     Args:
-        text: The whole text.
+        text: The complete text.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._fenced = self._thinking = False
-        self._language, self._fence_begins = "", 0
-        self._tagged = -1  # the first visible character behind the last tag
-        self._beginning = len(text) - len(text.lstrip())
-        self._closings = [tag.start for tag in thinking_tags(text) if tag.closing]
+        self._label, self._fence_start = "", 0
+        self._tagged = -1  # index of the first visible character behind the last tag
+        self._text_start = len(text) - len(text.lstrip())
+        self._closing_tags = [tag for tag in thinking_tags(text) if tag.closing]
+        self._closing_starts = [tag.start for tag in self._closing_tags]
         self._next_fence_line = -1
 
+    def consume(self, mark: re.Match[str]) -> bool:
+        """Update the state with a mark.
+
+        Returns:
+            True if the mark ends a thinking block whose opening tag is in the prompt.
+        """
+        if mark["fence"]:
+            self._fenced = not self._fenced
+            label = _LABEL.match(self._text, mark.end())
+            self._label = label[1].lower() if label else ""
+            self._fence_start = label.end() if label else mark.end()
+        elif mark["tag"]:
+            visible = _VISIBLE.search(self._text, mark.end())
+            self._tagged = visible.start() if visible else -1
+        elif mark["closing"]:
+            if self._thinking_end(mark.start()) != mark.start():
+                return False
+            was_thinking, self._thinking = self._thinking, False
+            return not was_thinking
+        else:
+            # An unclosed tag opens a thinking block only at the beginning; elsewhere it is a
+            # mention.
+            is_closed = self._thinking_end(mark.start()) < len(self._text)
+            self._thinking = is_closed or mark.start() == self._text_start
+        return False
+
     def source(self, start: int) -> Source:
-        """Where a bracket stands, if not alone in the text."""
+        """Return the location of a bracket that is not the only content of the text."""
         if self._thinking:
             return "thinking"
         if self._fenced:
@@ -66,92 +98,39 @@ class Surroundings:
         return "tagged" if start == self._tagged else "prose"
 
     def _is_code(self, start: int) -> bool:
-        """Whether a bracket in a fence is a part of code: not the fence's first word, nor in a
-        fence for JSON.
-        """
-        before = self._text[max(self._fence_begins, start - 200) : start]
-        if self._language in _FOR_JSON or (not before.strip() and len(before) < 200):
+        """Whether a bracket in a fence is part of other code, neither its first word nor JSON."""
+        before = self._text[max(self._fence_start, start - 200) : start]
+        if self._label in _JSON_LABELS or (not before.strip() and len(before) < 200):
             return False
-        return bool(self._language or before.rpartition("\n")[2].rpartition(">")[2].strip())
+        return bool(self._label or before.rpartition("\n")[2].rpartition(">")[2].strip())
 
-    def end_of_code(self, start: int) -> int | None:
-        """The end of the code that a bracket stands in; None outside of code and in a fence for
-        JSON.
-        """
-        if (
-            not self._fenced
-            or self._language in _FOR_JSON
-            or not (self._language or self._is_code(start))
-        ):
+    def end(self, start: int) -> int:
+        """Return the limit for a value at an index: the end of its thinking block or the text."""
+        return self._thinking_end(start) if self._thinking else len(self._text)
+
+    def code_end(self, start: int) -> int | None:
+        """Return the end of the code around a bracket; None outside code and in JSON fences."""
+        is_code = self._fenced and self._label not in _JSON_LABELS
+        if not is_code or not (self._label or self._is_code(start)):
             return None
         if self._next_fence_line < start:
             found = self._text.find("\n```", start)
             self._next_fence_line = found if found >= 0 else len(self._text)
         return self._next_fence_line
 
-    def end(self, start: int) -> int:
-        """How far what begins at this index may reach: a thinking block ends with its tag."""
-        return self._next_closing(start) if self._thinking else len(self._text)
+    def _thinking_end(self, start: int) -> int:
+        """Return the index of the next tag that ends a thinking block, or the text's length."""
+        following = bisect_left(self._closing_starts, start)
+        starts = self._closing_starts[following : following + 1]
+        return starts[0] if starts else len(self._text)
 
-    def _next_closing(self, start: int) -> int:
-        """Where the next tag stands that ends a thinking block; the length of the text if there is
-        none.
-        """
-        following = bisect_left(self._closings, start)
-        return self._closings[following] if following < len(self._closings) else len(self._text)
-
-    def pass_by(self, mark: re.Match[str]) -> bool:
-        """Take note of a mark; returns True for the end of thoughts whose beginning was in the
-        prompt.
-        """
-        if mark["fence"]:
-            self._fenced = not self._fenced
-            label = _LABEL.match(self._text, mark.end())
-            self._language = label[1].lower() if label else ""
-            self._fence_begins = label.end() if label else mark.end()
-        elif mark["tag"]:
-            visible = _VISIBLE.search(self._text, mark.end())
-            self._tagged = visible.start() if visible else -1
-        elif mark["closing"]:
-            if self._next_closing(mark.start()) != mark.start():
-                return False
-            ended_only, self._thinking = not self._thinking, False
-            return ended_only
-        else:
-            # A tag that is never closed opens thoughts at the beginning only; later on it is talked
-            # about.
-            is_closed = bool(self._closings) and mark.start() < self._closings[-1]
-            self._thinking = is_closed or mark.start() == self._beginning
-        return False
-
-
-_VISIBLE = re.compile(r"\S")
-_LABEL = re.compile(
-    r"[ \t]*+([\w+#.-]++)[^\n{\[]{0,200}+\n"
-)  # a label is short: many fences may stand in one line
-_FOR_JSON = ("json", "json5", "jsonc", "jsonl", "ndjson")
-
-
-_FENCE_OPENS = re.compile(r"```(?:json)?[ \t]*+\n")
-
-
-def scalar_place(text: str) -> tuple[int, int, Source]:
-    """Where a text begins and ends behind its thoughts and within its one fence, and where that
-    is.
-    """
-    start = max((tag.end for tag in thinking_tags(text) if tag.closing), default=0)
-    source: Source = "bare" if start == 0 else "prose"
-    start, end = _stripped(text, start, len(text))
-    fence = _FENCE_OPENS.match(text, start)
-    if fence and text.endswith("```", fence.end(), end) and text.count("```", start, end) == 2:
-        source = "fenced"
-        start, end = _stripped(text, fence.end(), end - 3)
-    return start, end, source
-
-
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start] in BLANK:
-        start += 1
-    while end > start and text[end - 1] in BLANK:
-        end -= 1
-    return start, end
+    def scalar_range(self) -> tuple[int, int, Source]:
+        """Return start, end and location of the text behind the thinking and inside one fence."""
+        answer = self._closing_tags[-1].end if self._closing_tags else 0
+        start, end = skip_blank(self._text, answer), len(self._text.rstrip(BLANK))
+        fence = _FENCE_OPENS.match(self._text, start)
+        is_closed = fence and self._text.endswith("```", fence.end(), end)
+        if fence and is_closed and self._text.count("```", start, end) == 2:
+            content = self._text[: end - 3].rstrip(BLANK)
+            return skip_blank(self._text, fence.end()), len(content), "fenced"
+        return start, end, "prose" if answer else "bare"

@@ -1,86 +1,40 @@
-"""What can be wrong with JSON and still be read, each under a name; and what cannot.
+"""Results of lenient parsing: a repaired value, or the error that ended the parsing.
 
-A `Repair` is a damage that was mended, with its place; `Mended` is the value that came of it;
-`Damaged` says where reading had to be given up.
-Used by everything that reads leniently.
+Used by every module of this room that repairs JSON.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-RepairName = Literal[
-    "comment",
-    "control_character",
-    "digit_separators",
-    "double_encoded",
-    "doubled_braces",
-    "duplicate_key",
-    "ellipsis",
-    "escaped_json",
-    "extra_closer",
-    "fullwidth_punctuation",
-    "invalid_escape",
-    "joined_strings",
-    "leading_comma",
-    "literal",
-    "missing_closer",
-    "missing_colon",
-    "missing_comma",
-    "missing_quote",
-    "number",
-    "single_quotes",
-    "smart_quotes",
-    "special_space",
-    "trailing_comma",
-    "trailing_text",
-    "triple_quotes",
-    "tuple",
-    "unescaped_newline",
-    "unescaped_quote",
-    "unquoted_key",
-    "unquoted_text",
-    "wrong_closer",
-]
+from stage2_output.result import Repair
 
 
-class Repair(NamedTuple):
-    """One damage that was mended.
-
-    Attributes:
-        name: What it was, such as "trailing_comma".
-        position: Where it stood: an index into the text.
-    """
-
-    name: RepairName
-    position: int
-
-
-class Mended(NamedTuple):
+class Repaired(NamedTuple):
     """A value that was read leniently.
 
     Attributes:
-        value: What it says.
-        end: Where it ends in the text.
-        repairs: What was mended, in the order of places.
-        complete: False if something had to be closed or was left out, so that a part may be
-            missing.
-        fragile: Its quotes were mended, which is only right if the text ends where the value does.
+        value: The value.
+        end: Index behind its last character in the text.
+        repairs: Repaired errors, sorted by position.
+        complete: False if a part may be missing, because the parser closed a bracket or quote or
+            found an ellipsis.
+        fragile: Whether quotes were repaired. This is safe only if the text ends with the value.
     """
 
     value: Any
     end: int
     repairs: tuple[Repair, ...]
-    complete: bool
-    fragile: bool
+    complete: bool = True
+    fragile: bool = False
 
 
-class Damaged(Exception):
-    """Reading was given up: it cannot be mended, or in more ways than one.
+class Unrepairable(Exception):
+    """The JSON cannot be repaired, or can be repaired in more than one way.
 
     Attributes:
-        why: What is wrong, as the end of a sentence that begins with the place.
-        position: Where: an index into the text.
+        problem: Description of the error, as the predicate of a sentence about the JSON.
+        position: Index of the error in the text.
     """
 
-    def __init__(self, why: str, position: int) -> None:
-        super().__init__(why, position)
-        self.why, self.position = why, position
+    def __init__(self, problem: str, position: int) -> None:
+        super().__init__(problem, position)
+        self.problem, self.position = problem, position

@@ -1,35 +1,34 @@
-"""The objects and arrays that are open while damaged JSON is read, the innermost last.
+"""The stack of objects and arrays that are open while invalid JSON is read.
 
-This module knows how deep they may be, which brackets are still to come, and that duplicate keys
-must have equal values. It knows nothing of the text. Used by `repair.py`.
+The stack limits the nesting depth, lists the expected closing brackets and compares the values of
+duplicate keys. It does not know the text. Used by the lenient parser.
 """
 
+import json
 from typing import Any, Literal
 
-from stage2_output.parsing.errors import Damaged
-from stage2_output.parsing.strict import MOST_DEPTH, TooDeep, are_identical
+from stage2_output.parsing.errors import Unrepairable
+from stage2_output.parsing.strict import MOST_DEPTH, TooDeep
 
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 
 
 class Frame:
-    """An object, array or tuple that is open.
+    """An open object, array or tuple.
 
     Args:
-        bracket: The bracket that opened it.
+        bracket: Its opening bracket.
 
     Attributes:
-        value: What it holds so far.
+        value: The value so far.
         closer: The bracket that closes it.
-        state: What was read last of it: nothing ("first"), a comma before anything ("leading"), a
-            "value", or the "comma" behind one.
-        comma: Where the last comma stood.
+        state: The last part that was read: nothing ("first"), a comma before any value
+            ("leading"), a "value", or the "comma" behind a value.
+        comma: Index of the last comma.
         key: The key whose value is being read.
-        doubled: It began with two braces and needs as many to end.
-        bare_text: Its last value was text without quotes.
+        double_braces: Whether it began with two braces and must end with two.
+        bare_text: Whether its last value was a string without quotes.
     """
-
-    __slots__ = ("_duplicates", "bare_text", "closer", "comma", "doubled", "key", "state", "value")
 
     def __init__(self, bracket: str) -> None:
         self.value: Any = {} if bracket == "{" else []
@@ -37,40 +36,40 @@ class Frame:
         self.state: Literal["first", "leading", "value", "comma"] = "first"
         self.comma = 0
         self.key = ""
-        self.doubled = False
+        self.double_braces = False
         self.bare_text = False
         self._duplicates: list[tuple[str, int, Any]] = []
 
-    def repeat(self, key: str, place: int) -> None:
-        """Note that a key appears again at a place in the text; `close` compares the values."""
-        self._duplicates.append((key, place, self.value[key]))
-
-    def close(self) -> None:
-        """Keep the first value of each duplicate key.
-
-        Raises:
-            Damaged: A duplicate key has another value.
-        """
-        for key, place, value in reversed(self._duplicates):
-            if not are_identical(value, self.value[key]):
-                raise Damaged(f'has the key "{key[:60]}" twice in one object', place)
-            self.value[key] = value
+    def add_duplicate(self, key: str, position: int) -> None:
+        """Record a duplicate key and its index in the text; `close` compares the values."""
+        self._duplicates.append((key, position, self.value[key]))
 
     def add(self, value: Any) -> None:
-        """Put a value in its place."""
+        """Append an item, or store the value of the current key."""
         if self.closer == "}":
             self.value[self.key] = value
         else:
             self.value.append(value)
         self.state, self.bare_text = "value", False
 
+    def close(self) -> None:
+        """Restore the first value of each duplicate key.
+
+        Raises:
+            Unrepairable: A duplicate key has a different value.
+        """
+        for key, position, value in reversed(self._duplicates):
+            if not _is_identical(value, self.value[key]):
+                raise Unrepairable(f'has the key "{key[:60]}" twice in one object', position)
+            self.value[key] = value
+
 
 class Nesting:
-    """The frames that are open.
+    """The stack of open frames.
 
     Attributes:
-        frames: All of them, the innermost last.
-        closers: The brackets that are still to come, the innermost first.
+        frames: The open frames, innermost last.
+        closers: The expected closing brackets, innermost first.
     """
 
     def __init__(self) -> None:
@@ -78,10 +77,10 @@ class Nesting:
         self.closers = ""
 
     def open(self, bracket: str) -> Frame:
-        """Open an object, array or tuple in the innermost open one.
+        """Open an object, array or tuple inside the innermost frame.
 
         Raises:
-            TooDeep: There are too many around it.
+            TooDeep: The maximum depth is reached.
         """
         if len(self.frames) >= MOST_DEPTH:
             raise TooDeep
@@ -93,19 +92,24 @@ class Nesting:
         return frame
 
     def close(self) -> None:
-        """Close the innermost.
+        """Close the innermost frame.
 
         Raises:
-            Damaged: It has a duplicate key with different values.
+            Unrepairable: A duplicate key has a different value.
         """
         self.frames.pop().close()
         self.closers = self.closers[1:]
 
     def close_all(self) -> None:
-        """Close all, the innermost first.
+        """Close all frames, innermost first.
 
         Raises:
-            Damaged: One has a duplicate key with different values.
+            Unrepairable: A duplicate key has a different value.
         """
         while self.frames:
             self.close()
+
+
+def _is_identical(value: Any, other: Any) -> bool:
+    """Whether two values are equal and of the same types: 1 differs from 1.0."""
+    return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,35 +1,34 @@
-"""What stands between the parts of JSON: white space, and the comments that JSON does not know."""
+"""White space and comments between the parts of JSON, and the markup that ends the JSON."""
 
 import re
 
-from stage2_output.parsing.errors import Repair
+from stage2_output.result import Repair
 
+# Characters that begin neither white space nor a comment. Most positions hold one of them.
+_NEVER_SKIPPED = frozenset(
+    "{}[]\"':,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+)
 _SPACE = re.compile(r"[ \t\r\n]*+")
-# White space that is none for JSON, and marks that cannot be seen.
+# White space that JSON does not allow, and invisible characters.
 _SPECIAL = "\u00a0\u1680\u180e\u2000-\u200f\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\v\f\x85"
 _COMMENT = r"(?://|\#)[^\r\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
-_PIECE = re.compile(rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)|(?P<comment>{_COMMENT})")
-_WHOLE = re.compile(rf"(?:[ \t\r\n{_SPECIAL}]++|{_COMMENT})*+")
-NO_GAP = frozenset("{}[]\"':,") | frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_PART = re.compile(rf"[ \t\r\n]++|(?P<special>[{_SPECIAL}]++)|(?P<comment>{_COMMENT})")
+_ALL = re.compile(rf"(?:[ \t\r\n{_SPECIAL}]++|{_COMMENT})*+")
+# A fence may be followed by a language only, a closing tag by nothing that continues the JSON.
+# A fence begins at the first backtick of a run, since the pattern is tried at each of them.
+_CLOSING_MARKUP = re.compile(
+    r"(?<!`)`{3,}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)"
+    r"""|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
 )
-"""Characters that no gap begins with: most places are asked about in vain."""
-# Only a language may follow a fence, and nothing that continues the JSON may follow a closing tag.
-# A fence begins at the first backtick of a run: the pattern is tried at each of them.
-_WRAPPING = re.compile(
-    r"""(?<!`)`{3,}+[ \t]*+\w*+[ \t]*+(?:[\r\n]|\Z)|</[a-zA-Z][\w:.-]*+(?:>(?!\s*+["'“”‘’,}\]])|\Z)"""
-)
-_FAR = 1000  # characters that a look ahead reads; a longer comment there is no comment
+_LOOK_AHEAD = 1000  # characters; a longer comment does not count as one
 
 
-def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
-    """Where the gap that begins at a place ends; what JSON does not know in it is noted in
-    `repairs`.
-    """
-    if text[at : at + 1] in NO_GAP:
+def skip_whitespace(text: str, at: int, end: int, repairs: list[Repair]) -> int:
+    """Return the index behind white space and comments; append non-standard ones to `repairs`."""
+    if text[at : at + 1] in _NEVER_SKIPPED:
         return at
-    at = _match_end(_SPACE, text, at, end)
-    while at < end and (found := _PIECE.match(text, at, end)):
+    at = match_end(_SPACE, text, at, end)
+    while at < end and (found := _PART.match(text, at, end)):
         if found["special"]:
             repairs.append(Repair("special_space", at))
         elif found["comment"]:
@@ -38,22 +37,21 @@ def skip_gap(text: str, at: int, end: int, repairs: list[Repair]) -> int:
     return at
 
 
-def gap_end(text: str, at: int, end: int) -> int:
-    """Return where the gap that begins at a place ends, for a look ahead."""
-    if text[at : at + 1] in NO_GAP:
+def whitespace_end(text: str, at: int, end: int) -> int:
+    """Return the index behind white space and comments of limited length, for a look-ahead."""
+    if text[at : at + 1] in _NEVER_SKIPPED:
         return at
-    at = _match_end(_SPACE, text, at, end)
-    return _match_end(_WHOLE, text, at, min(end, at + _FAR))
+    at = match_end(_SPACE, text, at, end)
+    return match_end(_ALL, text, at, min(end, at + _LOOK_AHEAD))
 
 
-def wrapping_ends(text: str, at: int, end: int) -> bool:
-    """Whether what is wrapped around the JSON ends at a place, so that the JSON must end there
-    too.
-    """
-    return text[at : at + 1] in ("`", "<") and _WRAPPING.match(text, at, end) is not None
+def is_closing_markup(text: str, at: int, end: int) -> bool:
+    """Whether a code fence or closing tag begins at an index, so that the JSON ends there."""
+    return _CLOSING_MARKUP.match(text, at, end) is not None
 
 
-def _match_end(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
+def match_end(pattern: re.Pattern[str], text: str, at: int, end: int) -> int:
+    """Return the end of the match of a pattern that matches everywhere, at least nothing."""
     found = pattern.match(text, at, end)
-    assert found  # it fits everywhere, if only nothing
+    assert found
     return found.end()

@@ -1,14 +1,14 @@
-"""One value as another type, where that is exact and nothing else could be meant.
+"""Convert one value to another type, where the conversion is exact and unambiguous.
 
-    wanted                  "5"     "5.0"    5     "true"   "[1]"    "None"
+    expected                "5"     "5.0"    5     "true"   "[1]"    "None"
     integer                  5       5       -      -        -        -
     string                   -       -      "5"     -        -        -
     boolean, array, null     -       -       -     True     [1]      None
 
-Strings become what they say: a number as JSON writes it (no "1,000", no "007"), true or false,
-null, a whole object or array. Whole numbers become strings. A string that differs from a known
-value in nothing but case becomes that value. Never: "yes" or 1 to true, "" to null, 5.5 to 5, 1.10
-to "1.1". Knows one place of a schema and nothing around it; used by `coercion.py`.
+A string becomes the number (in JSON's format, without "1,000" or "007"), literal, object or array
+that it contains. A whole number becomes a string. A string that differs from a known value only in
+case becomes that value. Never converted: "yes" or 1 to true, "" to null, 5.5 to 5, 1.10 to "1.1".
+This module knows one part of a schema. Used by `coercion.py`.
 """
 
 import re
@@ -18,21 +18,20 @@ from decimal import Decimal
 from typing import Any
 
 from stage2_output.parsing.strict import TooDeep, read_strictly
-from stage2_output.validation.equality import frozen
-from stage2_output.validation.messages import type_of
+from stage2_output.validation.json_values import frozen, has_type, json_type
 
 _SPACES = " \t\r\n"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][-+]?[0-9]{1,3})?")
 _LONGEST_NUMBER = 300
 _LARGEST = Decimal(sys.float_info.max)
-_WORDS = {"true": True, "false": False, "null": None, "none": None}
+_LITERALS = {"true": True, "false": False, "null": None, "none": None}
 
 
-class Wanted:
-    """What a place wants: the `type`, `enum` and `const` of a schema.
+class ExpectedType:
+    """The types and known values that a schema allows, from its `type`, `enum` and `const`.
 
     Args:
-        schema: A JSON Schema; its other keywords do not matter.
+        schema: A JSON Schema; its other keywords are ignored.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -41,13 +40,13 @@ class Wanted:
         known = [schema["const"]] if "const" in schema else schema.get("enum")
         self._known = None if known is None else frozenset(map(frozen, known))
         self._by_case: dict[str, list[str]] = {}
-        for each in known or ():
-            if isinstance(each, str):
-                self._by_case.setdefault(each.casefold(), []).append(each)
+        for value in known or ():
+            if isinstance(value, str):
+                self._by_case.setdefault(value.casefold(), []).append(value)
 
-    def takes(self, value: Any) -> bool:
-        """Whether a value is of a wanted type, and one of those that are known."""
-        if self._types is not None and not any(_is(value, kind) for kind in self._types):
+    def allows(self, value: Any) -> bool:
+        """Whether a value has an allowed type and is one of the known values, if there are any."""
+        if self._types is not None and not any(has_type(value, name) for name in self._types):
             return False
         try:
             return self._known is None or frozen(value) in self._known
@@ -55,53 +54,45 @@ class Wanted:
             return False
 
     def convert(self, value: Any) -> tuple[Any, str] | None:
-        """A value as what is wanted, and what was changed.
+        """Convert a value.
 
         Returns:
-            None if the value is wanted as it is, or no change makes it so, or more than one does.
+            The converted value and a description of the change; None if the value is allowed
+            already, or not exactly one conversion makes it allowed.
         """
-        if self.takes(value):
+        if self.allows(value):
             return None
-        found = [each for each in self._candidates(value) if self.takes(each[0])]
+        found = [pair for pair in self._conversions(value) if self.allows(pair[0])]
         return found[0] if len(found) == 1 else None
 
-    def _candidates(self, value: Any) -> Iterator[tuple[Any, str]]:
-        """Everything a value could be taken for, and how it came to be that."""
+    def _conversions(self, value: Any) -> Iterator[tuple[Any, str]]:
+        """Yield every conversion of a value and its description."""
         if isinstance(value, str):
             text = value.strip(_SPACES)
             for known in self._by_case.get(text.casefold(), ()):
                 yield known, "string to the known value"
-            said = _said(text, whole=self._types is not None and "number" not in self._types)
-            if said is not None:
-                yield said[0], f"string to {type_of(said[0])}"
+            integers_only = self._types is not None and "number" not in self._types
+            content = _content(text, integers_only=integers_only)
+            if content is not None:
+                yield content[0], f"string to {json_type(content[0])}"
         elif type(value) is int:
             yield str(value), "integer to string"
 
 
-def _said(text: str, *, whole: bool) -> tuple[Any] | None:
-    """What a string says if it is read as JSON."""
+def _content(text: str, *, integers_only: bool) -> tuple[Any] | None:
+    """Return the value that a string contains as JSON, in a tuple; None for other strings."""
     if text[:1] in ("{", "["):
         try:
-            read = read_strictly(text, 0)
+            found = read_strictly(text, 0)
         except TooDeep:
             return None
-        return None if read is None or read[1] != len(text) else (read[0],)
+        return None if found is None or found[1] != len(text) else (found[0],)
     if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
-        return _number(text, whole=whole)
-    return (_WORDS[text.lower()],) if text.lower() in _WORDS else None
-
-
-def _number(text: str, *, whole: bool) -> tuple[Any] | None:
-    number = Decimal(text)
-    if abs(number) > _LARGEST:
-        return None
-    is_whole = number == number.to_integral_value()
-    return (int(number) if is_whole and (whole or text.lstrip("-").isdecimal()) else float(text),)
-
-
-def _is(value: Any, kind: Any) -> bool:
-    if kind in ("integer", "number"):
-        if isinstance(value, float):
-            return kind == "number" or value.is_integer()
-        return isinstance(value, int) and not isinstance(value, bool)
-    return bool(type_of(value) == kind)
+        number = Decimal(text)
+        if abs(number) > _LARGEST:
+            return None
+        is_integer = number == number.to_integral_value()
+        if is_integer and (integers_only or text.lstrip("-").isdecimal()):
+            return (int(number),)
+        return (float(text),)
+    return (_LITERALS[text.lower()],) if text.lower() in _LITERALS else None

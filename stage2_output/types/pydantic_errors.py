@@ -1,8 +1,7 @@
-"""What pydantic refuses, as issues: with JSON pointers, and without the values that its messages
-repeat.
+"""Convert pydantic's errors to issues, with JSON pointers and without the values they repeat.
 
-A developer's own words are kept, whoever they may be read by: what a validator raises is meant for
-the model. Used by `typed.py`, for what is wrong with a value that fits the JSON Schema of its type.
+The text of a developer's own validator is kept, because it is meant for the model. Used by
+`typed_schema.py` for values that fit the JSON Schema of their type.
 """
 
 import re
@@ -11,21 +10,22 @@ from collections.abc import Iterator
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
-from stage2_output.validation.issues import Issue, gathered
-from stage2_output.validation.suggestions import step
+from stage2_output.result import Issue
+from stage2_output.validation.issues import collect
+from stage2_output.validation.suggestions import pointer_step
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _LONGEST = 500
-# What a JSON Schema says, too. A value that fits it meets these in alternatives only that were not
-# meant.
-_SAID_BY_SCHEMAS = re.compile(
+# Errors that the JSON Schema also finds. For a value that fits the schema, they belong to
+# alternatives that were not meant.
+_SCHEMA_ERRORS = re.compile(
     r"missing|extra_forbidden|literal_error|enum|none_required|union_tag_.*|.*_type|string_(too_|pattern_).*"
     r"|too_(short|long)|(greater|less)_than.*|multiple_of"
 )
-# Messages that repeat a value, or speak of Python.
-_OWN_WORDS = {
+# Messages for errors whose own message repeats a value or mentions Python.
+_MESSAGES = {
     "missing": "is missing",
     "extra_forbidden": "is not a known property",
     "int_type": "must be integer",
@@ -41,61 +41,60 @@ _EMAIL = "value is not a valid email address"
 _SUBJECT = re.compile(r"^(?:Decimal input|[A-Z]\w+) should (?=be |not |have |match )")
 
 
-def issues_of_refusal(found: list["ErrorDetails"], value: Any) -> tuple[Issue, ...]:
-    """Put what pydantic found into words.
+def issues_of_pydantic(errors: list["ErrorDetails"], value: Any) -> tuple[Issue, ...]:
+    """Convert pydantic's errors to issues.
 
     Args:
-        found: The errors that it told.
-        value: The value, which it read as JSON.
+        errors: The errors.
+        value: The value that pydantic read as JSON.
     """
-    unsaid = [each for each in found if not _SAID_BY_SCHEMAS.fullmatch(each["type"])]
-    return gathered(_issue(each, value) for each in unsaid or found)
+    own = [error for error in errors if not _SCHEMA_ERRORS.fullmatch(error["type"])]
+    return collect(_issue(error, value) for error in own or errors)
 
 
-def places_of(found: list["ErrorDetails"], kind: str, value: Any) -> list[list[str | int]]:
-    """The places, as steps through the value, of the errors of one type."""
-    return [[*_steps(each, value)] for each in found if each["type"] == kind]
+def paths_of_type(
+    errors: list["ErrorDetails"], error_type: str, value: Any
+) -> list[list[str | int]]:
+    """Return the paths of all errors of one type, as steps through the value."""
+    return [[*_path(error, value)] for error in errors if error["type"] == error_type]
 
 
-def _issue(found: "ErrorDetails", value: Any) -> Issue:
-    path = "".join(map(step, _steps(found, value)))
-    return Issue(path, _words(found)[:_LONGEST], found["type"])
+def _issue(error: "ErrorDetails", value: Any) -> Issue:
+    pointer = "".join(map(pointer_step, _path(error, value)))
+    return Issue(pointer, _message(error)[:_LONGEST], error["type"])
 
 
-def _steps(found: "ErrorDetails", value: Any) -> Iterator[str | int]:
-    """The way to the place. Pydantic puts the names of types and validators in between, which are
-    no steps.
-    """
-    for name in found["loc"]:
+def _path(error: "ErrorDetails", value: Any) -> Iterator[str | int]:
+    """Yield the path to the invalid part, without the names of types that pydantic adds."""
+    for name in error["loc"]:
         if isinstance(value, dict) and str(name) in value:
             name = str(name)
         elif not (isinstance(value, list) and isinstance(name, int) and name < len(value)):
             continue
         yield name
         value = value[name]
-    if found["type"] == "missing":
-        yield found["loc"][-1]
+    if error["type"] == "missing":
+        yield error["loc"][-1]
 
 
-def _words(found: "ErrorDetails") -> str:
-    kind, message, context = found["type"], found["msg"], found.get("ctx", {})
-    if kind in ("value_error", "assertion_error"):
-        return _raised(context.get("error"), message)
-    if kind in _OWN_WORDS:
-        return _OWN_WORDS[kind].format(**context)
+def _message(error: "ErrorDetails") -> str:
+    error_type, message, context = error["type"], error["msg"], error.get("ctx", {})
+    if error_type in ("value_error", "assertion_error"):
+        return _validator_message(context.get("error"), message)
+    if error_type in _MESSAGES:
+        return _MESSAGES[error_type].format(**context)
     return _SUBJECT.sub("must ", message) if _SUBJECT.match(message) else _unfit(message)
 
 
-def _raised(error: Any, message: str) -> str:
-    """The words of whoever raised; a library's would repeat the value."""
+def _validator_message(error: Any, message: str) -> str:
+    """Return the message of a validator, but not one of the standard library."""
     if not isinstance(error, Exception):
         return _unfit(_EMAIL if message.startswith(_EMAIL) else message)
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     module = frames[-1].f_globals.get("__name__", "") if frames else ""
-    return _unfit(
-        "" if module.partition(".")[0] in sys.stdlib_module_names - {"__main__"} else str(error)
-    )
+    is_library = module.partition(".")[0] in sys.stdlib_module_names - {"__main__"}
+    return _unfit("" if is_library else str(error))
 
 
-def _unfit(words: str) -> str:
-    return f"does not fit: {words}" if words else "is not valid"
+def _unfit(message: str) -> str:
+    return f"does not fit: {message}" if message else "is not valid"

@@ -1,16 +1,14 @@
-"""A pydantic model, or any type that pydantic takes, as a schema: data come back as that type.
+"""Use a pydantic model, or any type that pydantic supports, as a schema.
 
     TypedSchema(list[date]).load(["2024-02-29"])  ->  [datetime.date(2024, 2, 29)], ()
 
-Two questions are asked of a value. Does it fit the JSON Schema of the type, which is what the model
-was told? Then what is wrong is told in the words used everywhere else. And does pydantic take it,
-which knows what no JSON Schema says: that a date exists, what a validator of the developer's wants?
-Types are strict: "5" is not 5, but the text "2024-02-29" is a date, since JSON has no other.
-Pydantic is imported when a type is used.
+A value is first checked against the JSON Schema of the type, which the model received, so that its
+issues have the usual wording. Pydantic then reads the value; it also knows which dates exist and
+calls the developer's validators. Types are strict: "5" is not 5, but the text "2024-02-29" is a
+date, because JSON has no dates. Pydantic is imported when a type is first used.
 """
 
 import json
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -21,224 +19,193 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from stage2_output.errors import InvalidSchema
+from stage2_output.result import Issue
 from stage2_output.schema import CompiledSchema
+from stage2_output.types.pydantic_errors import issues_of_pydantic, paths_of_type
 from stage2_output.types.unions import recursive_alternatives, takes_too_long
-from stage2_output.validation.issues import TOO_DEEP, TOO_LARGE, TOO_MANY_WAYS, Issue
+from stage2_output.validation.issues import TOO_DEEP, TOO_LARGE, TOO_MANY_ALTERNATIVES
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_PLAIN = (Mapping, bool, int, float, str, bytes, list, tuple, set, frozenset, NoneType, Enum)
-_NEITHER = "A schema is a JSON Schema (a mapping), or a type such as a pydantic model"
-_MANY_DIGITS = re.compile("[0-9]{300}")
+_VALUES = (Mapping, bool, int, float, str, bytes, list, tuple, set, frozenset, NoneType, Enum)
 
 
 def is_type(schema: object) -> bool:
-    """Whether something given as a schema is for `TypedSchema`, and not a JSON Schema or a mistaken
-    value.
-    """
-    return not (isinstance(schema, _PLAIN) or _is_function(schema) or _is_of_a_model(schema))
+    """Whether an object is a type for `TypedSchema`, and not a JSON Schema or another value."""
+    return not (isinstance(schema, _VALUES) or _is_function(schema) or _is_model_instance(schema))
 
 
 class TypedSchema:
-    """A type that was made into a schema once.
+    """A type that was compiled to a schema once.
 
     Args:
         kind: A pydantic model, a dataclass, a TypedDict, `list[int]`, `int | None`, `Literal["a"]`,
-            an `Annotated[...]`, or a `TypeAdapter` of anything.
+            an `Annotated[...]`, or a `TypeAdapter` of any type.
 
     Attributes:
-        schema: Its JSON Schema, with the names that values are read by.
+        schema: Its JSON Schema, with the names that validation uses.
 
     Raises:
-        InvalidSchema: The type, or that of a field, has no JSON Schema.
+        InvalidSchema: The type, or the type of a field, has no JSON Schema.
     """
 
     def __init__(self, kind: Any) -> None:
         try:
-            self._adapter = _adapter(kind)
+            self._adapter = _type_adapter(kind)
             self.schema = _json_schema(self._adapter)
         except InvalidSchema:
             raise
-        except Exception as error:  # a type may be any expression, and raise anything
-            why = str(error).partition("\n")[0][:300]
-            raise InvalidSchema(
-                f"{_name(kind)}{_faulty_field(kind)} has no JSON Schema: {why}"
-            ) from error
+        except Exception as error:  # a type may be any expression and raise anything
+            reason = str(error).partition("\n")[0][:300]
+            name = f"{_type_name(kind)}{_field_without_schema(kind)}"
+            raise InvalidSchema(f"{name} has no JSON Schema: {reason}") from error
         try:
             self._compiled = CompiledSchema(self.schema)
-            self._alternatives = recursive_alternatives(self.schema)
-        except InvalidSchema as error:  # a pattern that Python cannot read, for one
-            raise InvalidSchema(f"{_name(kind)}: {error}") from error
+        except InvalidSchema as error:  # for example a pattern that Python cannot read
+            raise InvalidSchema(f"{_type_name(kind)}: {error}") from error
+        self._alternatives = recursive_alternatives(self.schema)
 
-    def issues(self, value: Any) -> tuple[Issue, ...]:
-        """What is wrong with a value by the JSON Schema alone; `load` finds this, too, and more."""
-        return self._compiled.issues(value)
-
-    def fits(self, value: Any) -> bool:
-        """Whether a value fits the JSON Schema; `load` may find more that is wrong."""
-        return self._compiled.fits(value)
+    def fits(self, value: Any, pointer: str = "") -> bool:
+        """Whether a value fits the JSON Schema or a part of it; `load` may find more issues."""
+        return self._compiled.fits(value, pointer)
 
     def load(self, value: Any, *, coerce: bool = False) -> tuple[Any, tuple[Issue, ...]]:
-        """A value as the type, or None and everything that is wrong with it.
+        """Return a value as the type, or None, and all issues.
 
         Args:
-            value: A value as `json.loads` gives it.
-            coerce: Leave it to the type how strict it is. What does not fit the JSON Schema is
-                refused all the same: `coercion.coerce` makes it fit.
+            value: A value as `json.loads` returns it.
+            coerce: Whether the type decides how strict it is. Values that do not fit the JSON
+                Schema are still rejected; `coercion.py` converts them first.
 
         Raises:
-            Exception: Whatever a validator of the type raises, except for ValueError and
-                AssertionError, by which validators refuse.
+            Exception: Any exception of a validator of the type, except for ValueError and
+                AssertionError, which reject a value.
         """
         if issues := self._compiled.issues(value):
             return None, issues
         if takes_too_long(self._alternatives, value):
-            return None, (TOO_MANY_WAYS,)
+            return None, (TOO_MANY_ALTERNATIVES,)
         try:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+            # Pydantic converts an integer that a float cannot represent to infinity.
+            json.loads(text, parse_int=_float_sized)
         except RecursionError:
             return None, (TOO_DEEP,)
-        except ValueError:  # thousands of digits, or no number at all
-            return None, (TOO_LARGE,)
-        if _MANY_DIGITS.search(text) and self._may_become_infinite(text):
+        except ValueError:  # thousands of digits, infinity or NaN
             return None, (TOO_LARGE,)
         return self._read(text, value, strict=None if coerce else True)
 
     def _read(self, text: str, value: Any, *, strict: bool | None) -> tuple[Any, tuple[Issue, ...]]:
-        from pydantic import ValidationError
-
-        from stage2_output.types.pydantic_errors import issues_of_refusal, places_of
+        from pydantic import ValidationError  # slow to import
 
         try:
             return self._validated(text, value, strict), ()
         except ValidationError as error:
             found = error.errors(include_url=False)
-        if (
-            found[0]["type"] == "json_invalid"
-            and not found[0]["loc"]
-            and not isinstance(value, str)
-        ):
-            return None, (
-                TOO_DEEP,
-            )  # the text is valid: only the parser's limit of nesting is left
-        # To JSON Schema 5.0 is an integer; to pydantic it is none where types are strict.
-        changed = _with_integers(text, places_of(found, "int_type", value))
+        is_root_error = found[0]["type"] == "json_invalid" and not found[0]["loc"]
+        if is_root_error and not isinstance(value, str):
+            return None, (TOO_DEEP,)  # the text is valid, so the parser reached its nesting limit
+        # JSON Schema accepts 5.0 as an integer; pydantic's strict mode does not.
+        changed = _with_integers(text, paths_of_type(found, "int_type", value))
         if changed is None:
-            return None, issues_of_refusal(found, value)
+            return None, issues_of_pydantic(found, value)
         return self._read(json.dumps(changed, ensure_ascii=False), changed, strict=strict)
 
     def _validated(self, text: str, value: Any, strict: bool | None) -> Any:
         try:
             encoded = text.encode()
         except UnicodeEncodeError:
-            # Half a surrogate pair is nothing to pydantic's parser. Given as Python's values, a
-            # date is text, which strict types refuse; the schema has seen to it already that no
-            # type is wrong.
+            # Pydantic's parser rejects half a surrogate pair. In a Python value a date is text,
+            # which strict types reject; the JSON Schema has already checked the types.
             return self._adapter.validate_python(value, strict=False)
         return self._adapter.validate_json(encoded, strict=strict)
 
-    def _may_become_infinite(self, text: str) -> bool:
-        """A float cannot hold every integer, and pydantic makes infinity of the others.
 
-        Where the schema takes half of something, it is not an integer that is wanted.
-        """
-        large: list[str] = []
-
-        def probe(digits: str) -> float:
-            if abs(int(digits)) <= sys.float_info.max:
-                return int(digits)
-            large.append(digits)
-            return 0.5
-
-        issues = self._compiled.issues(json.loads(text, parse_int=probe))
-        return len({issue.path for issue in issues}) < len(large)
+def _float_sized(digits: str) -> int:
+    number = int(digits)
+    if abs(number) > sys.float_info.max:
+        raise ValueError("too large for a float")
+    return number
 
 
-def _with_integers(text: str, places: list[list[str | int]]) -> Any:
-    """The value with whole numbers at these places; None if there is none that was written as a
-    float.
-    """
-    top: list[Any] = [json.loads(text)]
-    changed = False
-    for place in places:
-        holder: Any = top
-        *way, last = 0, *place
-        for each in way:
-            holder = holder[each]
-        number = holder[last]
+def _with_integers(text: str, paths: list[list[str | int]]) -> Any:
+    """Return the value with whole floats at these paths as integers; None without any."""
+    root: list[Any] = [json.loads(text)]
+    has_changed = False
+    for path in paths:
+        parent: Any = root
+        *steps, last = 0, *path
+        for step in steps:
+            parent = parent[step]
+        number = parent[last]
         if isinstance(number, float) and number.is_integer():
-            holder[last], changed = int(number), True
-    return top[0] if changed else None
+            parent[last], has_changed = int(number), True
+    return root[0] if has_changed else None
 
 
-def _adapter(kind: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter
+def _type_adapter(kind: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter  # slow to import
 
     if isinstance(kind, TypeAdapter):
         return kind
-    if isinstance(kind, Mapping):
-        raise InvalidSchema("A mapping is no type. A JSON Schema is for CompiledSchema.")
     if not is_type(kind):
-        raise InvalidSchema(f"{_NEITHER}; this is {_what(kind)}.")
+        raise InvalidSchema(
+            "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not"
+            f" {_description(kind)}."
+        )
     return TypeAdapter(kind)
 
 
 def _is_function(kind: object) -> bool:
-    """Of which pydantic would make a schema of its arguments, and call it."""
+    """Whether an object is a function. Pydantic would use its arguments as a schema and call it."""
     return isroutine(kind) or isinstance(kind, partial)
 
 
-def _is_of_a_model(kind: object) -> bool:
-    """Whether it is an object of a type that would be a schema; told without the import of
-    pydantic.
-    """
+def _is_model_instance(kind: object) -> bool:
+    """Whether an object is an instance of a model or dataclass; works without pydantic."""
     return not isinstance(kind, type) and (
         is_dataclass(kind) or hasattr(type(kind), "__pydantic_fields__")
     )
 
 
-def _what(kind: object) -> str:
-    """What was given instead of a schema, without saying what it holds."""
+def _description(kind: object) -> str:
+    """Describe an object that is not a schema, without its content."""
     if _is_function(kind):
         return "a function"
-    also = ", which would be one" if _is_of_a_model(kind) else ""
-    return f"a value of the type {type(kind).__name__}{also}"
+    name = type(kind).__name__
+    fix = f"; pass the type {name} itself" if _is_model_instance(kind) else ""
+    return f"a value of the type {name}{fix}"
 
 
 def _json_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
-    from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+    from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind  # slow to import
 
-    class Plain(GenerateJsonSchema):
+    class Generator(GenerateJsonSchema):
         def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-            """Never: a default that JSON cannot hold, or one of several types without a schema, is
-            left out.
-            """
+            """Ignore warnings: parts without a JSON Schema are left out."""
 
         def field_title_should_be_set(self, schema: Any) -> bool:
-            """Never: a title that repeats the name costs tokens and says nothing."""
+            """Omit titles that repeat the name, because they cost tokens."""
             return False
 
-    return adapter.json_schema(schema_generator=Plain)
+    return adapter.json_schema(schema_generator=Generator)
 
 
-def _faulty_field(kind: Any) -> str:
-    """The first field that has no JSON Schema of its own, if the type has fields."""
+def _field_without_schema(kind: Any) -> str:
+    """Return the first field without a JSON Schema, as ".name", or ""."""
     try:
         fields = get_type_hints(kind, include_extras=True)
-    except Exception:  # not a type with fields, or one with an annotation that cannot be read
+    except Exception:  # not a type with fields, or an annotation that cannot be resolved
         return ""
-    for name, inner in fields.items():
+    for name, field_type in fields.items():
         try:
-            _json_schema(_adapter(inner))
+            _json_schema(_type_adapter(field_type))
         except Exception:
             return f".{name}"
     return ""
 
 
-def _name(kind: Any) -> str:
-    return (
-        kind.__name__
-        if isinstance(kind, type) and not hasattr(kind, "__args__")
-        else str(kind)[:100]
-    )
+def _type_name(kind: Any) -> str:
+    is_plain_class = isinstance(kind, type) and not hasattr(kind, "__args__")
+    return kind.__name__ if is_plain_class else str(kind)[:100]

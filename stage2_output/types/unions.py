@@ -1,9 +1,9 @@
-"""Find values that pydantic would take exponential time to read.
+"""Detect values that pydantic would take exponential time to read.
 
-Of `Sum | Product | float`, where both models contain the same union again, pydantic tries every
-alternative to its end, even where one field shows that it is the wrong one. Each level of a value
-then multiplies the time by the number of alternatives: a few hundred bytes may take hours. Knows
-JSON Schemas as pydantic writes them; used by `typed.py`.
+For `Sum | Product | float`, where both models contain the same union, pydantic tries every
+alternative completely, even if one field excludes it. Each level of a value multiplies the time by
+the number of alternatives, so a few hundred bytes may take hours. This module knows JSON Schemas as
+pydantic writes them. Used by `typed_schema.py`.
 """
 
 import json
@@ -11,25 +11,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_MOST_ATTEMPTS = 1_000_000
-"""Attempts to read a part of a value: less than a second of pydantic's time."""
+_MOST_ATTEMPTS = 1_000_000  # less than a second of pydantic's time
 
 _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 def recursive_alternatives(schema: Mapping[str, Any]) -> int:
-    """The most models in one union of a recursive type; unions with a discriminator do not count.
+    """Return the largest number of models in one union of a recursive type.
+
+    Unions with a discriminator do not count.
 
     Returns:
         The number, or 0 if no model contains itself.
     """
     if not _is_recursive(schema):
         return 0
-    unions = [part["anyOf"] for part in _objects(schema) if "anyOf" in part]
-    return max(
-        (sum("$ref" in json.dumps(each, default=str) for each in union) for union in unions),
-        default=1,
-    )
+    unions = [part["anyOf"] for part in _mappings(schema) if "anyOf" in part]
+    counts = [sum("$ref" in json.dumps(part, default=str) for part in union) for union in unions]
+    return max(counts, default=1)
 
 
 def takes_too_long(alternatives: int, value: Any) -> bool:
@@ -45,29 +44,29 @@ def takes_too_long(alternatives: int, value: Any) -> bool:
         if objects:
             attempts *= alternatives
         lists = [part for part in level if isinstance(part, list)]
-        level = [each for parts in (*objects, *lists) for each in parts]
+        level = [item for parts in (*objects, *lists) for item in parts]
     return attempts > _MOST_ATTEMPTS
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Whether a definition leads to itself."""
-    leads_to = {
-        name: {*_REFERENCE.findall(json.dumps(each, default=str))}
-        for name, each in schema.get("$defs", {}).items()
+    """Whether a definition refers to itself, directly or not."""
+    references = {
+        name: {*_REFERENCE.findall(json.dumps(part, default=str))}
+        for name, part in schema.get("$defs", {}).items()
     }
-    while ends := [name for name, others in leads_to.items() if not others & leads_to.keys()]:
-        for name in ends:
-            del leads_to[name]
-    return bool(leads_to)
+    while leaves := [name for name, used in references.items() if not used & references.keys()]:
+        for name in leaves:
+            del references[name]
+    return bool(references)
 
 
-def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Every mapping in a schema."""
-    todo = [schema]
-    while todo:
-        part = todo.pop()
+def _mappings(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every mapping in a schema."""
+    pending = [schema]
+    while pending:
+        part = pending.pop()
         if isinstance(part, Mapping):
             yield part
-            todo += part.values()
+            pending += part.values()
         elif isinstance(part, list):
-            todo += part
+            pending += part

@@ -1,8 +1,8 @@
-"""Confirm quickly that a value is valid, with the `jsonschema-rs` library of the extra [fast].
+"""Confirm quickly that a value is valid, with the `jsonschema-rs` library of the `[fast]` extra.
 
-It takes a fraction of the time of `jsonschema`, but both disagree about some keywords, large
-numbers and values that are not JSON. It is asked only where both agree, and only its "valid"
-counts: everything else is left to `jsonschema`. Used by `schema.py`.
+`jsonschema-rs` is much faster than `jsonschema`, but the libraries disagree about some keywords,
+large numbers and values that are not JSON. It is used only for schemas on which both agree, and
+only its "valid" counts. `jsonschema` decides in all other cases. Used by `schema.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,11 +13,11 @@ from typing import Any
 from stage2_output.validation.subschemas import Schema
 
 Confirm = Callable[[Any], bool]
-"""Returns True if a value is known to be valid; False says nothing."""
+"""Returns True if a value is certainly valid; False leaves the decision open."""
 
 _DRAFTS = ("https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema")
-# Keywords about which both differ, or which may take long.
-_LEFT_OUT = {
+# Keywords on which the libraries disagree, or which may be slow.
+_EXCLUDED_KEYWORDS = {
     "$anchor",
     "$dynamicAnchor",
     "$dynamicRef",
@@ -31,29 +31,27 @@ _LEFT_OUT = {
     "unevaluatedItems",
     "unevaluatedProperties",
 }
-_MOST_SUBSCHEMAS = 5_000  # with those behind references, so that no recursive schema is among them
+_MOST_SUBSCHEMAS = 5_000  # including those behind references, so recursive schemas are excluded
 _MOST_LEVELS = 100  # far below the depth at which the library would overflow the stack
-_LARGEST = 2**53  # up to which a float holds every integer
+_LARGEST = 2**53  # a float represents every integer up to this one
 _OTHER_TYPES = {str, bool, type(None)}
 
 
 def never(value: Any) -> bool:
-    """Confirm nothing."""
+    """Confirm no value."""
     return False
 
 
 def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Confirm:
-    """A function that may confirm that a value is valid.
+    """Return a function that may confirm that a value is valid.
 
     Args:
         schema: A valid JSON Schema.
-        subschemas: The schemas in it, with those that references lead to.
+        subschemas: All schemas in it, including the targets of references.
     """
-    if (
-        isinstance(schema, bool)
-        or find_spec("jsonschema_rs") is None
-        or not _agree(schema, subschemas)
-    ):
+    if isinstance(schema, bool) or find_spec("jsonschema_rs") is None:
+        return never
+    if not _libraries_agree(schema, subschemas):
         return never
     import jsonschema_rs
 
@@ -75,23 +73,20 @@ def confirmation(schema: Schema, subschemas: Iterable[Mapping[str, Any]]) -> Con
     return confirm
 
 
-def _agree(schema: Mapping[str, Any], subschemas: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether both libraries agree about every value that is plain JSON."""
+def _libraries_agree(schema: Mapping[str, Any], subschemas: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether both libraries agree about every plain JSON value."""
     if schema.get("$schema", _DRAFTS[0]).rstrip("#") not in _DRAFTS:
         return False
-    several = [*islice(subschemas, _MOST_SUBSCHEMAS)]
-    keywords = {keyword for each in several for keyword in each}
+    parts = [*islice(subschemas, _MOST_SUBSCHEMAS)]
     return (
-        len(several) < _MOST_SUBSCHEMAS
-        and _LEFT_OUT.isdisjoint(keywords)
+        len(parts) < _MOST_SUBSCHEMAS
+        and all(map(_EXCLUDED_KEYWORDS.isdisjoint, parts))
         and _is_plain_json(schema)
     )
 
 
 def _is_plain_json(value: Any) -> bool:
-    """Whether a value is what `json.loads` gives, is not deep, and its numbers are small enough to
-    be exact.
-    """
+    """Whether a value consists of JSON types, is not deep, and its numbers are exact as floats."""
     level = [value]
     for _ in range(_MOST_LEVELS):
         deeper: list[Any] = []
@@ -113,5 +108,5 @@ def _is_plain_json(value: Any) -> bool:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether a library failed; panics of libraries in Rust are not of the type `Exception`."""
+    """Whether an exception is a library's failure; panics of Rust code are not `Exception`s."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

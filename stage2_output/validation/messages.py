@@ -1,44 +1,35 @@
-"""What each rule of a JSON Schema asks for, as the words behind a place: "/age" *must be at least
-0*.
+"""Describe each keyword of JSON Schema in words that follow a JSON pointer.
 
-One sentence for every keyword of the drafts, without the value. Rules about the keys of objects and
-about alternatives need more than a sentence: they are told in `issues.py`, which uses this.
+    "/age" *must be at least 0*
+
+Every keyword has one sentence, which never contains the value. Keywords about the keys of objects
+and about alternatives need more; `issues.py`, which uses this module, describes them.
 """
 
 import json
 from collections.abc import Callable
 from typing import Any
 
+from stage2_output.validation.json_values import json_type
 from stage2_output.validation.property_errors import ValidationError
 
-_TYPE_NAMES = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-}
 _LONGEST = 200
 _ANYTHING: tuple[Any, ...] = (True, {})
 
-# Rules that compare with one number or text.
+# Keywords with one limit.
 _LIMITS = {
     "minimum": "must be at least {}",
     "maximum": "must be at most {}",
     "exclusiveMinimum": "must be more than {}",
     "exclusiveMaximum": "must be less than {}",
     "multipleOf": "must be a multiple of {}",
-    "divisibleBy": "must be a multiple of {}",
     "pattern": "must match the pattern {}",
     "const": "must be {}",
     "format": "must have the format {}",
     "enum": "must be one of {}",
-    "unevaluatedProperties": "must fit {}",
     "unevaluatedItems": "has items that do not fit {}",
-    "disallow": "must not be {}",
 }
-# Rules that count.
+# Keywords that count.
 _SIZES = {
     "minLength": ("at least", "character"),
     "maxLength": ("at most", "character"),
@@ -49,121 +40,104 @@ _SIZES = {
 }
 
 
-def sentence(error: ValidationError) -> str:
-    """The words for an error of the library, to stand behind its place."""
+def describe(error: ValidationError) -> str:
+    """Return the description of an error of the library, without its JSON pointer."""
     rule, expected = str(error.validator), error.validator_value
     if rule in _SIZES:
-        how, noun = _SIZES[rule]
-        return f"must have {how} {_counted(expected, noun)}"
-    if rule in _OWN:
-        return _OWN[rule](error)
+        comparison, noun = _SIZES[rule]
+        return f"must have {comparison} {_counted(expected, noun)}"
+    if rule in _DESCRIPTIONS:
+        return _DESCRIPTIONS[rule](error)
     if rule in ("minimum", "maximum") and error.schema.get(f"exclusive{rule.capitalize()}") is True:
-        rule = f"exclusive{rule.capitalize()}"  # draft 4 writes it as two rules
-    known = _LIMITS.get(rule)
-    return known.format(short(expected)) if known else f"must fit {short({rule: expected})}"
+        rule = f"exclusive{rule.capitalize()}"  # draft 4 writes it as two keywords
+    if rule in _LIMITS:
+        return _LIMITS[rule].format(as_json(expected))
+    return f"must fit {as_json({rule: expected})}"
 
 
-def either(types: Any) -> str:
-    """One type or several, as JSON Schema names them."""
-    return " or ".join(map(_name, types)) if isinstance(types, list) else _name(types)
+def type_names(types: Any) -> str:
+    """Return one type of JSON Schema, or several joined by "or"."""
+    names = types if isinstance(types, list) else [types]
+    # Draft 3 allows schemas as types.
+    return " or ".join(name if isinstance(name, str) else as_json(name) for name in names)
 
 
-def type_of(value: Any) -> str:
-    """The type of a value, as JSON Schema names it; what is no value of JSON is called what Python
-    calls it.
-    """
-    return _TYPE_NAMES.get(type(value)) or (
-        "null" if value is None else f"Python's {type(value).__name__}"
-    )
-
-
-def kind(wanted: Any) -> str:
-    """What a schema asks for, in a bracket behind the word "missing"; "" where that takes more
-    words.
-    """
-    match wanted:
+def requirement(schema: Any) -> str:
+    """Return a short description of a schema, in round brackets; "" for longer ones."""
+    match schema:
         case {"const": constant}:
-            return f" ({short(constant)})"
+            return f" ({as_json(constant)})"
         case {"enum": [_, *_] as values}:
-            return f" (one of {short(values)})"
+            return f" (one of {as_json(values)})"
         case {"type": types}:
-            return f" ({either(types)})"
-        case {"anyOf": [_, *_] as several} if all(
-            isinstance(each, dict) and "type" in each for each in several
+            return f" ({type_names(types)})"
+        case {"anyOf": [_, *_] as parts} if all(
+            isinstance(part, dict) and "type" in part for part in parts
         ):
-            return f" ({' or '.join(either(each['type']) for each in several)})"
+            return f" ({' or '.join(type_names(part['type']) for part in parts)})"
     return ""
 
 
-def short(value: Any) -> str:
-    """A part of a schema as JSON, cut where it would be too long to be read."""
+def as_json(value: Any) -> str:
+    """Return a part of a schema as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
-def _name(kind: Any) -> str:
-    return kind if isinstance(kind, str) else short(kind)  # draft 3 has schemas among its types
-
-
 def _type(error: ValidationError) -> str:
-    return f"must be {either(error.validator_value)}, not {type_of(error.instance)}"
+    return f"must be {type_names(error.validator_value)}, not {json_type(error.instance)}"
 
 
 def _not(error: ValidationError) -> str:
-    unwanted = error.validator_value
-    return "is not allowed" if unwanted in _ANYTHING else f"must not fit {short(unwanted)}"
+    excluded = error.validator_value
+    return "is not allowed" if excluded in _ANYTHING else f"must not fit {as_json(excluded)}"
 
 
 def _one_of(error: ValidationError) -> str:
-    return (
-        f"fits more than one of {len(error.validator_value)} alternatives; it must fit exactly one"
-    )
+    number = len(error.validator_value)
+    return f"fits more than one of {number} alternatives; it must fit exactly one"
 
 
-def _twice(error: ValidationError) -> str:
-    """Says which items are the same, if that can be seen at once: numbers can be equal and look
-    different.
-    """
-    first: dict[str, int] = {}
+def _unique_items(error: ValidationError) -> str:
+    """Name two equal items if they look the same; equal numbers can look different."""
+    first_index: dict[str, int] = {}
     for index, item in enumerate(error.instance):
-        before = first.setdefault(json.dumps(item, sort_keys=True, default=repr), index)
-        if before != index:
-            return f"must not hold anything twice; items {before} and {index} are the same"
-    return "must not hold anything twice"
+        first = first_index.setdefault(json.dumps(item, sort_keys=True, default=repr), index)
+        if first != index:
+            return f"must not contain equal items; items {first} and {index} are equal"
+    return "must not contain equal items"
 
 
 def _contains(error: ValidationError) -> str:
-    schema = error.schema
-    most = error.validator == "maxContains"
-    number = error.validator_value if most else schema.get("minContains", 1)
-    fit = "fits" if number == 1 else "fit"
-    how = "at most" if most else "at least"
-    return f"must have {how} {_counted(number, 'item')} that {fit} {short(schema.get('contains'))}"
+    is_maximum = error.validator == "maxContains"
+    number = error.validator_value if is_maximum else error.schema.get("minContains", 1)
+    comparison = "at most" if is_maximum else "at least"
+    verb = "fits" if number == 1 else "fit"
+    schema = as_json(error.schema.get("contains"))
+    return f"must have {comparison} {_counted(number, 'item')} that {verb} {schema}"
 
 
 def _items(error: ValidationError) -> str:
-    before = error.schema.get(
-        "items" if error.validator == "additionalItems" else "prefixItems", ()
-    )
-    return f"must have at most {_counted(len(before), 'item')}"
+    keyword = "items" if error.validator == "additionalItems" else "prefixItems"
+    return f"must have at most {_counted(len(error.schema.get(keyword, ())), 'item')}"
 
 
 def _unevaluated_items(error: ValidationError) -> str:
     if error.validator_value is False:
         return "has more items than are allowed"
-    return _LIMITS["unevaluatedItems"].format(short(error.validator_value))
+    return _LIMITS["unevaluatedItems"].format(as_json(error.validator_value))
 
 
 def _counted(number: Any, noun: str) -> str:
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{short(number)} {noun if number == 1 else plural}"
+    return f"{as_json(number)} {noun if number == 1 else plural}"
 
 
-_OWN: dict[str, Callable[[ValidationError], str]] = {
+_DESCRIPTIONS: dict[str, Callable[[ValidationError], str]] = {
     "type": _type,
     "not": _not,
     "oneOf": _one_of,
-    "uniqueItems": _twice,
+    "uniqueItems": _unique_items,
     "contains": _contains,
     "minContains": _contains,
     "maxContains": _contains,

@@ -1,8 +1,8 @@
 r"""Match the patterns of a JSON Schema, with a time limit.
 
 Some patterns take exponential time: `^(\w+\s?)*$` would block the event loop for minutes on a text
-of a hundred characters. The `regex` library stops after a given time. Knows no schemas; used
-wherever a pattern is matched.
+of a hundred characters. The `regex` library stops after a given time. This module knows no schemas.
+Used wherever a pattern is matched.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,15 +13,14 @@ from time import thread_time
 from typing import Any
 
 MOST_SECONDS = 0.1
-"""Processor time that the patterns of a schema may take, for one value or all values of one
-text."""
+"""Processor time for the patterns of a schema, per value or per text with several values."""
 
 _SECONDS_LEFT: ContextVar[float] = ContextVar("_SECONDS_LEFT")
 
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Limit the time that `matches` takes in total; within another limit, that one counts."""
+    """Limit the total time of `matches`; an enclosing limit has priority."""
     if _SECONDS_LEFT.get(None) is not None:
         yield
         return
@@ -33,7 +32,7 @@ def time_limit() -> Iterator[None]:
 
 
 def matches(pattern: str, text: object) -> bool:
-    """Whether a pattern is found in a text; False for anything but text.
+    """Whether a pattern occurs in a text; False for values other than text.
 
     Raises:
         TimeoutError: The time of the enclosing `time_limit` is used up.
@@ -44,23 +43,23 @@ def matches(pattern: str, text: object) -> bool:
     if seconds <= 0:
         raise TimeoutError
     try:
-        return compiled(pattern).search(text, timeout=seconds) is not None
+        return compile_pattern(pattern).search(text, timeout=seconds) is not None
     finally:
         _SECONDS_LEFT.set(seconds - (thread_time() - start))
 
 
 def matches_any(patterns: Iterable[str], text: object) -> bool:
-    """Whether one of several patterns is found in a text; raises as `matches` does."""
+    """Whether one of several patterns occurs in a text; raises as `matches` does."""
     return any(matches(pattern, text) for pattern in patterns)
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Compile a pattern, once.
 
     Raises:
         regex.error: The pattern is invalid.
     """
-    import regex  # type: ignore[import-untyped]  # at the first schema that holds a pattern
+    import regex  # type: ignore[import-untyped]  # slow to import
 
     return regex.compile(pattern)

@@ -1,7 +1,6 @@
-"""The keys of an object beside those its schema knows: which are missing, unknown, and meant for
-each other.
+"""Compare the keys of an object with those of its schema: missing, unknown, and probably meant.
 
-Knows the shape of the `jsonschema` library's errors, and not how anything is said; used by
+This module knows the errors of the `jsonschema` library, and not how they are described. Used by
 `issues.py`.
 """
 
@@ -11,39 +10,28 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from stage2_output.validation.json_values import has_type
 from stage2_output.validation.patterns import matches_any
-from stage2_output.validation.suggestions import likeness, nearest
+from stage2_output.validation.suggestions import nearest, similarity
 
 MOST_NAMES = 20
-"""Unknown properties that are named one by one; comparing names costs time, and more would not be
-read."""
+"""Maximum number of unknown properties with an issue of their own."""
 
 ValidationError = Any
-"""`jsonschema.ValidationError`, whose type stubs call every attribute possibly unset."""
+"""`jsonschema.ValidationError`, whose type stubs declare every attribute as possibly unset."""
 
-_MOST_UNSENT = 100  # of a schema with very many properties not all are compared
+_MOST_ABSENT = 100  # optional properties to compare
+_MARGIN = 0.12  # by which an optional property must be nearer than a missing one
 
-_CLEARLY = 0.12  # by so much nearer to a property that need not be there than to a missing one
-
-_CLASSES: dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-}
-
-# Schemas in these hold for the same object. What stands behind a `$ref` is not looked up.
-_ALSO = ("allOf", "anyOf", "oneOf", "if", "then", "else")
+# Keywords whose schemas apply to the same object. References are not followed.
+_APPLICATORS = ("allOf", "anyOf", "oneOf", "if", "then", "else")
 
 
-class Keys:
-    """What can be said of an object's keys; worked out when asked, and once for all errors about
-    them.
+class ObjectKeys:
+    """The keys of an object, compared with its schema; computed on access, once for all errors.
 
     Args:
-        error: Any of the library's errors about the keys.
+        error: An error of the library about the keys.
 
     Attributes:
         received: The object.
@@ -52,8 +40,7 @@ class Keys:
     def __init__(self, error: ValidationError) -> None:
         self.received: dict[str, Any] = error.instance
         self._schema: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
-        # Which keys other schemas know was found out by `keywords.py`; its message holds the
-        # others.
+        # `keywords.py` finds the unevaluated keys and stores them in the message.
         self._unevaluated = error.message if error.validator == "unevaluatedProperties" else None
 
     @cached_property
@@ -67,92 +54,86 @@ class Keys:
 
     @cached_property
     def missing(self) -> dict[str, str]:
-        """The names of missing properties, by the message in which the library hides each."""
+        """The names of missing properties, by the library's message about each."""
         required = [name for name in self._schema.get("required", ()) if name not in self.received]
         return {f"{name!r} is a required property": name for name in required}
 
     @cached_property
-    def strangers(self) -> list[str]:
-        """The keys the schema does not know."""
+    def unknown(self) -> list[str]:
+        """The keys that the schema does not define."""
         if self._unevaluated:
             return json.loads(self._unevaluated)  # type: ignore[no-any-return]
-        strangers = [name for name in self.received if name not in self.known]
+        unknown = [name for name in self.received if name not in self.known]
         patterns = self._schema.get("patternProperties", ())
-        return [name for name in strangers if not matches_any(patterns, name)]
+        return [name for name in unknown if not matches_any(patterns, name)]
 
     @cached_property
-    def meant(self) -> dict[str, str]:
-        """For a missing property the unknown one that was probably meant for it; each at most
-        once.
-        """
-        if not self.known:
-            return {}
-        strangers = self.strangers[:MOST_NAMES]
-        missing = [*islice(self.missing.values(), MOST_NAMES)]
-        optional = [name for name in islice(self.unsent, _MOST_UNSENT) if name not in missing]
-        others = {each: nearest(each, optional) for each in strangers} if missing else {}
-        found = _pairs(missing, strangers, others)
-        left = [name for name in missing if name not in found]
-        free = [each for each in strangers if each not in found.values()]
-        if len(left) == len(free) == 1 and not others[free[0]]:
-            [name], [stranger] = (
-                left,
-                free,
-            )  # one is missing and one is unknown: they mean each other
-            if _has_type(self.received[stranger], self.known.get(name)):
-                found[name] = stranger
-        return found
-
-    @cached_property
-    def unsent(self) -> list[str]:
+    def absent(self) -> list[str]:
         """The known properties that were not received."""
         return [name for name in self.known if name not in self.received]
 
+    @cached_property
+    def misspelled(self) -> dict[str, str]:
+        """For each missing property, the unknown key that probably stands for it, used once."""
+        if not self.known:
+            return {}
+        unknown = self.unknown[:MOST_NAMES]
+        missing = [*islice(self.missing.values(), MOST_NAMES)]
+        optional = [name for name in islice(self.absent, _MOST_ABSENT) if name not in missing]
+        near_optional = {key: nearest(key, optional) for key in unknown} if missing else {}
+        found = _pairs(missing, unknown, near_optional)
+        open_names = [name for name in missing if name not in found]
+        open_keys = [key for key in unknown if key not in found.values()]
+        if len(open_names) == len(open_keys) == 1 and not near_optional[open_keys[0]]:
+            [name], [key] = open_names, open_keys
+            if _may_have_type(self.received[key], self.known.get(name)):
+                found[name] = key  # one missing and one unknown property belong together
+        return found
+
     def _schemas(self) -> Iterator[dict[str, Any]]:
-        """The schema and those within it that hold for the same object."""
-        todo: list[Any] = [self._schema]
-        while todo:
-            schema = todo.pop(0)
+        """Yield the schema and its inner schemas that apply to the same object."""
+        pending: list[Any] = [self._schema]
+        while pending:
+            schema = pending.pop(0)
             if isinstance(schema, dict):
                 yield schema
-                for keyword in _ALSO:
+                for keyword in _APPLICATORS:
                     inner = schema.get(keyword)
-                    todo += inner if isinstance(inner, list) else [inner]
+                    pending += inner if isinstance(inner, list) else [inner]
 
 
 def _pairs(
-    missing: list[str], strangers: list[str], others: dict[str, str | None]
+    missing: list[str], unknown: list[str], near_optional: dict[str, str | None]
 ) -> dict[str, str]:
-    """The missing and unknown names that are near, each once: the nearest first, then those with no
-    choice.
+    """Pair missing names with similar unknown keys: the most similar first, then unrivaled ones.
 
     Args:
         missing: The missing names.
-        strangers: The unknown names.
-        others: For each unknown name a property it is near to that need not be there.
+        unknown: The unknown keys.
+        near_optional: For each unknown key, the nearest optional property.
     """
-    near = {(name, each): likeness(each, name) for name in missing for each in strangers}
-    for (name, each), like in [*near.items()]:
-        other = others[each]
-        if not like or (other is not None and likeness(each, other) > like + _CLEARLY):
-            del near[name, each]
+    scores = {(name, key): similarity(key, name) for name in missing for key in unknown}
+    for (name, key), score in [*scores.items()]:
+        optional = near_optional[key]
+        if not score or (optional is not None and similarity(key, optional) > score + _MARGIN):
+            del scores[name, key]
 
-    def place(pair: tuple[str, str]) -> tuple[float, int]:
+    def order(pair: tuple[str, str]) -> tuple[float, int]:
         rivals = [
-            like for (name, each), like in near.items() if (name == pair[0]) != (each == pair[1])
+            score
+            for other, score in scores.items()
+            if (other[0] == pair[0]) != (other[1] == pair[1])
         ]
-        return -near[pair], sum(like >= near[pair] for like in rivals)
+        return -scores[pair], sum(score >= scores[pair] for score in rivals)
 
     found: dict[str, str] = {}
-    for name, each in sorted(near, key=place):
-        if name not in found and each not in found.values():
-            found[name] = each
+    for name, key in sorted(scores, key=order):
+        if name not in found and key not in found.values():
+            found[name] = key
     return found
 
 
-def _has_type(value: Any, schema: Any) -> bool:
-    """Whether a value may be meant for a schema; where it cannot be seen at once, it may."""
-    wanted = schema.get("type") if isinstance(schema, dict) else None
-    if not isinstance(wanted, str) or wanted not in _CLASSES:
-        return True
-    return isinstance(value, _CLASSES[wanted]) and (wanted == "boolean") == isinstance(value, bool)
+def _may_have_type(value: Any, schema: Any) -> bool:
+    """Whether a value may be valid for a schema; True if the type alone does not decide."""
+    expected = schema.get("type") if isinstance(schema, dict) else None
+    return not isinstance(expected, str) or has_type(value, expected)

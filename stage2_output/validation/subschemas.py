@@ -1,7 +1,7 @@
-"""Walk through the schemas in a JSON Schema, and prepare them for the `jsonschema` library.
+"""Iterate over the schemas in a JSON Schema, and prepare it for the `jsonschema` library.
 
-Knows which keywords hold schemas, and which hold values or names that only look like keywords. Used
-by `schema.py` and `confirm.py`.
+This module knows which keywords contain schemas, and which contain values or names that only look
+like keywords. Used by `schema.py`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,12 +11,11 @@ from stage2_output.errors import InvalidSchema
 
 Schema = Mapping[str, Any] | bool
 
-REFERENCES = ("$ref", "$dynamicRef")
-
-# Keywords that hold values: a "$ref" in them is data.
-_HOLD_VALUES = ("const", "enum", "default", "examples")
-# Keywords that hold schemas by name: the names are no keywords.
-_HOLD_NAMES = (
+_REFERENCES = ("$ref", "$dynamicRef")
+# Keywords that contain values: a "$ref" inside them is data.
+_VALUE_KEYWORDS = ("const", "enum", "default", "examples")
+# Keywords that contain schemas by name: the names are not keywords.
+_NAME_KEYWORDS = (
     "properties",
     "patternProperties",
     "$defs",
@@ -27,87 +26,81 @@ _HOLD_NAMES = (
 _NOTHING: Mapping[str, Any] = {"not": {}}
 
 
-def prepared(schema: Any) -> Any:
-    """A copy of a schema as the library reads it best.
+def prepare(schema: Any) -> Any:
+    """Return a copy of a schema in the form that suits the library best.
 
-    Where a schema names its draft, the library would switch to a validator of its own. Of an error
-    at the schema `false` under a name it would lose the place.
+    The library replaces our validator class where a schema names its draft, so `$schema` is
+    removed. It reports no position for the schema `false` under a name, so `false` is replaced.
     """
     if isinstance(schema, list):
-        return [*map(prepared, schema)]
+        return [*map(prepare, schema)]
     if not isinstance(schema, Mapping):
         return schema
     copy: dict[str, Any] = {}
     for keyword, value in schema.items():
-        if keyword in _HOLD_NAMES and isinstance(value, Mapping):
+        if keyword in _NAME_KEYWORDS and isinstance(value, Mapping):
             copy[keyword] = {
-                name: _NOTHING if each is False else prepared(each) for name, each in value.items()
+                name: _NOTHING if part is False else prepare(part) for name, part in value.items()
             }
         elif keyword != "$schema":
-            copy[keyword] = value if keyword in _HOLD_VALUES else prepared(value)
+            copy[keyword] = value if keyword in _VALUE_KEYWORDS else prepare(value)
     return copy
 
 
 def subschemas(schema: Any, resolver: Any, *, expand: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Every schema in a schema, the schema itself included.
+    """Yield every schema in a schema, including the schema itself.
 
     Args:
         schema: The schema.
         resolver: The `referencing` resolver of the schema.
-        expand: Continue where references lead. A recursive schema has no end then.
+        expand: Whether to follow references. A recursive schema then never ends.
 
     Raises:
-        InvalidSchema: A reference leads to nothing, or to something that is no schema.
+        InvalidSchema: The target of a reference is missing or is not a schema.
     """
-    todo: list[tuple[Any, Any, bool]] = [
-        (schema, resolver, False)
-    ]  # part, resolver, whether its keys are names
-    while todo:
-        part, resolver, is_named = todo.pop()
+    # Each entry: a part, its resolver, and whether the keys of the part are names.
+    pending: list[tuple[Any, Any, bool]] = [(schema, resolver, False)]
+    while pending:
+        part, resolver, is_named = pending.pop()
         if isinstance(part, list):
-            todo += [(each, resolver, False) for each in part]
+            part, is_named = dict(enumerate(part)), True
         if not isinstance(part, Mapping):
             continue
-        if is_named:
-            todo += [(each, resolver, False) for each in part.values()]
-            continue
-        if isinstance(part.get("$id"), str) and part is not schema:
-            resolver = _inside(resolver, part)
-        yield part
-        targets = [
-            _target(resolver, part[name]) for name in REFERENCES if isinstance(part.get(name), str)
-        ]
-        if expand:
-            todo += [(target.contents, target.resolver, False) for target in targets]
-        todo += [
-            (each, resolver, key in _HOLD_NAMES)
-            for key, each in part.items()
-            if key not in _HOLD_VALUES
-        ]
+        if not is_named:
+            if isinstance(part.get("$id"), str) and part is not schema:
+                resolver = _subresolver(resolver, part)
+            yield part
+            references = [part[name] for name in _REFERENCES if isinstance(part.get(name), str)]
+            targets = [_lookup(resolver, reference) for reference in references]
+            pending += [(target.contents, target.resolver, False) for target in targets if expand]
+        for key, inner in part.items():
+            if is_named or key not in _VALUE_KEYWORDS:
+                pending.append((inner, resolver, not is_named and key in _NAME_KEYWORDS))
 
 
-def patterns_of(part: Mapping[str, Any]) -> list[str]:
-    """The patterns of one schema, without those in its inner schemas."""
-    of_names = part.get("patternProperties")
-    patterns = [part.get("pattern"), *(of_names if isinstance(of_names, Mapping) else ())]
-    return [each for each in patterns if isinstance(each, str)]
+def patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the patterns of one schema, without those of its inner schemas."""
+    if isinstance(part.get("pattern"), str):
+        yield part["pattern"]
+    if isinstance(part.get("patternProperties"), Mapping):
+        yield from part["patternProperties"]
 
 
-def _inside(resolver: Any, part: Mapping[str, Any]) -> Any:
-    """The resolver for what a part with its own `$id` holds."""
+def _subresolver(resolver: Any, part: Mapping[str, Any]) -> Any:
+    """Return the resolver for a part with its own `$id`."""
     from referencing.jsonschema import DRAFT202012
 
     return resolver.in_subresource(DRAFT202012.create_resource(part))
 
 
-def _target(resolver: Any, reference: str) -> Any:
+def _lookup(resolver: Any, reference: str) -> Any:
     from referencing.exceptions import Unresolvable
 
     try:
         target = resolver.lookup(reference)
     except Unresolvable as error:
         raise InvalidSchema(
-            f"The JSON Schema refers to {reference!r}, which it does not hold."
+            f"The JSON Schema refers to {reference!r}, which it does not contain."
         ) from error
     if not isinstance(target.contents, Mapping | bool):
         raise InvalidSchema(f"The JSON Schema refers to {reference!r}, which is not a schema.")

@@ -1,90 +1,83 @@
-"""Names in words for a model: cleaned, shortened, counted, and the nearest of those there are.
+"""Format names for a sentence, and find the nearest known name.
 
-A name may be anything a model wrote as a key: a page of text, control characters, half a surrogate
-pair that no server would take. Knows no schemas; used wherever a name is put into a sentence, and
-by stage 3.
+A name may be any text that a model wrote as a key: long, with control characters, or with half a
+surrogate pair. This module knows no schemas. Used wherever a sentence contains a name, and by
+stage 3.
 """
 
 import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 
-MOST_SHOWN = 10
-"""Names in one list; more would not be read."""
+MOST_LISTED = 10
+"""Maximum number of names in one list."""
 
-_LONGEST = 40
+_LONGEST_NAME = 40
 _LONGEST_STEP = 80
-# Comparing two names takes far longer than looking at them, and a list of known ones may be a
-# dictionary.
+# Comparing two names is slow, and the list of known names may be a dictionary.
 _MOST_KNOWN, _MOST_COMPARED, _MOST_LETTERS = 10_000, 300, 64
-# How like each other names must be: any; short ones, or where one begins the other; to be hardly
-# another one.
+# Required similarity of two names: in general, of short names or a prefix, of near duplicates.
 _NEAR, _NEAR_IF_SHORT, _CLOSE = 0.7, 0.6, 0.8
 _FEW_LETTERS, _FEW_WORDS = 4, 2
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most like this one, or None where none is near.
+    """Return the known name with the most similar spelling, or None if no name is similar.
 
-    Case does not matter. Where no spelling is close, the only one that has all of this one's words,
-    or has no others, is near: `input_date` and `date`, `seats` and `number_of_seats`. The time is
-    bounded: of very many or very long names some are not compared.
+    The comparison ignores case. If no spelling is close, the only name that has all words of this
+    one, or no other words, is returned: `input_date` and `date`, `seats` and `number_of_seats`. The
+    time is bounded: not all of very many or very long names are compared.
 
     Args:
-        name: Anything.
-        known: The names there are, the likelier first.
+        name: Any text.
+        known: The known names, more likely ones first.
     """
-    short = name[:_MOST_LETTERS].lower()
-    by_short = {each[:_MOST_LETTERS].lower(): each for each in islice(known, _MOST_KNOWN)}
-    if short in by_short or not any(map(str.isalpha, short)):
-        return by_short.get(short) or None  # of numbers none is near: 2009 is not meant for 2019
-    scores = {each: _spelled_alike(short, each) for each in islice(by_short, _MOST_COMPARED)}
-    near = max(scores, key=scores.__getitem__, default="")
-    most = scores.get(near, 0.0)
-    if most < _CLOSE:
-        same = [by_short[each] for each in scores if _has_the_words_of(name, by_short[each])]
-        if len(same) == 1:
-            return same[0]
-    return by_short[near] if most else None
+    start = name[:_MOST_LETTERS].lower()
+    by_start = {each[:_MOST_LETTERS].lower(): each for each in islice(known, _MOST_KNOWN)}
+    if start in by_start or not any(map(str.isalpha, start)):
+        return by_start.get(start) or None  # numbers have no nearest one: 2009 is not near 2019
+    scores = {other: _spelling(start, other) for other in islice(by_start, _MOST_COMPARED)}
+    best = max(scores, key=scores.__getitem__, default="")
+    if scores.get(best, 0.0) < _CLOSE:
+        same_words = [by_start[other] for other in scores if _share_words(name, by_start[other])]
+        if len(same_words) == 1:
+            return same_words[0]
+    return by_start[best] if scores.get(best) else None
 
 
-def likeness(name: str, other: str) -> float:
-    """How near two names are, between 0 and 1, by their spelling or their words; 0 where they are
-    not.
-    """
-    alike = _spelled_alike(name[:_MOST_LETTERS].lower(), other[:_MOST_LETTERS].lower())
-    return _CLOSE if alike < _CLOSE and _has_the_words_of(name, other) else alike
+def similarity(name: str, other: str) -> float:
+    """Return the similarity of two names by spelling or words, from 0 (none) to 1 (equal)."""
+    score = _spelling(name[:_MOST_LETTERS].lower(), other[:_MOST_LETTERS].lower())
+    return _CLOSE if score < _CLOSE and _share_words(name, other) else score
 
 
-def _spelled_alike(short: str, other: str) -> float:
-    import difflib  # at the first unknown name
+def _spelling(name: str, other: str) -> float:
+    import difflib  # slow to import
 
-    letters = difflib.SequenceMatcher(None, other, short, autojunk=False)
-    if letters.quick_ratio() < _NEAR_IF_SHORT:
+    matcher = difflib.SequenceMatcher(None, other, name, autojunk=False)
+    if matcher.quick_ratio() < _NEAR_IF_SHORT:
         return 0.0  # an upper bound of the ratio, which takes far longer
-    alike = letters.ratio()
-    begun = short.startswith(other) or other.startswith(short)
-    few = max(len(short), len(other)) <= _FEW_LETTERS
-    return alike if alike >= (_NEAR_IF_SHORT if begun or few else _NEAR) else 0.0
+    ratio = matcher.ratio()
+    is_prefix = name.startswith(other) or other.startswith(name)
+    is_short = max(len(name), len(other)) <= _FEW_LETTERS
+    return ratio if ratio >= (_NEAR_IF_SHORT if is_prefix or is_short else _NEAR) else 0.0
 
 
-def _has_the_words_of(name: str, other: str) -> bool:
-    """Whether one of the names has all the words of the other."""
-    ours, theirs = _words(name), _words(other)
-    return bool(ours and theirs) and (ours <= theirs or ours >= theirs)
+def _share_words(name: str, other: str) -> bool:
+    """Whether one of two names has all words of the other."""
+    words, other_words = _words(name), _words(other)
+    return bool(words and other_words) and (words <= other_words or words >= other_words)
 
 
 def _words(name: str) -> set[str]:
-    """The words of a name in any of the usual styles; in a longer one a single letter is none."""
+    """Return the words of a name in any usual style; longer names drop single letters."""
     spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name[:_MOST_LETTERS])
     words = {word for word in re.split(r"[\W_]+", spaced.lower()) if word}
     return words if len(words) <= _FEW_WORDS else {word for word in words if len(word) > 1}
 
 
-def shown(text: str, most: int) -> str:
-    """A text on one line, without what cannot be printed, and not longer than this many
-    characters.
-    """
+def printable(text: str, most: int) -> str:
+    """Return a text on one line, without unprintable characters, cut to `most` characters."""
     text = text if len(text) <= most else text[: most - 1] + "…"
     if text.isprintable():
         return text
@@ -94,25 +87,25 @@ def shown(text: str, most: int) -> str:
     )
 
 
-def quoted(name: str, most: int = _LONGEST) -> str:
-    """A name as it stands in a sentence, cut after this many characters."""
-    return f"`{shown(name, most).replace('`', chr(39))}`"
+def quoted(name: str, most: int = _LONGEST_NAME) -> str:
+    """Return a name in backticks, cut to `most` characters."""
+    return f"`{printable(name, most).replace('`', chr(39))}`"
 
 
 def listed(names: Collection[str]) -> str:
-    """Several names as they stand in a sentence; many are counted."""
-    some = ", ".join(map(quoted, islice(names, MOST_SHOWN)))
-    return some if len(names) <= MOST_SHOWN else f"{some} and {len(names) - MOST_SHOWN} more"
+    """Return a list of quoted names; names beyond `MOST_LISTED` are counted."""
+    first = ", ".join(map(quoted, islice(names, MOST_LISTED)))
+    return first if len(names) <= MOST_LISTED else f"{first} and {len(names) - MOST_LISTED} more"
 
 
-def step(name: str | int) -> str:
-    """One step of a JSON pointer; a name that is longer than any sensible one is cut."""
+def pointer_step(name: str | int) -> str:
+    """Return one step of a JSON pointer; very long names are cut."""
     return "/" + str(name)[:_LONGEST_STEP].replace("~", "~0").replace("/", "~1")
 
 
-def order(pointer: str) -> list[tuple[bool, int, str]]:
-    """Sorts pointers as their places stand in a list: 2 before 10."""
+def pointer_order(pointer: str) -> list[tuple[bool, int, str]]:
+    """Return a sort key for JSON pointers that orders array indexes by number: 2 before 10."""
     steps = pointer.split("/")
     return [
-        (not each.isdecimal(), int(each[:9]) if each.isdecimal() else 0, each) for each in steps
+        (not step.isdecimal(), int(step[:9]) if step.isdecimal() else 0, step) for step in steps
     ]

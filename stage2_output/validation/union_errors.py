@@ -1,10 +1,9 @@
-"""Of several alternatives that a value does not fit: which was meant, or else what they have in
-common.
+"""Choose what to report when a value fits no alternative of `anyOf` or `oneOf`.
 
     {"anyOf": [{"type": "null"}, {"type": "object", "required": ["n"]}]}    {}    -> `n` is missing
     {"anyOf": [{"const": "a"}, {"const": "b"}, {"type": "null"}]}         "c"    -> "a", "b" or null
 
-Knows the shape of the `jsonschema` library's errors, and not how anything is said; used by
+This module knows the errors of the `jsonschema` library, and not how they are described. Used by
 `issues.py`.
 """
 
@@ -14,18 +13,18 @@ from typing import Any, NamedTuple
 from stage2_output.validation.property_errors import ValidationError
 
 Branch = list[ValidationError]
-"""What is wrong with a value if one alternative was meant."""
+"""The errors of a value for one alternative."""
 
-_DEEPEST = 20  # alternatives in alternatives; nobody writes more by hand
+_MOST_LEVELS = 20  # of nested alternatives
 
 
 class Choice(NamedTuple):
-    """What several alternatives want at one place.
+    """The values and types that several alternatives allow at one position.
 
     Attributes:
-        error: One of the errors, for its place and what stands there.
-        values: The constants, of which any will do.
-        types: The types, of which any will do.
+        error: One of the errors, for its position and the invalid value.
+        values: The allowed constants.
+        types: The allowed types.
     """
 
     error: ValidationError
@@ -34,28 +33,26 @@ class Choice(NamedTuple):
 
 
 def branches_of(error: ValidationError, depth: int = 0) -> Iterator[Branch]:
-    """The errors of an `anyOf` or `oneOf` by alternative; alternatives of alternatives are
-    alternatives, too.
-    """
+    """Yield the errors of an `anyOf` or `oneOf` by alternative; nested alternatives are merged."""
     branches: dict[Any, Branch] = {}
-    for each in error.context:
-        branches.setdefault(each.schema_path[0] if each.schema_path else None, []).append(each)
+    for inner in error.context:
+        index = inner.schema_path[0] if inner.schema_path else None
+        branches.setdefault(index, []).append(inner)
     if len(branches) > 1:
-        branches.pop(
-            None, None
-        )  # a schema `false`, of which the library tells no number: nothing can fit it
+        branches.pop(None, None)  # a schema `false`, which the library reports without an index
     for branch in branches.values():
         only = branch[0]
-        if len(branch) == 1 and only.context and not only.path and depth < _DEEPEST:
+        if len(branch) == 1 and only.context and not only.path and depth < _MOST_LEVELS:
             yield from branches_of(only, depth + 1)
         else:
             yield branch
 
 
 def closest(branches: list[Branch]) -> tuple[Branch, bool]:
-    """What to tell, and whether it is clear that this alternative was meant.
+    """Return the errors to report, and whether one alternative was clearly meant.
 
-    Of several that are equally close it is the errors they share, or those of the first.
+    If several alternatives are equally close, the errors they share are reported, or those of the
+    first one.
     """
     best = max(map(_closeness, branches))
     first, *others = [branch for branch in branches if _closeness(branch) == best]
@@ -64,57 +61,53 @@ def closest(branches: list[Branch]) -> tuple[Branch, bool]:
 
 
 def possible(branches: list[Branch]) -> list[Branch]:
-    """The alternatives that want something of the value's type."""
+    """Return the alternatives that allow the value's type."""
     return [
         branch
         for branch in branches
-        if all(e.path or e.validator not in ("type", None) for e in branch)
+        if all(error.path or error.validator not in ("type", None) for error in branch)
     ]
 
 
 def choice(branches: list[Branch]) -> Choice | None:
-    """What may stand at the one place where every alternative wants something else, if there is
-    such a place.
-    """
+    """Return the allowed values at the one position where all alternatives differ, if any."""
     best = max(branches, key=_closeness)
     typed = possible(branches)
-    decided = _right_constant(best) and not all(map(_right_constant, typed))
-    places, typed_places = [*map(_by_place, branches)], [*map(_by_place, typed)]
+    is_decided = _has_right_constant(best) and not all(map(_has_right_constant, typed))
+    by_path, typed_by_path = [*map(_by_path, branches)], [*map(_by_path, typed)]
     for error in best:
         if error.validator not in ("type", "enum", "const") or len(error.path) > 1:
             continue
-        asked = typed_places if error.path else places
-        at_it = [each.get((*error.path,), []) for each in asked]
-        if error.path and (decided or len(asked) < 2 or not all(map(_constants, at_it))):
-            continue  # a property of one alternative, and not what tells the alternatives apart
-        values = [value for branch in at_it for value in _constants(branch)]
-        types = [name for branch in at_it if not _constants(branch) for name in _types(branch)]
-        return Choice(error, _each_once(values), _each_once(types))
+        path = (*error.path,)
+        at_path = [errors.get(path, []) for errors in (typed_by_path if path else by_path)]
+        if path and (is_decided or len(at_path) < 2 or not all(map(_constants, at_path))):
+            continue  # a property of one alternative, which does not distinguish the alternatives
+        values = [value for branch in at_path for value in _constants(branch)]
+        types = [name for branch in at_path if not _constants(branch) for name in _types(branch)]
+        return Choice(error, _unique(values), _unique(types))
     return None
 
 
-def _by_place(branch: Branch) -> dict[tuple[Any, ...], Branch]:
-    """The errors of a branch, grouped by the place of the value that they are about."""
-    places: dict[tuple[Any, ...], Branch] = {}
+def _by_path(branch: Branch) -> dict[tuple[Any, ...], Branch]:
+    """Group the errors of a branch by the position of the value."""
+    groups: dict[tuple[Any, ...], Branch] = {}
     for error in branch:
-        places.setdefault((*error.path,), []).append(error)
-    return places
+        groups.setdefault((*error.path,), []).append(error)
+    return groups
 
 
 def _closeness(branch: Branch) -> tuple[bool, bool, int, int]:
-    """The branch that was meant has the right type and constant; the value comes far into it;
-    little is wrong.
-    """
+    """Return a sort key: right type, right constant, a deep position, and few errors are close."""
     depth = max(len(error.path) for error in branch)
-    return (bool(possible([branch])), _right_constant(branch), depth, -len(branch))
+    return bool(possible([branch])), _has_right_constant(branch), depth, -len(branch)
 
 
-def _right_constant(branch: Branch) -> bool:
+def _has_right_constant(branch: Branch) -> bool:
     return not any(len(error.path) <= 1 and _is_constant(error) for error in branch)
 
 
 def _is_constant(error: ValidationError) -> bool:
-    """An `enum` of one value is a constant; one of several may just as well be a wrong answer."""
+    """An `enum` of one value is a constant; with several values it may be a wrong answer."""
     return error.validator == "const" or (
         error.validator == "enum" and len(error.validator_value) == 1
     )
@@ -123,24 +116,21 @@ def _is_constant(error: ValidationError) -> bool:
 def _constants(branch: Branch) -> list[Any]:
     found: list[Any] = []
     for error in branch:
-        if error.validator in ("const", "enum"):
-            found += (
-                [error.validator_value] if error.validator == "const" else error.validator_value
-            )
+        if error.validator == "const":
+            found.append(error.validator_value)
+        elif error.validator == "enum":
+            found += error.validator_value
     return found
 
 
 def _types(branch: Branch) -> list[str]:
-    named = [error.validator_value for error in branch if error.validator == "type"]
-    return [name for each in named for name in (each if isinstance(each, list) else [each])]
+    types = [error.validator_value for error in branch if error.validator == "type"]
+    return [name for names in types for name in (names if isinstance(names, list) else [names])]
 
 
-def _each_once(values: list[Any]) -> list[Any]:
-    seen: dict[str, Any] = {}
-    for value in values:
-        seen.setdefault(repr(value), value)
-    return [*seen.values()]
+def _unique(values: list[Any]) -> list[Any]:
+    return [*{repr(value): value for value in values}.values()]
 
 
 def _key(error: ValidationError) -> tuple[Any, ...]:
-    return (tuple(error.path), error.validator, error.message)
+    return tuple(error.path), error.validator, error.message

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stage2_output import CompiledSchema, Issue
 
 TOO_DEEP = (Issue("", "is nested too deeply to be checked", "depth"),)
-TOO_LARGE = (Issue("", "holds a number too large to be checked", "number"),)
+TOO_LARGE = (Issue("", "contains a number too large to be checked", "number"),)
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 DRAFT2019 = "https://json-schema.org/draft/2019-09/schema"
 DRAFT2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -200,7 +200,7 @@ def test_the_place_where_nothing_is_allowed_is_reported(schema, value, path):
 
 
 def test_the_schema_false_allows_nothing():
-    issue = Issue("", "holds something where nothing is allowed", "false", False)
+    issue = Issue("", "has a value where none is allowed", "false", False)
     assert CompiledSchema(False).issues(1) == (issue,)
 
 

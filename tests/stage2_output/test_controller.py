@@ -150,8 +150,8 @@ NOT_WHOLE = "The JSON that begins at character 0 is not complete: "
 GAPS = {
     '{"n": 1': "a closing bracket is missing at character 7.",
     '{"s": "a, "n": 1}': "a closing quote is missing at character 8.",
-    '{"n": 1]': "a bracket of the other kind stands at character 7.",
-    '{"n": 1, ...}': "something was left out at character 9.",
+    '{"n": 1]': "a closing bracket is of the wrong kind at character 7.",
+    '{"n": 1, ...}': "a part was left out at character 9.",
 }
 
 
@@ -261,7 +261,7 @@ async def test_an_answer_that_was_cut_off_is_asked_for_again():
 @pytest.mark.parametrize("attempts", [0, -1])
 async def test_fewer_than_one_attempt_is_refused_before_anything_is_sent(attempts):
     chat = Chat()
-    with pytest.raises(ValueError, match=f"max_attempts is {attempts}; 1 is the least"):
+    with pytest.raises(ValueError, match=f"max_attempts must be at least 1, not {attempts}"):
         await OutputController().request(chat, [QUESTION], SCHEMA, max_attempts=attempts)
     assert chat.sent == []
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output.errors import ExtractionError
-from stage2_output.extract import doubts, extract_json, find_json, why_nothing_found
-from stage2_output.extraction.candidates import Broken, Extraction
+from stage2_output.extract import doubts, extract_json, find_json, missing_json_message
+from stage2_output.result import Extraction, InvalidJson
 
 A = '{"a": 1}'
 FENCED = {
@@ -129,7 +129,7 @@ def test_every_value_is_found_in_order_and_so_is_what_is_broken():
     text = 'a {"a": [1]} b [2] c {"b": } d [3]'
     assert find_json(text) == (
         [Extraction({"a": [1]}, 2, 12, "prose"), Extraction([2], 15, 18, "prose")],
-        [Broken(21, "lacks a value", 27, "prose")],
+        [InvalidJson(21, "lacks a value", 27, "prose")],
     )
 
 
@@ -172,11 +172,11 @@ def test_where_there_is_no_json_the_error_says_so(text, sentence):
     with pytest.raises(ExtractionError) as caught:
         extract_json(text)
     assert (caught.value.position, str(caught.value)) == (None, sentence)
-    assert why_nothing_found(text, []) == sentence
+    assert missing_json_message(text, []) == sentence
 
 
 TWO_QUOTES = "has quotes that can be read in more ways than one"
-UNKNOWN = "has a number that JSON does not know"
+UNKNOWN = "has a number in a format that JSON does not allow"
 TOO_LARGE = "has a number that is too large"
 BROKEN = {
     "no value": ('Hm {"a": }', 3, "lacks a value", 9),
@@ -204,7 +204,7 @@ def test_what_cannot_be_read_is_an_error_that_says_where_and_why(text, start, wh
         extract_json(text)
     sentence = f"The JSON that begins at character {start} {why} (at character {position})."
     assert (caught.value.position, str(caught.value)) == (position, sentence)
-    assert why_nothing_found(text, find_json(text)[1]) == sentence
+    assert missing_json_message(text, find_json(text)[1]) == sentence
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_twice_the_errors_in_an_alternative_take_twice_the_instructions(value):
 
 @pytest.mark.parametrize(
     ("lines", "errors"),
-    [(1000, ()), (1001, ("The JSON that begins at character 9000 is one damaged value too many",))],
+    [(1000, ()), (1001, ("The JSON that begins at character 9000 is one invalid value too many",))],
 )
 def test_a_thousand_damaged_values_of_a_text_are_read(lines, errors):
     result = CONTROLLER.parse_and_validate("{'a': 1}\n" * lines, SCHEMA)

@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stage2_output import ExtractionError, extract_json
-from stage2_output.extraction.candidates import Extraction
 from stage2_output.parsing.strict import MOST_DEPTH
 from stage2_output.partial import LONGEST_POINTER, parse_partial
+from stage2_output.result import Extraction
 
 VALUES = st.recursive(
     st.none()

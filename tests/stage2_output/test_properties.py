@@ -207,7 +207,7 @@ def damaged(text, damages, random):
     elif "extra closers" in damages:  # at the end: further in they close what was meant to go on
         text += random.choice(["}", "]", "}}", "\n}", "]\n}"])
     if {*damages} <= {"byte order mark", "double encoding", "escaped quotes"}:
-        # Damaged JSON in a valid string is that string, and what holds no quote does not look
+        # Unrepairable JSON in a valid string is that string, and what holds no quote does not look
         # escaped.
         if "double encoding" in damages and '"' in text:
             text = json.dumps(text)

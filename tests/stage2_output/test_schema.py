@@ -12,19 +12,19 @@ DRAFT7 = "http://json-schema.org/draft-07/schema#"
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ({"type": "strin"}, r"is wrong at \$\.type: 'strin' "),
-        ({"properties": {"a": {"type": 5}}}, r"is wrong at \$\.properties\.a\.type: 5 "),
-        ({"required": "a"}, r"is wrong at \$\.required: 'a' "),
-        ({"items": {"minLength": -1}}, r"is wrong at \$\.items\.minLength: -1 "),
-        ({"pattern": "("}, r"pattern that cannot be read: '\('"),
+        ({"type": "strin"}, r"is invalid at \$\.type: 'strin' "),
+        ({"properties": {"a": {"type": 5}}}, r"is invalid at \$\.properties\.a\.type: 5 "),
+        ({"required": "a"}, r"is invalid at \$\.required: 'a' "),
+        ({"items": {"minLength": -1}}, r"is invalid at \$\.items\.minLength: -1 "),
+        ({"pattern": "("}, r"invalid pattern: '\('"),
         (
             {"$schema": DRAFT4, "items": {"patternProperties": {"(": {}}}},
-            r"pattern that cannot be read: '\('",
+            r"invalid pattern: '\('",
         ),
-        ("string", "is a mapping, not str"),
-        (None, "is a mapping, not NoneType"),
-        (lambda: 0, "is a mapping, not function"),
-        (dict, "is a mapping, not type"),
+        ("string", "must be a mapping or a bool, not str"),
+        (None, "must be a mapping or a bool, not NoneType"),
+        (lambda: 0, "must be a mapping or a bool, not function"),
+        (dict, "must be a mapping or a bool, not type"),
     ],
 )
 def test_a_schema_that_is_none_is_refused_with_its_place(schema, why):
@@ -52,7 +52,7 @@ def test_a_reference_that_leads_nowhere_is_refused_and_never_fetched(reference, 
         "unused": {"$defs": {"unused": part}},
         "allOf": {"allOf": [part]},
     }[place]
-    with pytest.raises(InvalidSchema, match=r"refers to .* which it does not hold"):
+    with pytest.raises(InvalidSchema, match=r"refers to .* which it does not contain"):
         CompiledSchema(schema)
 
 
@@ -196,7 +196,7 @@ def test_true_takes_anything_and_unknown_properties_are_allowed_as_written():
 def test_a_number_that_cannot_be_divided_is_an_issue(value):
     compiled = CompiledSchema({"multipleOf": 0.3})
     assert compiled.issues(value) == (
-        Issue("", "holds a number too large to be checked", "number"),
+        Issue("", "contains a number too large to be checked", "number"),
     )
     assert not compiled.fits(value)
 

@@ -92,7 +92,7 @@ def test_a_pattern_is_read_as_the_regex_library_reads_it(pattern, fit, wrong):
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
 def test_a_pattern_that_cannot_be_read_is_refused(pattern, keyword):
     part = {"pattern": pattern} if keyword == "pattern" else {"patternProperties": {pattern: {}}}
-    with pytest.raises(InvalidSchema, match="a pattern that cannot be read"):
+    with pytest.raises(InvalidSchema, match="an invalid pattern"):
         CompiledSchema({"properties": {"a": part}})
 
 

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from stage2_output.extraction.candidates import MOST_PIECES, Broken, Extraction, candidates
+from stage2_output.extraction.candidates import MOST_CANDIDATES, candidates
+from stage2_output.result import Extraction, InvalidJson
 
 
 def seen(text):
@@ -12,8 +13,8 @@ def seen(text):
 
 
 def told(piece, text):
-    if isinstance(piece, Broken):
-        return (piece.start, piece.why, piece.position, piece.source)
+    if isinstance(piece, InvalidJson):
+        return (piece.start, piece.problem, piece.position, piece.source)
     names = " ".join(f"{name}@{position}" for name, position in piece.repairs)
     written = text[piece.start : piece.end]
     return (
@@ -35,7 +36,7 @@ def test_a_value_is_told_with_its_place():
 
 def test_what_is_broken_is_told_with_its_place_as_a_sentence():
     (broken,) = candidates('So {"a": }')
-    assert broken == Broken(3, "lacks a value", 9, "prose")
+    assert broken == InvalidJson(3, "lacks a value", 9, "prose")
     assert str(broken) == "The JSON that begins at character 3 lacks a value (at character 9)."
 
 
@@ -254,7 +255,7 @@ PARTS = {
     ),
     "nothing behind it": (
         'So {"a": 1] {"b": 2}',
-        [(3, "has a ] that closes nothing", 10, "prose")],
+        [(3, "has an unexpected ]", 10, "prose")],
     ),
     "a string cut by a fence": (
         '```\n{"a": "b\n```',
@@ -272,7 +273,7 @@ def test_what_is_not_whole_is_told_as_a_part(text, expected):
     assert seen(text) == expected
 
 
-GOES_ON = "goes on behind its last bracket"
+GOES_ON = "continues behind its last bracket"
 BROKEN = {
     "no value": ('So {"a": }', [(3, "lacks a value", 9, "prose")]),
     "a key twice": ('{"a": 1, "a": 2}', [(0, 'has the key "a" twice in one object', 9, "prose")]),
@@ -312,10 +313,12 @@ def test_what_is_broken_is_told_and_nothing_of_it_or_behind_it_is_trusted(text, 
 
 
 def test_no_more_than_a_number_of_values_is_looked_at():
-    pieces = candidates("[2]\n" * (MOST_PIECES + 5))
-    assert len(pieces) == MOST_PIECES + 1
-    assert pieces[-1] == Broken(4 * MOST_PIECES, "is one value too many", 4 * MOST_PIECES, "prose")
-    assert len(candidates("[2]\n" * MOST_PIECES)) == MOST_PIECES
+    pieces = candidates("[2]\n" * (MOST_CANDIDATES + 5))
+    assert len(pieces) == MOST_CANDIDATES + 1
+    assert pieces[-1] == InvalidJson(
+        4 * MOST_CANDIDATES, "is one value too many", 4 * MOST_CANDIDATES, "prose"
+    )
+    assert len(candidates("[2]\n" * MOST_CANDIDATES)) == MOST_CANDIDATES
 
 
 def test_brackets_around_words_are_tried_a_few_times_only():

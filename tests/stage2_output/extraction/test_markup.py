@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output.extraction.markup import Surroundings, next_mark, scalar_place
+from stage2_output.extraction.markup import MarkupScanner, next_mark
 
 MARKS = {
     "a fence": ("a ``` b", "fence", "```"),
@@ -44,13 +44,13 @@ def test_a_text_without_marks_has_none():
 
 def sources(text):
     """Where each bracket of a text stands, if nothing is passed over."""
-    around, found, position = Surroundings(text), [], 0
+    around, found, position = MarkupScanner(text), [], 0
     while mark := next_mark(text, position):
         position = mark.end()
         if mark["bracket"]:
             found.append(around.source(mark.start()))
         else:
-            around.pass_by(mark)
+            around.consume(mark)
     return found
 
 
@@ -94,10 +94,10 @@ def test_every_bracket_stands_in_something(text, expected):
 
 def walked(text):
     """The surroundings at the last mark of a text."""
-    around, position = Surroundings(text), 0
+    around, position = MarkupScanner(text), 0
     while mark := next_mark(text, position):
         position = mark.end()
-        told = around.pass_by(mark)
+        told = around.consume(mark)
     return around, told
 
 
@@ -127,16 +127,16 @@ def test_thoughts_whose_beginning_was_in_the_prompt_are_told(text, ended_only):
     ],
 )
 def test_thoughts_end_with_their_tag(text, end):
-    around = Surroundings(text)
+    around = MarkupScanner(text)
     if text.startswith("<"):
-        around.pass_by(next_mark(text, 0))
+        around.consume(next_mark(text, 0))
     assert [around.end(7 * (len(text) > 7)), around.end(8 * (len(text) > 7))] == [end, end]
 
 
 def test_each_of_several_thoughts_ends_with_its_own_tag():
     text = "<think>a</think><think>b</think>"
-    around = Surroundings(text)
-    around.pass_by(next_mark(text, 0))
+    around = MarkupScanner(text)
+    around.consume(next_mark(text, 0))
     assert (around.end(7), around.end(23)) == (8, 24)
 
 
@@ -159,11 +159,11 @@ CODE = {
 @pytest.mark.parametrize(("text", "end"), CODE.values(), ids=CODE)
 def test_code_of_another_language_ends_with_its_fence(text, end):
     start = text.index("{")
-    around, position = Surroundings(text), 0
+    around, position = MarkupScanner(text), 0
     while (mark := next_mark(text, position)).start() < start:
-        around.pass_by(mark)
+        around.consume(mark)
         position = mark.end()
-    assert around.end_of_code(start) == end
+    assert around.code_end(start) == end
 
 
 PLACES = {
@@ -179,10 +179,10 @@ PLACES = {
 
 @pytest.mark.parametrize(("text", "start", "source"), PLACES.values(), ids=PLACES)
 def test_a_text_without_brackets_is_found_behind_thoughts_and_in_its_fence(text, start, source):
-    assert scalar_place(text) == (start, start + 1, source)
+    assert MarkupScanner(text).scalar_range() == (start, start + 1, source)
     assert text[start] == "5"
 
 
 @pytest.mark.parametrize("text", ["It is 5.", "```js\n5\n```", "5\n```\n6\n```", "```\n5"])
 def test_a_text_with_anything_else_is_taken_whole(text):
-    assert scalar_place(text) == (0, len(text), "bare")
+    assert MarkupScanner(text).scalar_range() == (0, len(text), "bare")

@@ -1,7 +1,7 @@
 import pytest
 
-from stage2_output.parsing.bare_values import Word, read_word
-from stage2_output.parsing.errors import Damaged
+from stage2_output.parsing.bare_values import BareValue, read_bare_value
+from stage2_output.parsing.errors import Unrepairable
 
 PLAIN = {
     "number": ("1", 1, None),
@@ -33,8 +33,8 @@ PLAIN = {
 def test_numbers_and_literals_are_read_as_json_writes_them(text, value, name, behind):
     repairs = ((name, 1),) if name else ()
     whole = "[" + text + behind
-    word = read_word(whole, 1, len(whole))
-    assert word == Word(value, 1 + len(text), "plain", repairs)
+    word = read_bare_value(whole, 1, len(whole))
+    assert word == BareValue(value, 1 + len(text), "plain", repairs)
     assert repr(word.value) == repr(value)  # 1 is not 1.0, and not True
 
 
@@ -44,13 +44,13 @@ def test_numbers_and_literals_are_read_as_json_writes_them(text, value, name, be
 )
 def test_what_touches_a_number_or_a_literal_may_be_a_comment_or_an_ellipsis(text, value, behind):
     whole = text + behind + ","
-    assert read_word(whole, 0, len(whole)) == Word(value, len(text), "plain")
+    assert read_bare_value(whole, 0, len(whole)) == BareValue(value, len(text), "plain")
 
 
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b "])
 def test_white_space_and_what_cannot_be_seen_is_no_part_of_a_word(blank):
     for text, value, kind in [("1", 1, "plain"), ("true", True, "plain"), ("b c", "b c", "text")]:
-        assert read_word(text + blank + ",", 0, len(text + blank) + 1)[:3] == (
+        assert read_bare_value(text + blank + ",", 0, len(text + blank) + 1)[:3] == (
             value,
             len(text),
             kind,
@@ -112,7 +112,7 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:20])
 def test_text_without_quotes_goes_on_to_a_mark_or_the_end_of_the_line(text, behind):
     whole = "[" + text + behind
-    assert read_word(whole, 1, len(whole)) == Word(
+    assert read_bare_value(whole, 1, len(whole)) == BareValue(
         text, 1 + len(text), "text", (("unquoted_text", 1),)
     )
 
@@ -127,12 +127,12 @@ def test_text_without_quotes_goes_on_to_a_mark_or_the_end_of_the_line(text, behi
     ],
 )
 def test_what_the_end_of_the_text_cut_off_has_no_value(text, value):
-    assert read_word("[" + text, 1, 1 + len(text)) == Word(value, 1 + len(text), "cut")
+    assert read_bare_value("[" + text, 1, 1 + len(text)) == BareValue(value, 1 + len(text), "cut")
 
 
 @pytest.mark.parametrize("text", ["hello", "12ab", "10%", "nona"])
 def test_text_that_the_end_may_have_cut_off_is_read_as_far_as_it_goes(text):
-    assert read_word("[" + text, 1, 1 + len(text)) == Word(
+    assert read_bare_value("[" + text, 1, 1 + len(text)) == BareValue(
         text, 1 + len(text), "text", (("unquoted_text", 1),)
     )
 
@@ -141,7 +141,7 @@ def test_text_that_the_end_may_have_cut_off_is_read_as_far_as_it_goes(text):
     ("text", "value"), [("true", True), ("null", None), ("False", False), ("nil", None)]
 )
 def test_a_literal_at_the_end_is_whole(text, value):
-    word = read_word("[" + text, 1, 1 + len(text))
+    word = read_bare_value("[" + text, 1, 1 + len(text))
     assert (word.value, word.kind) == (value, "plain")
 
 
@@ -150,16 +150,16 @@ def test_a_literal_at_the_end_is_whole(text, value):
     [("12.", 12), ("-1.5e", -1.5), ("1e+", 1), ("0.", 0), ("12", 12), ("1.5", 1.5)],
 )
 def test_of_a_number_that_may_be_cut_off_the_whole_part_is_read(text, value):
-    word = read_word("[" + text + "!", 1, 1 + len(text))
-    assert word == Word(value, 1 + len(text), "plain")
+    word = read_bare_value("[" + text + "!", 1, 1 + len(text))
+    assert word == BareValue(value, 1 + len(text), "plain")
     assert repr(word.value) == repr(value)
 
 
 TWO_READINGS = "has text without quotes that can be read in more ways than one"
-NEARLY = "has something that is nearly a number or a literal"
-UNKNOWN = "has a number that JSON does not know"
+NEARLY = "has an invalid number or literal"
+UNKNOWN = "has a number in a format that JSON does not allow"
 TOO_LARGE = "has a number that is too large"
-NO_VALUE = "has something that is no value"
+NO_VALUE = "has an invalid value"
 GIVEN_UP = {
     "nothing": ("", "lacks a value"),
     "only a comment": ("/* one */", "lacks a value"),
@@ -207,14 +207,14 @@ GIVEN_UP = {
 @pytest.mark.parametrize(("text", "why"), GIVEN_UP.values(), ids=GIVEN_UP)
 def test_what_is_no_value_or_more_than_one_is_given_up(text, why):
     whole = "[" + text + ","
-    with pytest.raises(Damaged) as caught:
-        read_word(whole, 1, len(whole))
-    assert (caught.value.why, caught.value.position) == (why, 1)
+    with pytest.raises(Unrepairable) as caught:
+        read_bare_value(whole, 1, len(whole))
+    assert (caught.value.problem, caught.value.position) == (why, 1)
 
 
 @pytest.mark.parametrize(
     "text", ["1" * 5000 + ".", "1e999e", "-1e999."], ids=["digits", "exponent", "negative"]
 )
 def test_a_number_that_is_too_large_is_given_up_even_where_it_is_cut_off(text):
-    with pytest.raises(Damaged, match=TOO_LARGE):
-        read_word(text, 0, len(text))
+    with pytest.raises(Unrepairable, match=TOO_LARGE):
+        read_bare_value(text, 0, len(text))

@@ -3,7 +3,8 @@ from typing import get_args
 import pytest
 
 from stage2_output.extraction.candidates import candidates
-from stage2_output.parsing.errors import Damaged, RepairName
+from stage2_output.parsing.errors import Unrepairable
+from stage2_output.result import RepairName
 
 EXAMPLES = {
     "comment": ('{"a": 1 // one\n}', 8),
@@ -53,5 +54,5 @@ def test_the_names_are_sorted_and_each_can_be_met():
 
 
 def test_what_cannot_be_mended_says_why_and_where():
-    damaged = Damaged("lacks a value", 6)
-    assert (damaged.why, damaged.position) == ("lacks a value", 6)
+    damaged = Unrepairable("lacks a value", 6)
+    assert (damaged.problem, damaged.position) == ("lacks a value", 6)

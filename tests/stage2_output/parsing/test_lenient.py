@@ -1,7 +1,7 @@
 import pytest
 
-from stage2_output.parsing.errors import Damaged
-from stage2_output.parsing.lenient import Mended, read_leniently
+from stage2_output.parsing.errors import Repaired, Unrepairable
+from stage2_output.parsing.lenient import read_leniently
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep
 
 
@@ -131,7 +131,7 @@ WHOLE = {
 @pytest.mark.parametrize(("text", "value", "names"), WHOLE.values(), ids=WHOLE)
 def test_what_is_mended_is_named_and_whole(text, value, names, behind):
     found = read(text, behind)
-    assert found == Mended(value, len(text), found.repairs, complete=True, fragile=False)
+    assert found == Repaired(value, len(text), found.repairs, complete=True, fragile=False)
     if names is not None:
         assert found.repairs == named(text, *names.split())
 
@@ -236,13 +236,13 @@ def test_what_had_to_be_closed_or_was_left_out_is_not_complete(text, value, name
 )
 def test_what_rests_on_guessed_quotes_says_so(text, value, names):
     found = read(text)
-    assert found == Mended(
+    assert found == Repaired(
         value, len(text), named(text, *names.split()), "missing" not in names, fragile=True
     )
 
 
 def test_what_ends_the_text_ends_the_value():
-    assert read('{"a": 1', "\n```\nThat is all.")._replace(repairs=()) == Mended(
+    assert read('{"a": 1', "\n```\nThat is all.")._replace(repairs=()) == Repaired(
         {"a": 1}, 8, (), False, False
     )
     whole = "[1, 2, 3]"
@@ -259,18 +259,18 @@ GIVEN_UP = {
     "two commas at the beginning": ("[,,1]", "has two commas in a row", 2),
     "no value": ('{"a": }', "lacks a value", 6),
     "no value before a comma": ('{"a": , "b": 1}', "lacks a value", 6),
-    "an ellipsis for a value": ('{"a": ...}', "has something that is no value", 6),
+    "an ellipsis for a value": ('{"a": ...}', "has an invalid value", 6),
     "no colon": ('{"a", "b"}', "lacks a colon behind a key", 4),
     "no colon, no value": ('{"a": 1, "b"}', "lacks a colon behind a key", 12),
     "a set": ("{'a', 'b'}", "lacks a colon behind a key", 4),
     "no colon, no quotes": ("{a 1}", "lacks a colon behind a key", 3),
     "an equals sign": ('{"a" = 1}', "lacks a colon behind a key", 5),
     "an arrow that is none": ('{"a" -> 1}', "lacks a colon behind a key", 5),
-    "a colon in a list": ('[{}: "b"]', "has a colon where no key stands", 3),
-    "something for a key": ("{*1: 2}", "has something that is no key", 1),
-    "a list for a key": ("{[1]: 2}", "has something that is no key", 1),
-    "an object for a key": ('{"a": 1, {"b": 2}}', "has an object where a key should stand", 9),
-    "an object behind a value": ('{"a": 1 {"b": 2}}', "has an object where a key should stand", 8),
+    "a colon in a list": ('[{}: "b"]', "has an unexpected colon", 3),
+    "something for a key": ("{*1: 2}", "has an invalid key", 1),
+    "a list for a key": ("{[1]: 2}", "has an invalid key", 1),
+    "an object for a key": ('{"a": 1, {"b": 2}}', "has an object in place of a key", 9),
+    "an object behind a value": ('{"a": 1 {"b": 2}}', "has an object in place of a key", 8),
     "a quote in a key": ('{"a": 1, "b "c" d": 2}', "lacks a colon behind a key", 13),
     "a key twice": ('{"a": 1, "b": {"a": 2}, \'a\': 3}', 'has the key "a" twice in one object', 24),
     "a key twice in a part": ("{a: {'b': 1, b: 2}}", 'has the key "b" twice in one object', 13),
@@ -282,18 +282,18 @@ GIVEN_UP = {
     "NaN": ('{"a": NaN}', "has NaN, which is not a JSON value", 6),
     "infinity": ("[1, -Infinity]", "has -Infinity, which is not a JSON value", 4),
     "too large": ("[1e999]", "has a number that is too large", 1),
-    "leading zero": ("[007]", "has a number that JSON does not know", 1),
-    "a thousand": ("[1,000]", "has a number that JSON does not know", 3),
-    "numbers in a row": ("[1 2]", "has a number that JSON does not know", 1),
+    "leading zero": ("[007]", "has a number in a format that JSON does not allow", 1),
+    "a thousand": ("[1,000]", "has a number in a format that JSON does not allow", 3),
+    "numbers in a row": ("[1 2]", "has a number in a format that JSON does not allow", 1),
     "unquoted lines": ("[a\nb]", BARE, 4),
     "unquoted text with a colon": ('{"a": b: c}', BARE, 6),
     "a call": ('{"a": Decimal("1")}', BARE, 6),
     "a lost quote": ('{"a": b"}', "has text that lost one of its quotes", 7),
     "a quote too many": ('{"a": "b" c"}', QUOTES, 8),
     "a sum of a string": ('{"a": "b" + 1}', QUOTES, 8),
-    "a closer too many": ('{"a": 1]} and so on', "has a ] that closes nothing", 7),
+    "a closer too many": ('{"a": 1]} and so on', "has an unexpected ]", 7),
     "one closing brace": ('{{"a": 1}', "has two opening braces and one closing brace", 9),
-    "three opening braces": ('{{{"a": 1}}}', "has an object where a key should stand", 2),
+    "three opening braces": ('{{{"a": 1}}}', "has an object in place of a key", 2),
     "a comment that took a comma": (
         '{"a": "b" #1",\n "c": 1}',
         "has a comment that may be text",
@@ -311,14 +311,14 @@ GIVEN_UP = {
 
 @pytest.mark.parametrize(("text", "why", "position"), GIVEN_UP.values(), ids=GIVEN_UP)
 def test_what_cannot_be_mended_or_in_two_ways_is_given_up(text, why, position):
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(Unrepairable) as caught:
         read(text)
-    assert (caught.value.why, caught.value.position - 3) == (why, position)
+    assert (caught.value.problem, caught.value.position - 3) == (why, position)
 
 
 def test_a_long_key_is_not_told_whole():
     key = "k" * 1000
-    with pytest.raises(Damaged, match=f'has the key "{"k" * 60}" twice'):
+    with pytest.raises(Unrepairable, match=f'has the key "{"k" * 60}" twice'):
         read(f'{{"{key}": 1, "{key}": 2}}')
 
 

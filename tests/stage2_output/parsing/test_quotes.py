@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output.parsing.errors import Damaged
+from stage2_output.parsing.errors import Unrepairable
 from stage2_output.parsing.quotes import CLOSING_QUOTES, Quotes
 
 CLOSERS = {"key": "}", "member": "}", "item": "]"}
@@ -118,12 +118,12 @@ OTHERS = [(role, text) for role, texts in GOES_ON.items() for text in texts]
 
 @pytest.mark.parametrize(("role", "text"), TEXTS)
 def test_a_quote_ends_a_string_if_what_follows_can_follow_one(role, text):
-    assert quotes(text, role).ends(second_quote(text))
+    assert quotes(text, role).closes_string(second_quote(text))
 
 
 @pytest.mark.parametrize(("role", "text"), OTHERS)
 def test_a_quote_followed_by_anything_else_does_not_end_it(role, text):
-    assert not quotes(text, role).ends(second_quote(text))
+    assert not quotes(text, role).closes_string(second_quote(text))
 
 
 @pytest.mark.parametrize(
@@ -137,28 +137,28 @@ def test_a_quote_followed_by_anything_else_does_not_end_it(role, text):
     ],
 )
 def test_quotes_in_a_row_can_be_read_in_two_ways(role, text):
-    with pytest.raises(Damaged):
-        quotes(text, role).ends(second_quote(text))
+    with pytest.raises(Unrepairable):
+        quotes(text, role).closes_string(second_quote(text))
 
 
 def test_a_bracket_ends_a_string_if_it_closes_something():
-    assert quotes('"a"] b"}', "member", "}]").ends(2)
-    assert quotes('"a", {"b": 1}]', "member", "}]").ends(2)
-    assert not quotes('"a", {"b": 1}]', "member", "}").ends(2)
+    assert quotes('"a"] b"}', "member", "}]").closes_string(2)
+    assert quotes('"a", {"b": 1}]', "member", "}]").closes_string(2)
+    assert not quotes('"a", {"b": 1}]', "member", "}").closes_string(2)
 
 
 def test_a_key_without_quotes_is_no_sign_once_quotes_belonged_to_the_text():
     text = '"say "a", b: c"}'
     found = quotes(text)
-    found.belong_to_text(5)
-    assert not found.ends(7)
-    assert quotes(text).ends(7)
+    found.add_inner_quote(5)
+    assert not found.closes_string(7)
+    assert quotes(text).closes_string(7)
 
 
 def test_nothing_behind_the_end_is_looked_at():
     text = '"a", "b": 1}'
-    assert Quotes(text, 0, 3, "member", "}").ends(2)
-    assert Quotes(text, 0, 4, "member", "}").ends(2)
+    assert Quotes(text, 0, 3, "member", "}").closes_string(2)
+    assert Quotes(text, 0, 4, "member", "}").closes_string(2)
 
 
 # ---- quotes that belong to the text ----
@@ -180,9 +180,9 @@ BELONG = {
 def test_quotes_belong_to_the_text_in_pairs_or_within_words(text, places):
     found = quotes(text)
     for at in places:
-        found.belong_to_text(at)
-    found.settle(len(text) - 1, lines=False)
-    assert found.unescaped == len(places)
+        found.add_inner_quote(at)
+    found.check_inner_quotes(len(text) - 1, multiline=False)
+    assert found.inner == len(places)
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_quotes_belong_to_the_text_in_pairs_or_within_words(text, places):
 def test_a_quote_that_may_be_something_else_is_given_up(text, places):
     found = quotes(text)
     for at in places[:-1]:
-        found.belong_to_text(at)
-    with pytest.raises(Damaged, match="more ways than one") as caught:
-        found.belong_to_text(places[-1])
+        found.add_inner_quote(at)
+    with pytest.raises(Unrepairable, match="more ways than one") as caught:
+        found.add_inner_quote(places[-1])
     assert caught.value.position == places[-1]
 
 
@@ -223,13 +223,13 @@ def test_a_quote_that_may_be_something_else_is_given_up(text, places):
 def test_in_the_end_every_pair_must_be_whole_and_on_one_line(text, places, lines):
     found = quotes(text)
     for at in places:
-        found.belong_to_text(at)
-    with pytest.raises(Damaged):
-        found.settle(len(text) - 1, lines=lines)
+        found.add_inner_quote(at)
+    with pytest.raises(Unrepairable):
+        found.check_inner_quotes(len(text) - 1, multiline=lines)
 
 
 def test_a_string_without_quotes_may_go_over_lines():
-    quotes('"a\nb"').settle(4, lines=True)
+    quotes('"a\nb"').check_inner_quotes(4, multiline=True)
 
 
 # ---- three quotes ----
@@ -249,7 +249,7 @@ def test_a_string_without_quotes_may_go_over_lines():
     ],
 )
 def test_text_in_three_quotes_ends_at_the_next_three(text, end):
-    assert quotes(text).triple() == end
+    assert quotes(text).triple_quote_end() == end
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_text_in_three_quotes_ends_at_the_next_three(text, end):
     ],
 )
 def test_three_quotes_that_may_be_quotes_in_quotes_are_given_up(text):
-    with pytest.raises(Damaged, match="more ways than one"):
-        quotes(text).triple()
+    with pytest.raises(Unrepairable, match="more ways than one"):
+        quotes(text).triple_quote_end()
 
 
 # ---- a closing quote that was left out ----
@@ -293,12 +293,12 @@ def test_three_quotes_that_may_be_quotes_in_quotes_are_given_up(text):
 def test_a_quote_that_begins_the_next_member_or_item_shows_where_one_is_missing(
     role, text, at, lost
 ):
-    assert quotes(text, role).lost_before(at) == lost
+    assert quotes(text, role).missing_quote_position(at) == lost
 
 
 def test_a_missing_quote_among_quotes_of_the_text_is_given_up():
     text = '"it"s a, "b": 1}'
     found = quotes(text)
-    found.belong_to_text(3)
-    with pytest.raises(Damaged):
-        found.lost_before(9)
+    found.add_inner_quote(3)
+    with pytest.raises(Unrepairable):
+        found.missing_quote_position(9)

@@ -128,24 +128,6 @@ def test_a_part_that_is_too_deep_is_told():
         read_part("{a: " + nested(MOST_DEPTH + 1), 4)
 
 
-def test_where_parts_are_damaged_only_some_are_tried_until_one_is_whole():
-    text = "[1; [1; [1; [1; " + "[2] " * 8
-    parts = IntactParts(text)
-    for start in (0, 4, 8, 12):
-        assert parts.read(start, len(text)) is None
-    starts = range(16, len(text), 4)
-    found = [parts.read(start, len(text)) for start in starts]
-    assert found[:3] == [None] * 3  # the fourth is tried
-    assert [each for each in found if each] == [([2], start + 3) for start in list(starts)[3:]]
-
-
-def test_a_whole_part_gives_the_next_ones_their_turn():
-    text = "[1; " * 3 + "[2] " + "[1; " * 3 + "[2] "
-    parts = IntactParts(text)
-    found = [parts.read(start, len(text)) for start in range(0, len(text), 4)]
-    assert found == [None, None, None, ([2], 15), None, None, None, ([2], 31)]
-
-
 def test_attempts_in_vain_are_not_made_for_ever():
     text = "[1, 2;" + " " * 100 + "[3]"
     parts = IntactParts(text)

@@ -1,7 +1,7 @@
 import pytest
 
-from stage2_output.parsing.errors import Damaged
-from stage2_output.parsing.strings import String, read_string
+from stage2_output.parsing.errors import Unrepairable
+from stage2_output.parsing.strings import ParsedString, read_string
 
 CLOSERS = {"key": "}", "member": "}", "item": "]"}
 
@@ -16,9 +16,9 @@ def read(text, role="member", end=None):
 
 
 def given_up(text, role="member"):
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(Unrepairable) as caught:
         read(text, role)
-    return caught.value.why, caught.value.position - 2
+    return caught.value.problem, caught.value.position - 2
 
 
 # ---- strings that need no mending ----
@@ -47,7 +47,7 @@ BEHIND = {
 @pytest.mark.parametrize(("text", "value"), VALID.values(), ids=VALID)
 def test_a_valid_string_is_read_as_it_is_wherever_it_stands(text, value, role):
     for behind in BEHIND[role]:
-        assert read(text + behind, role) == String(value, len(text))
+        assert read(text + behind, role) == ParsedString(value, len(text))
 
 
 QUOTES = {
@@ -76,7 +76,7 @@ QUOTES = {
 @pytest.mark.parametrize(("text", "name"), QUOTES.values(), ids=QUOTES)
 def test_other_quotes_are_read_and_named(text, name, role):
     for behind in BEHIND[role]:
-        assert read(text + behind, role) == String("a", 3, ((name, 0),))
+        assert read(text + behind, role) == ParsedString("a", 3, ((name, 0),))
 
 
 # ---- what JSON wants escaped ----
@@ -133,8 +133,8 @@ def test_what_json_wants_escaped_is_read_and_named(text, value, repairs):
     unescaped = [name for name, _ in repairs].count("unescaped_quote")
     for behind in BEHIND["member"]:
         if behind != ", b: 1}" or not unescaped:  # which is text, where quotes are
-            assert read(text + behind) == String(
-                value, len(text), tuple(repairs), unescaped=unescaped
+            assert read(text + behind) == ParsedString(
+                value, len(text), tuple(repairs), inner_quotes=unescaped
             )
 
 
@@ -159,7 +159,7 @@ CUT = {
 @pytest.mark.parametrize("role", BEHIND)
 @pytest.mark.parametrize(("text", "value", "end"), CUT.values(), ids=CUT)
 def test_a_string_that_the_end_cuts_off_keeps_what_is_whole(text, value, end, role):
-    assert read(text, role) == String(value, end, cut=True)
+    assert read(text, role) == ParsedString(value, end, truncated=True)
 
 
 @pytest.mark.parametrize(
@@ -175,18 +175,18 @@ def test_a_string_that_the_end_cuts_off_keeps_what_is_whole(text, value, end, ro
     ],
 )
 def test_a_string_that_is_never_closed_ends_where_its_wrapping_does(text, value, end):
-    assert read(text) == String(value, end, cut=True)
+    assert read(text) == ParsedString(value, end, truncated=True)
 
 
 def test_nothing_behind_the_end_is_read():
-    assert read('"a b"}', end=3) == String("a ", 3, cut=True)
-    assert read('"a\\"b"}', end=3) == String("a", 3, cut=True)
+    assert read('"a b"}', end=3) == ParsedString("a ", 3, truncated=True)
+    assert read('"a\\"b"}', end=3) == ParsedString("a", 3, truncated=True)
 
 
 @pytest.mark.parametrize("fill", [" ", "\n", "\t", " \n", "\n\n```x", "\\n", "a</"])
 def test_a_long_string_that_never_ends_is_read_in_one_pass(fill):
     text = '"' + fill * 50_000  # with a pass for each blank, this would take minutes
-    assert read(text).cut
+    assert read(text).truncated
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,9 @@ def test_a_long_string_that_never_ends_is_read_in_one_pass(fill):
 def test_a_string_without_its_closing_quote_ends_before_the_next_member_or_item(
     text, role, value, end
 ):
-    assert read(text, role) == String(value, end, (("missing_quote", end),), lost=True)
+    assert read(text, role) == ParsedString(
+        value, end, (("missing_quote", end),), missing_quote=True
+    )
 
 
 # ---- strings that are given up ----

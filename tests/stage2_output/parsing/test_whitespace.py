@@ -1,6 +1,6 @@
 import pytest
 
-from stage2_output.parsing.whitespace import gap_end, skip_gap, wrapping_ends
+from stage2_output.parsing.whitespace import is_closing_markup, skip_whitespace, whitespace_end
 
 GAPS = {
     "nothing": ("1", 0, []),
@@ -31,23 +31,25 @@ GAPS = {
 
 
 @pytest.mark.parametrize(("text", "end", "repairs"), GAPS.values(), ids=GAPS)
-def test_a_gap_ends_where_something_stands_and_says_what_json_does_not_know(text, end, repairs):
+def test_a_whitespace_ends_where_something_stands_and_says_what_json_does_not_know(
+    text, end, repairs
+):
     found = []
-    assert (skip_gap(text, 0, len(text), found), found) == (end, repairs)
-    assert gap_end(text, 0, len(text)) == end
+    assert (skip_whitespace(text, 0, len(text), found), found) == (end, repairs)
+    assert whitespace_end(text, 0, len(text)) == end
 
 
 def test_a_gap_does_not_reach_beyond_the_end():
     found = []
-    assert skip_gap("1  // two", 1, 5, found) == 5
+    assert skip_whitespace("1  // two", 1, 5, found) == 5
     assert found == [("comment", 3)] or found == []
-    assert gap_end("1   2", 1, 3) == 3
+    assert whitespace_end("1   2", 1, 3) == 3
 
 
 def test_a_look_ahead_ends_somewhere_within_a_very_long_comment():
     text = "/*" + "x" * 5000 + "*/ 1"
-    assert skip_gap(text, 0, len(text), []) == len(text) - 1
-    assert gap_end(text, 0, len(text)) == 1000
+    assert skip_whitespace(text, 0, len(text), []) == len(text) - 1
+    assert whitespace_end(text, 0, len(text)) == 1000
 
 
 WRAPPING_ENDS = {
@@ -77,10 +79,10 @@ NO_END = {
 
 @pytest.mark.parametrize("text", WRAPPING_ENDS.values(), ids=WRAPPING_ENDS)
 def test_json_ends_where_its_wrapping_does(text):
-    assert wrapping_ends(text, 0, len(text))
-    assert wrapping_ends("[1 " + text, 3, 3 + len(text))
+    assert is_closing_markup(text, 0, len(text))
+    assert is_closing_markup("[1 " + text, 3, 3 + len(text))
 
 
 @pytest.mark.parametrize("text", NO_END.values(), ids=NO_END)
 def test_a_fence_or_tag_that_goes_on_with_json_is_text(text):
-    assert not wrapping_ends(text, 0, len(text))
+    assert not is_closing_markup(text, 0, len(text))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage2_output.types.conversions import Wanted
+from stage2_output.types.conversions import ExpectedType
 
 INTEGER, NUMBER, STRING = {"type": "integer"}, {"type": "number"}, {"type": "string"}
 BOOLEAN, NULL, ARRAY, OBJECT = (
@@ -16,11 +16,11 @@ BOOLEAN, NULL, ARRAY, OBJECT = (
 
 
 def convert(value, schema):
-    return Wanted(schema).convert(value)
+    return ExpectedType(schema).convert(value)
 
 
 def takes(value, schema):
-    return Wanted(schema).takes(value)
+    return ExpectedType(schema).allows(value)
 
 
 @pytest.mark.parametrize(

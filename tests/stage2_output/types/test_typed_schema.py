@@ -116,7 +116,7 @@ def test_types_are_strict(kind, value):
     data, issues = schema.load(value)
     assert data is None
     assert issues
-    assert issues == schema.issues(value) == CompiledSchema(schema.schema).issues(value)
+    assert issues == CompiledSchema(schema.schema).issues(value)
 
 
 def test_the_schema_is_what_a_model_is_told():
@@ -182,12 +182,11 @@ def test_what_is_wrong_besides_a_whole_number_is_told_all_the_same():
     )
 
 
-def test_a_huge_integer_is_an_integer_and_never_infinity():
+def test_a_huge_integer_is_refused_and_never_infinity():
     huge = 10**400
-    too_large = (Issue("", "holds a number too large to be checked", "number"),)
-    assert load(int, huge) == (huge, ())
-    assert load(list[int | str], [huge, -huge, 1]) == ([huge, -huge, 1], ())
+    too_large = (Issue("", "contains a number too large to be checked", "number"),)
     for kind, value in [
+        (int, huge),
         (float, huge),
         (list[float], [-huge]),
         (tuple[int, float], [huge, huge]),
@@ -207,7 +206,7 @@ def test_a_long_row_of_digits_in_a_text_is_no_number():
 def test_what_json_cannot_write_is_refused(value):
     assert load(Any, [value]) == (
         None,
-        (Issue("", "holds a number too large to be checked", "number"),),
+        (Issue("", "contains a number too large to be checked", "number"),),
     )
 
 
@@ -268,7 +267,7 @@ def test_what_would_take_pydantic_for_ever_is_an_issue():
     schema = TypedSchema(Term)
     assert schema.load(term(5))[0] == Multiply.model_validate(term(5))
     for value in (term(60), term(60, op="add")):  # each level takes it twice as long
-        assert schema.issues(value) == ()
+        assert schema.fits(value)
         assert schema.load(value) == (
             None,
             (
@@ -345,7 +344,7 @@ def test_validators_are_asked_last():
 
 
 def test_a_validator_that_fails_is_the_developers_error():
-    class Broken(BaseModel):
+    class InvalidJson(BaseModel):
         a: int
 
         @field_validator("a")
@@ -354,7 +353,7 @@ def test_a_validator_that_fails_is_the_developers_error():
             return {}[value]
 
     with pytest.raises(KeyError):
-        load(Broken, {"a": 1})
+        load(InvalidJson, {"a": 1})
 
 
 def test_how_strict_a_type_is_can_be_left_to_it():
@@ -388,7 +387,7 @@ class Secret:
     word: str
 
 
-NEITHER = "A schema is a JSON Schema (a mapping), or a type such as a pydantic model; this is "
+NEITHER = "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not "
 FUNCTIONS = [
     lambda: 0,
     load,
@@ -418,10 +417,13 @@ class Calls:
         (TypeAdapter(Callable[[], int]), "has no JSON Schema: Cannot generate"),
         (5, NEITHER + "a value of the type int."),
         ("int", NEITHER + "a value of the type str."),
-        ({"type": "integer"}, "A mapping is no type. A JSON Schema is for CompiledSchema."),
+        ({"type": "integer"}, NEITHER + "a value of the type dict."),
         (Color.RED, NEITHER + "a value of the type Color."),
-        (Person(name="hunter2"), NEITHER + "a value of the type Person, which would be one."),
-        (Secret("hunter2"), NEITHER + "a value of the type Secret, which would be one."),
+        (
+            Person(name="hunter2"),
+            NEITHER + "a value of the type Person; pass the type Person itself.",
+        ),
+        (Secret("hunter2"), NEITHER + "a value of the type Secret; pass the type Secret itself."),
         *((each, NEITHER + "a function.") for each in FUNCTIONS),
     ],
     ids=[
@@ -453,9 +455,7 @@ def test_a_pattern_that_only_pydantic_can_read_is_refused_with_the_name_of_the_t
     class Word(BaseModel):
         text: Annotated[str, Field(pattern=r"^\x{41}+$")]
 
-    with pytest.raises(
-        InvalidSchema, match=r"^Word: The JSON Schema has a pattern that cannot be read: "
-    ):
+    with pytest.raises(InvalidSchema, match=r"^Word: The JSON Schema has an invalid pattern: "):
         TypedSchema(Word)
 
 

@@ -2,7 +2,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from stage2_output import CompiledSchema, Issue
-from stage2_output.validation.issues import MOST_FOUND, gathered, issues_of
+from stage2_output.validation.issues import MOST_ISSUES, collect, issues_of
 
 SECRET = "hunter2"
 
@@ -153,14 +153,14 @@ HOSTILE = {
 @pytest.mark.parametrize(("schema", "value"), HOSTILE.values(), ids=HOSTILE)
 def test_of_very_many_issues_the_first_are_told_and_that_there_are_more(schema, value):
     found = issues(schema, value)
-    assert len(found) == MOST_FOUND + 1
-    assert found[-1] == Issue("", "has more wrong with it than these 100", "more")
-    assert len({issue.path for issue in found[:-1]}) == MOST_FOUND
+    assert len(found) == MOST_ISSUES + 1
+    assert found[-1] == Issue("", "has more errors than these 100", "more")
+    assert len({issue.path for issue in found[:-1]}) == MOST_ISSUES
 
 
 def test_as_many_issues_as_are_told_are_all():
-    found = issues({"items": {"type": "string"}}, [1] * MOST_FOUND)
-    assert [issue.rule for issue in found] == ["type"] * MOST_FOUND
+    found = issues({"items": {"type": "string"}}, [1] * MOST_ISSUES)
+    assert [issue.rule for issue in found] == ["type"] * MOST_ISSUES
 
 
 def test_no_more_issues_are_asked_for_than_are_told():
@@ -171,8 +171,8 @@ def test_no_more_issues_are_asked_for_than_are_told():
             asked.append(len(asked))
             yield Issue(f"/{len(asked) % 200}", "is wrong", "rule")
 
-    assert len(gathered(endless())) == MOST_FOUND + 1
-    assert len(asked) == MOST_FOUND + 1
+    assert len(collect(endless())) == MOST_ISSUES + 1
+    assert len(asked) == MOST_ISSUES + 1
 
 
 def test_the_same_issue_again_and_again_does_not_go_on_for_ever():
@@ -180,9 +180,9 @@ def test_the_same_issue_again_and_again_does_not_go_on_for_ever():
         while True:
             yield Issue("/a", "is wrong", "rule")
 
-    assert gathered(endless()) == (
+    assert collect(endless()) == (
         Issue("/a", "is wrong", "rule"),
-        Issue("", "has more wrong with it than these 1", "more"),
+        Issue("", "has more errors than these 1", "more"),
     )
 
 

@@ -3,7 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import nearest
-from stage2_output.validation.suggestions import likeness, listed, order, quoted, shown, step
+from stage2_output.validation.suggestions import (
+    listed,
+    pointer_order,
+    pointer_step,
+    printable,
+    quoted,
+    similarity,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +50,7 @@ def test_a_name_is_near_the_only_one_that_has_all_its_words_or_no_others(name, n
     [("zebra", "brand"), ("ocean", "location"), ("water", "date"), ("foo", "floors")],
 )
 def test_words_that_share_some_letters_are_not_near(name, other):
-    assert (nearest(name, [other]), likeness(name, other)) == (None, 0)
+    assert (nearest(name, [other]), similarity(name, other)) == (None, 0)
 
 
 def test_of_numbers_none_is_near():
@@ -82,12 +89,12 @@ def test_a_name_equal_but_for_case_is_found_among_thousands():
     ],
 )
 def test_a_text_is_shown_on_one_line_without_what_cannot_be_printed(text, words):
-    assert shown(text, 60) == words
+    assert printable(text, 60) == words
 
 
 @given(st.text(), st.integers(2, 50))
 def test_whatever_is_shown_can_be_sent_and_is_not_longer(text, most):
-    words = shown(text, most)
+    words = printable(text, most)
     assert words.isprintable()
     assert len(words) <= most
     words.encode()
@@ -110,13 +117,13 @@ def test_ten_names_are_listed_and_the_rest_counted():
     [("a", "/a"), (0, "/0"), ("", "/"), ("a/b", "/a~1b"), ("m~n", "/m~0n"), ("~1", "/~01")],
 )
 def test_a_step_of_a_json_pointer(name, pointer):
-    assert step(name) == pointer
+    assert pointer_step(name) == pointer
 
 
 def test_a_step_longer_than_any_sensible_name_is_cut():
-    assert step("k" * 1000) == "/" + "k" * 80
+    assert pointer_step("k" * 1000) == "/" + "k" * 80
 
 
 def test_pointers_are_in_the_order_of_their_places():
     pointers = ["/10", "/a", "/2/b", "", "/2", "/b/1"]
-    assert sorted(pointers, key=order) == ["", "/2", "/2/b", "/10", "/a", "/b/1"]
+    assert sorted(pointers, key=pointer_order) == ["", "/2", "/2/b", "/10", "/a", "/b/1"]

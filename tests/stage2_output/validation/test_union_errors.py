@@ -183,7 +183,7 @@ def test_what_alternatives_have_in_common_is_told_where_none_was_clearly_meant()
 @pytest.mark.parametrize(
     ("branches", "message"),
     [
-        ([False, False], "holds something where nothing is allowed"),
+        ([False, False], "has a value where none is allowed"),
         ([False, {"type": "string"}], "must be string, not integer"),
         ([False, {"minimum": 6}], "must be at least 6"),
     ],

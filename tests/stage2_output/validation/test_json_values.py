@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage2_output import CompiledSchema
-from stage2_output.validation.equality import frozen
+from stage2_output.validation.json_values import frozen
 
 SCALARS = [
     None,
