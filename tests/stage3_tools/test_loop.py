@@ -370,8 +370,8 @@ async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conve
         "ok",
         "ok\nNote: this is call 3 in a row with the same arguments.",
         "ok\nNote: this is call 4 in a row with the same arguments.",
-        '{"status": "rejected", "message": "f was called with the same arguments 5 times in a row and is '
-        r'not run again.\nUse the results above, call another tool, or answer."}',
+        '{"status": "rejected", "message": "f was called 5 times in a row with the same arguments, so it '
+        r'is not run again.\nUse the results above, call another tool, or answer."}',
     ]
     assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
 
