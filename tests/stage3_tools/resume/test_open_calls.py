@@ -318,3 +318,14 @@ async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(
     with pytest.raises(SessionConflict):
         await world.run(question="Never mind.")
     assert await world.results() == []
+
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_a_second_call_of_one_id_gets_a_result_of_its_own(world, resume):
+    engine = ContextEngine(store=world.store)
+    await engine.create_session("s")
+    twice = Message.assistant("", [ToolCall("a", "look"), ToolCall("a", "look")])
+    await engine.transcript("s").append(Message.user("Go."), twice, Message.tool("ok", "a"))
+    result = await world.run("So.", question="And now?", resume=resume)
+    assert (result.reply, world.did) == ("So.", [])
+    assert await world.problems() == []

@@ -13,8 +13,8 @@ from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
     ResultCache,
-    RunState,
     RunLimits,
+    RunState,
     ToolError,
     ToolLoopDeps,
     ToolLoopOptions,
