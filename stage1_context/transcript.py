@@ -172,8 +172,8 @@ class Transcript:
                 if expected is None:
                     raise
                 new = [each for _, each in await self.store.read(self.session_id, expected)]
-                if is_repeated and new[: len(records)] == records:
-                    return expected + len(records)  # the interrupted attempt was stored
+                if is_repeated and (stored := _find_stored(records, new)) is not None:
+                    return expected + stored + len(records)
                 if not new or any(map(_is_progress, new)):
                     raise SessionConflict(
                         f"Another writer continued the session {self.session_id!r}: it added a "
@@ -359,6 +359,19 @@ class Transcript:
         async with self._locks()[1]:
             await self._reader.read_new()
             return await self._reader.unused_call_ids(ids)
+
+
+def _find_stored(records: Sequence[Record], new: Sequence[Record]) -> int | None:
+    """Return where an interrupted attempt stored these records; None if it did not.
+
+    Records of other writers that are no progress may precede them.
+    """
+    for start, record in enumerate(new):
+        if new[start : start + len(records)] == records:
+            return start
+        if _is_progress(record):
+            break
+    return None
 
 
 def _is_progress(record: Record) -> bool:

@@ -101,11 +101,18 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
 
 async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
     """The messages of the conversation that fit into the window."""
-    messages = await run.transcript.for_request(
-        extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
-        reserve_tokens=run.options.max_tokens or 0,
-        pinned=run.question,
-    )
+
+    async def select() -> list[Message]:
+        return await run.transcript.for_request(
+            extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
+            reserve_tokens=run.options.max_tokens or 0,
+            pinned=run.question,
+        )
+
+    messages = await select()
+    if _has_open_calls(messages) and await run.transcript.open_calls() is None:
+        await run.transcript.repair_closed_exchanges()  # two calls share an id and a result
+        messages = await select()
     if _has_open_calls(messages):
         raise SessionConflict(
             "The newest calls of this conversation have no results yet: another run works on them. "

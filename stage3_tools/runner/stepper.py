@@ -106,13 +106,14 @@ class TurnStepper:
 
     async def _step(self) -> ChatResponse | Ending:
         async with self._lock():
-            if self._policy is None and (ending := await self._prepare()):
-                return ending
-            if (
-                self._turn is not None
-                and self._was_returned
-                and (ending := await self._complete_turn(self._turn))
-            ):
+            ending = None
+            if self._policy is None:
+                ending = await self._prepare()
+            elif self._turn is None:  # the last request failed
+                await self._apply_edits()
+            elif self._was_returned:
+                ending = await self._complete_turn(self._turn)
+            if ending is not None:
                 return ending
             if self._turn is None:
                 assert self._policy is not None

@@ -17,6 +17,7 @@ from stage3_tools import (
     ToolAnswered,
     ToolCalled,
     ToolLoopDeps,
+    ToolLoopResult,
     ToolResult,
     TurnEnded,
     TurnStarted,
@@ -370,8 +371,8 @@ async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conve
         "ok",
         "ok\nNote: this is call 3 in a row with the same arguments.",
         "ok\nNote: this is call 4 in a row with the same arguments.",
-        '{"status": "rejected", "message": "f was called with the same arguments 5 times in a row and is '
-        r'not run again.\nUse the results above, call another tool, or answer."}',
+        '{"status": "rejected", "message": "f was called 5 times in a row with the same '
+        r'arguments, so it is not run again.\nUse the results above, call another tool, or answer."}',
     ]
     assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
 
@@ -580,3 +581,22 @@ async def test_a_call_without_a_name_is_answered_and_kept_also_in_a_file(
     )
     assert await talk.problems() == []
     await store.aclose()
+
+
+# ---- ToolLoopResult
+
+
+def result_with(status):
+    return ToolLoopResult(None, status, None, 0, None, Usage(), None, (), (), LoopStats(0, 0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("status", "reached"), [("max_rounds", True), ("limit", False), ("completed", False)]
+)
+def test_only_one_status_says_that_the_tools_were_taken_away(status, reached):
+    assert result_with(status).max_rounds_reached is reached
+
+
+def test_what_was_said_and_done_is_not_in_its_repr():
+    assert "history" not in repr(result_with("completed"))
+    assert "messages" not in repr(result_with("completed"))

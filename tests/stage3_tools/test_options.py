@@ -1,12 +1,9 @@
-import gc
-import weakref
-
 import pytest
 
-from stage1_context import ContextEngine, Transcript
+from stage0_gateway import ChatResponse, Message, Usage
+from stage1_context import ContextEngine
 from stage2_output import OutputController
-from stage3_tools import PromptDialect, ToolLoopDeps, ToolLoopOptions, ToolRegistry
-from stage3_tools.execution.approval import Consent
+from stage3_tools import PromptDialect, RunLimits, ToolLoopDeps, ToolLoopOptions, ToolRegistry
 
 
 @pytest.mark.parametrize(
@@ -19,7 +16,7 @@ from stage3_tools.execution.approval import Consent
     ],
 )
 def test_a_number_that_makes_no_sense_is_refused(name, value, least):
-    with pytest.raises(ValueError, match=f"{name} is {value}; {least} is the least."):
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least {least}."):
         ToolLoopOptions(**{name: value})
 
 
@@ -32,16 +29,6 @@ def test_an_unknown_option_is_an_error_and_not_ignored():
         ToolLoopOptions(max_rounds=3)
 
 
-async def test_what_is_always_approved_is_forgotten_with_its_session():
-    deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
-    transcript = Transcript.of([])
-    deps.always[transcript] = Consent("s")
-    gone = weakref.ref(transcript)
-    del transcript
-    gc.collect()
-    assert (gone(), len(deps.always)) == (None, 0)
-
-
 def test_an_async_listener_that_nobody_would_await_is_refused():
     async def listen(event): ...
 
@@ -52,10 +39,10 @@ def test_an_async_listener_that_nobody_would_await_is_refused():
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        (0, "chat is a function, such as gateway.chat, not str"),
-        (1, "context_engine is a ContextEngine, not str"),
-        (2, "output_controller is a OutputController, not str"),
-        (3, "tool_registry is a ToolRegistry, not str"),
+        (0, "chat must be a function such as gateway.chat, not str"),
+        (1, "context_engine must be of type ContextEngine, not str"),
+        (2, "output_controller must be of type OutputController, not str"),
+        (3, "tool_registry must be of type ToolRegistry, not str"),
     ],
 )
 def test_a_piece_in_the_wrong_place_is_named(place, told):
@@ -71,6 +58,98 @@ def test_a_piece_in_the_wrong_place_is_named(place, told):
 @pytest.mark.parametrize("dialect", [PromptDialect, "native", 1])
 def test_a_dialect_is_an_instance_of_one(dialect):
     with pytest.raises(
-        TypeError, match=r"dialect is PromptDialect\(\), NativeDialect\(\) or one of your own"
+        TypeError, match=r"dialect must be PromptDialect\(\), NativeDialect\(\) or an object"
     ):
         ToolLoopOptions(dialect=dialect)
+
+
+# ---- RunLimits
+
+CALL = '{"tool": "f", "arguments": {"n": %d}}'
+
+
+def replies(*usages, cost=None):
+    """Replies that each ask for a tool, and one that answers; with what each used."""
+    texts = [*(CALL % n for n in range(len(usages) - 1)), '{"tool": null, "reply": "done"}']
+    return [
+        ChatResponse(Message.assistant(text), "stop", usage=usage, cost=cost)
+        for text, usage in zip(texts, usages, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("field", ["seconds", "tokens", "cost"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_a_limit_that_nothing_can_stay_below_is_refused(field, value):
+    with pytest.raises(
+        ValueError, match=f"The limit of {field} is .*; it must be above 0, or None"
+    ):
+        RunLimits(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("limits", "usage", "cost", "said"),
+    [
+        (RunLimits(), Usage(10**9, 10**9), 10.0**9, None),
+        (RunLimits(tokens=100), Usage(60, 39), None, None),
+        (
+            RunLimits(tokens=100),
+            Usage(60, 40),
+            None,
+            "The limit of 100 tokens for this run was reached: 100 were used.",
+        ),
+        (RunLimits(tokens=1), Usage(None, None), None, None),
+        (RunLimits(cost=0.5), Usage(1, 1), 0.49, None),
+        (RunLimits(cost=0.5), Usage(1, 1), None, None),
+        (
+            RunLimits(cost=0.5),
+            Usage(1, 1),
+            0.75,
+            "The limit of 0.5 dollars for this run was reached: 0.75 were spent.",
+        ),
+    ],
+    ids=["none", "below", "tokens", "not reported", "cheap", "no price", "dear"],
+)
+def test_what_was_used_is_held_against_each_limit(limits, usage, cost, said):
+    assert limits.reached(usage, cost) == said
+
+
+async def test_at_the_limit_no_further_tool_is_run_and_no_request_made(
+    conversation, chat_of, recorder
+):
+    noted = recorder()
+    talk = conversation(
+        (), noted.tool, chat=chat_of(*replies(Usage(40, 5), Usage(50, 5), Usage(1, 1)))
+    )
+    result = await talk.ask(limits=RunLimits(tokens=100))
+    assert (result.status, result.reply, result.tool_rounds) == ("limit", None, 1)
+    assert (
+        result.status_reason == "The limit of 100 tokens for this run was reached: 100 were used."
+    )
+    assert noted.seen == [{"n": 0}]
+    assert [each.result.status for each in result.history] == ["completed", "interrupted"]
+    assert "This call was not run." in result.history[1].result.output
+    assert await talk.problems() == []
+
+
+async def test_a_reply_that_reaches_the_limit_is_still_the_reply(conversation, chat_of, recorder):
+    talk = conversation((), recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5))))
+    result = await talk.ask(limits=RunLimits(tokens=100))
+    assert (result.status, result.reply) == ("completed", "done")
+
+
+async def test_money_is_a_limit_too_and_the_session_can_be_gone_on_with(
+    conversation, chat_of, recorder
+):
+    used = Usage(1, 1)
+    talk = conversation((), recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3)))
+    result = await talk.ask(limits=RunLimits(cost=0.5))
+    assert (result.status, result.cost) == ("limit", 0.6)
+    assert (await talk.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
+
+
+async def test_an_unusable_reply_counts_as_well(conversation, chat_of, recorder):
+    unusable = ChatResponse(Message.assistant("hm"), "stop", usage=Usage(200, 0))
+    result = await conversation((), recorder().tool, chat=chat_of(unusable)).ask(
+        limits=RunLimits(tokens=100)
+    )
+    assert (result.status, result.last_raw_content) == ("limit", "hm")

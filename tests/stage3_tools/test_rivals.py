@@ -11,11 +11,13 @@ from stage1_context import ContextEngine, SessionConflict, SqliteStore
 from stage2_output import OutputController
 from stage3_tools import (
     NativeDialect,
+    RunState,
     Tool,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
     run_tool_loop,
+    run_turn,
 )
 
 OPTIONS = ToolLoopOptions(dialect=NativeDialect())
@@ -73,10 +75,8 @@ async def test_nobody_asks_a_model_while_somebody_else_runs_calls(tmp_path):
     running = asyncio.create_task(run_tool_loop(first, "s", "Go.", OPTIONS))
     await begun.wait()
     runner = second.context_engine.transcript("s")
-    from stage3_tools import RunState, run_turn
-
     with pytest.raises(SessionConflict, match="have no results yet"):
-        await run_turn(RunState(second, runner, OPTIONS), second.tool_registry)
+        await run_turn(RunState(second, runner, OPTIONS))
     go_on.set()
     assert (await running).reply == "done"
     for deps in (first, second):

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ServerFailed, ToolCall
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ServerFailed, ToolCall
 from stage1_context import (
     ContextEngine,
     KeepSystemAndRecent,
@@ -14,6 +14,7 @@ from stage1_context import (
 from stage2_output import OutputController
 from stage3_tools import (
     FinalReply,
+    NativeDialect,
     RunState,
     Tool,
     ToolLoopDeps,
@@ -22,7 +23,8 @@ from stage3_tools import (
     ToolResult,
     run_turn,
 )
-from stage3_tools.turn import Stopped
+from stage3_tools.run.state import ProviderStop, ran_tools
+from stage3_tools.turn import read, request
 
 CALL = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
@@ -31,11 +33,10 @@ CUT_OFF = "may have happened"
 
 @dataclass
 class Played:
-    run: Run
-    registry: ToolRegistry
+    run: RunState
 
     async def turn(self):
-        return await run_turn(self.run, self.registry)
+        return await run_turn(self.run)
 
     async def history(self):
         return list(await self.run.transcript.history())
@@ -59,7 +60,7 @@ def played(response, *tools, history=(), window=None, **options):
     registry = ToolRegistry(*tools)
     deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry)
     transcript = Transcript.of(history or [Message.user("Go.")], window)
-    return Played(RunState(deps, transcript, ToolLoopOptions(**options)), registry)
+    return Played(RunState(deps, transcript, ToolLoopOptions(**options)))
 
 
 def asking(*calls, text=""):
@@ -96,13 +97,13 @@ async def test_a_turn_that_asks_for_a_tool_runs_it_and_records_it(recorder):
     assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
     assert replace(record.result, duration=0.0) == ToolResult("call_1", "f", "ok", attempts=1)
     assert record.started <= record.ended
-    assert (turn.ran_tools, play.run.records, play.run.turns) == (True, [record], 1)
+    assert (ran_tools(turn.records), play.run.records, play.run.turns) == (True, [record], 1)
 
 
 async def test_a_turn_whose_calls_were_all_refused_ran_no_tools(recorder):
     turn = await played('{"tool": "g"}', recorder().tool).turn()
     assert [record.result.error.kind for record in turn.records] == ["not_found"]
-    assert not turn.ran_tools
+    assert not ran_tools(turn.records)
 
 
 async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(
@@ -152,14 +153,14 @@ async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder,
     ids=["reply", "stray call", "no decision"],
 )
 async def test_without_tools_a_stray_call_is_dropped_and_any_text_is_the_answer(response, reading):
-    assert (await played(response).turn()).reading == reading
+    assert (await played(response).turn()).interpretation == reading
 
 
 async def test_the_window_decides_what_a_turn_shows_the_model():
     history = [Message.user("old"), Message.assistant("yes"), Message.user("new")]
     play = played(DONE, history=history, window=KeepSystemAndRecent(max_messages=1))
     await play.turn()
-    assert play.run.shown[1:] == (Message.user("new"),)
+    assert play.run.last_request[1:] == (Message.user("new"),)
 
 
 async def test_the_description_of_the_tools_and_the_reply_reserve_count_in_the_window(recorder):
@@ -263,7 +264,7 @@ async def test_a_reply_that_the_provider_ended_is_kept_and_nothing_in_it_is_run(
     play = played(ChatResponse(Message.assistant(CALL), reason), noted.tool)
     turn = await play.turn()
     kept = Message.assistant(CALL, raw_text=CALL)
-    assert turn.reading == Stopped(kept, reason)
+    assert turn.interpretation == ProviderStop(kept, reason)
     assert (noted.seen, (await play.history())[1:]) == ([], [kept])
 
 
@@ -280,7 +281,7 @@ async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_re
 async def test_an_unusable_reply_without_text_is_not_stored_because_servers_refuse_it(recorder):
     play = played("", recorder().tool)
     turn = await play.turn()
-    told = Message("user", f"[Feedback]\n{turn.reading.feedback}", name="feedback")
+    told = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
     assert await play.history() == [Message.user("Go."), told]
 
 
@@ -306,12 +307,120 @@ async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result
     store = Interrupting(tmp_path / "sessions.db", number)
     engine = ContextEngine(store=store)
     session = await engine.create_session()
-    response = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(response, recorder().tool, dialect=native)
+    response, noted = asking(ToolCall("a", "f"), ToolCall("b", "f")), recorder()
+    play = played(response, noted.tool, dialect=native)
     play.run.transcript = engine.transcript(session)
     store.run = asyncio.ensure_future(play.turn())
     with pytest.raises(asyncio.CancelledError):
         await store.run
     assert await play.problems() == []
     assert [each.tool_call_id for each in await play.history() if each.role == "tool"] == ["a", "b"]
+    if number <= 2:  # the reply, or the start of its calls, was being written
+        assert noted.seen == []
     await store.aclose()
+
+
+# ---- request
+
+
+def a_run(*tools, text="hi", **options):
+    """A run, and the list of what its `chat` is called with."""
+    given = []
+
+    async def chat(messages, **settings):
+        given.append((messages, settings))
+        return ChatResponse(Message.assistant("hello"), "stop")
+
+    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), ToolRegistry(*tools))
+    options = {"dialect": NativeDialect(), **options}
+    return RunState(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
+
+
+async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
+    run, given = a_run()
+    await request(run)
+    assert given == [((Message.user("hi"),), {})]
+    run, given = a_run(recorder().tool, temperature=0.0, max_tokens=7)
+    await request(run)
+    [(messages, settings)] = given
+    assert (messages, settings["temperature"], settings["max_tokens"]) == (run.last_request, 0.0, 7)
+    assert [spec.name for spec in settings["tools"]] == ["f"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_once(asynchronous):
+    def shorter(messages, info):
+        return [{"role": "user", "content": messages[0].text + "!"}]
+
+    async def later(messages, info):
+        return shorter(messages, info)
+
+    run, given = a_run(before_send=later if asynchronous else shorter)
+    await request(run)
+    assert given == [((Message.user("hi!"),), {})]
+    assert run.last_request == (Message.user("hi!"),)
+    assert [*await run.transcript.history()] == [Message.user("hi")]
+
+
+async def test_a_request_is_sent_as_it_is_where_whoever_sees_it_returns_none():
+    seen = []
+    run, given = a_run(before_send=lambda messages, info: seen.append(messages))
+    await request(run)
+    assert (seen, given[0][0]) == ([[Message.user("hi")]], (Message.user("hi"),))
+
+
+async def test_a_request_without_a_message_or_with_something_else_is_refused():
+    for nothing in ([], ["hi"]):
+        run, given = a_run(before_send=lambda messages, info, nothing=nothing: nothing)
+        with pytest.raises(
+            ValueError, match=r"before_send returned an empty list|A message is a Message"
+        ):
+            await request(run)
+        assert given == []
+
+
+async def test_a_streamed_reply_is_told_before_anything_is_sent():
+    model, events = ScriptedModel(["hello"]), []
+    async with Gateway("openai:m", transport=model) as gateway:
+        deps = ToolLoopDeps(
+            gateway.chat, ContextEngine(), OutputController(), ToolRegistry(), gateway.stream
+        )
+        run = RunState(
+            deps,
+            Transcript.of([Message.user("hi")]),
+            ToolLoopOptions(on_event=events.append, dialect=NativeDialect()),
+        )
+        turn = await request(run)
+        assert ([event.name for event in events], model.requests) == (
+            ["turn_start", "reply_stream"],
+            [],
+        )
+        assert events[1].stream is turn.stream
+        await read(run, turn)
+        assert turn.response.content == "hello"
+
+
+async def test_a_tool_that_reads_variables_is_there_from_the_first_reference_on(recorder):
+    run, given = a_run(recorder().tool, text="Look at $VAR_REF{{var_1}}.")
+    turn = await request(run)
+    assert turn.tools.names == ("f", "read_variable")
+    assert [spec.name for spec in given[0][1]["tools"]] == ["f", "read_variable"]
+    assert (await request(run)).tools.names == turn.tools.names
+
+
+@pytest.mark.parametrize("options", [{}, {"variables_over": None}])
+async def test_a_model_that_may_call_no_tool_cannot_read_variables_either(options, recorder):
+    tools = [recorder().tool] if options else []
+    run, _ = a_run(*tools, text="Look at $VAR_REF{{var_1}}.", **options)
+    assert "read_variable" not in (await request(run)).tools
+
+
+async def test_two_calls_of_one_id_that_have_one_result_are_mended_and_not_taken_for_a_rivals(
+    recorder,
+):
+    run, given = a_run(recorder().tool)
+    twice = Message.assistant("", [ToolCall("a", "f"), ToolCall("a", "f")])
+    await run.transcript.append(twice, Message.tool("ok", "a"))
+    await request(run)
+    assert [each.role for each in given[0][0]] == ["user", "assistant", "tool", "tool"]
+    assert (await run.transcript.history()).check_history() == []

@@ -555,7 +555,7 @@ async def test_an_executor_that_is_no_registry_is_refused(executor):
 @pytest.mark.parametrize("first", [None, "hi", {"role": "assistant"}, Message.user("hi")])
 async def test_what_is_no_reply_is_refused(first):
     with pytest.raises(
-        TypeError, match="A chain begins with a ChatResponse or an assistant's Message, not "
+        TypeError, match="A chain starts with a ChatResponse or an assistant message, not "
     ):
         await execute_tool_chain(ToolRegistry(), first, ToolChainOptions(None))
 

@@ -258,12 +258,12 @@ async def later(*told):
         ({"on_tool_call_complete": later}, "on_tool_call_complete must be a plain function"),
         ({"on_llm_response_update": later}, "on_llm_response_update must be a plain function"),
         ({"on_event": later}, "on_event must be a plain function"),
-        ({"session_id": "s"}, "variables and session_id belong together"),
-        ({"variables": ContextEngine().variables}, "variables and session_id belong together"),
-        ({"check_tool_results": True}, "check_tool_results needs somebody to ask"),
-        ({"max_rounds": -1}, "max_rounds is -1; 0 is the least"),
-        ({"max_parallel_tools": 0}, "max_parallel_tools is 0; 1 is the least"),
-        ({"variables_over": 199}, "variables_over is 199; 200 is the least"),
+        ({"session_id": "s"}, "variables and session_id must be set together"),
+        ({"variables": ContextEngine().variables}, "variables and session_id must be set together"),
+        ({"check_tool_results": True}, "check_tool_results needs an approver"),
+        ({"max_rounds": -1}, "max_rounds is -1; it must be at least 0"),
+        ({"max_parallel_tools": 0}, "max_parallel_tools is 0; it must be at least 1"),
+        ({"variables_over": 199}, "variables_over is 199; it must be at least 200"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_at_once(given, why):

@@ -3,16 +3,34 @@ import asyncio
 import pytest
 
 from stage0_gateway import ToolCall
-from stage3_tools import ExecutionSettings, Tool, ToolRegistry, execute_tool_calls
-from stage3_tools.execution.several_calls import Batch
+from stage3_tools import Execution, Tool, ToolRegistry, execute_tool_calls
+from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 
 
 def calls(*names):
     return [ToolCall(f"c{place}", name, "{}") for place, name in enumerate(names, 1)]
 
 
-async def ignore(result):
-    """A note that notes nothing."""
+class Group:
+    """Prepared calls, and the settings to run them with."""
+
+    def __init__(self, registry, calls, settings=None, max_parallel=8):
+        self.registry, self.settings = registry, settings or Execution()
+        self.pending, self.max_parallel = [PendingCall(call) for call in calls], max_parallel
+
+    async def run(self):
+        for one in self.pending:
+            await one.prepare(self.registry, self.settings)
+        for group in groups(self.pending):
+            async for _ in run_group(group, self.registry, self.settings, self.max_parallel):
+                pass
+        for one in self.pending:
+            await one.review(self.settings)
+
+    async def stop(self):
+        """The results after a cancellation."""
+        await cancel(self.pending)
+        return [one.interrupt(self.settings) for one in self.pending]
 
 
 class Stage:
@@ -57,24 +75,6 @@ async def test_calls_run_together_and_results_come_in_call_order_whatever_finish
         await stage.settle()
     assert [each.output for each in await batch] == ["a", "b", "c"]
     assert stage.log[3:] == ["-c", "-b", "-a"]
-
-
-async def test_a_result_is_given_away_as_soon_as_those_before_it_are_there():
-    stage, noted = Stage("a", "b", "c"), []
-    batch = Batch(stage.registry, calls("a", "b", "c"), ExecutionSettings())
-
-    async def note(result):
-        noted.append(result.output)
-
-    await batch.prepare(lambda call: None)
-    running = asyncio.create_task(batch.run(note))
-    seen = []
-    for name in ["b", "a", "c"]:
-        stage.go[name].set()
-        await stage.settle()
-        seen.append([*noted])
-    await running
-    assert seen == [[], ["a", "b"], ["a", "b", "c"]]
 
 
 @pytest.mark.parametrize(("cap", "most"), [(1, 1), (2, 2), (8, 4)])
@@ -131,19 +131,12 @@ async def test_a_cancelled_batch_cancels_its_tools_and_waits_until_they_have_end
 
 async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_begun_may_have_happened():
     stage = Stage(*"abc", effect="write")
-    batch = Batch(
+    batch = Group(
         stage.registry,
         [*calls(*"abc"), ToolCall("c4", "nobody", "{}")],
-        ExecutionSettings(),
         max_parallel=2,
     )
-    noted = []
-
-    async def note(result):
-        noted.append(result.call_id)
-
-    await batch.prepare(lambda call: None)
-    running = asyncio.create_task(batch.run(note))
+    running = asyncio.create_task(batch.run())
     await stage.settle()
     stage.go["b"].set()
     await stage.settle()
@@ -151,7 +144,6 @@ async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_be
     with pytest.raises(asyncio.CancelledError):
         await running
     results = await batch.stop()
-    assert noted == []
     assert [(each.call_id, each.status) for each in results] == [
         ("c1", "unknown_effect"),
         ("c2", "completed"),
@@ -162,9 +154,8 @@ async def test_when_it_is_stopped_every_call_has_its_result_and_only_what_had_be
 
 async def test_a_call_that_never_got_a_place_was_not_begun():
     stage = Stage(*"ab", effect="write")
-    batch = Batch(stage.registry, calls("a", "b"), ExecutionSettings(), max_parallel=1)
-    await batch.prepare(lambda call: None)
-    running = asyncio.create_task(batch.run(ignore))
+    batch = Group(stage.registry, calls("a", "b"), max_parallel=1)
+    running = asyncio.create_task(batch.run())
     await stage.settle()
     running.cancel()
     results = await batch.stop()
@@ -185,9 +176,8 @@ async def test_a_second_cancellation_does_not_keep_the_results_from_being_there(
         finally:
             await ending.wait()
 
-    batch = Batch(ToolRegistry(Tool("f", "", None, slow_to_end)), calls("f"), ExecutionSettings())
-    await batch.prepare(lambda call: None)
-    running = asyncio.create_task(batch.run(ignore))
+    batch = Group(ToolRegistry(Tool("f", "", None, slow_to_end)), calls("f", "f"))
+    running = asyncio.create_task(batch.run())
     for _ in range(5):
         await asyncio.sleep(0)
     running.cancel()
@@ -204,7 +194,7 @@ async def test_a_second_cancellation_does_not_keep_the_results_from_being_there(
     ending.set()
     with pytest.raises(asyncio.CancelledError):
         await stopping
-    assert [each.status for each in results] == ["unknown_effect"]
+    assert [each.status for each in results] == ["unknown_effect"] * 2
     await asyncio.wait({running})
 
 
@@ -215,30 +205,14 @@ async def test_an_unapproved_result_of_a_batch_that_is_stopped_is_not_shown():
     async def thinking(request):
         await asyncio.Event().wait()
 
-    batch = Batch(stage.registry, calls("a"), ExecutionSettings(approve_result=thinking))
-    await batch.prepare(lambda call: None)
-    running = asyncio.create_task(batch.run(ignore))
+    batch = Group(stage.registry, calls("a"), Execution(approve_result=thinking))
+    running = asyncio.create_task(batch.run())
     await stage.settle()
     running.cancel()
     [result] = await batch.stop()
     assert result.status == "interrupted"
     assert "before its result was approved" in result.output
     await asyncio.wait({running})
-
-
-async def test_results_that_are_known_are_not_asked_for_again(recorder):
-    noted = recorder("a")
-    registry, given = ToolRegistry(noted.tool), calls("a", "a")
-    [known] = await execute_tool_calls(registry, given[:1])
-    batch, results = Batch(registry, given, ExecutionSettings(), known={"c1": known}), []
-
-    async def note(result):
-        results.append(result)
-
-    await batch.prepare(lambda call: None)
-    await batch.run(note)
-    assert results[0] is known
-    assert len(noted.seen) == 2
 
 
 async def test_calls_without_or_with_the_same_id_are_all_answered(recorder):
@@ -259,25 +233,6 @@ async def test_what_waits_for_consent_is_rejected_where_nobody_waits_and_the_oth
         ToolRegistry(recorder("a").tool, insisting), calls("careful", "a")
     )
     assert [each.status for each in results] == ["rejected", "completed"]
-
-
-async def test_a_call_is_said_to_begin_when_it_has_a_place_and_before_its_tool_does():
-    stage, begun = Stage(*"ab"), []
-
-    async def on_start(call):
-        begun.append((call.id, sorted(stage.running)))
-
-    batch = asyncio.create_task(
-        execute_tool_calls(
-            stage.registry, calls("a", "b"), ExecutionSettings(on_start=on_start), max_parallel=1
-        )
-    )
-    await stage.settle()
-    assert begun == [("c1", [])]
-    stage.go["a"].set()
-    stage.go["b"].set()
-    await batch
-    assert begun == [("c1", []), ("c2", [])]
 
 
 async def test_a_tool_that_cancels_its_own_task_costs_its_siblings_nothing():

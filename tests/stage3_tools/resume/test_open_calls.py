@@ -285,7 +285,7 @@ async def test_of_two_who_go_on_with_the_same_calls_each_tool_is_run_by_one(worl
     await asked.wait()
     second = await world.run("So.", resume=True, approve=lambda request: True)
     done.set()
-    with pytest.raises(SessionConflict, match="Somebody else goes on with these calls"):
+    with pytest.raises(SessionConflict, match="Another writer continued the session"):
         await first
     assert (second.reply, sorted(world.did)) == ("So.", ["put", "put"])
     assert await world.problems() == []
@@ -307,7 +307,7 @@ class Racing(MemoryStore):
     """Another process begins a call in the moment before its refusal is written."""
 
     async def append(self, session_id, *records, expected=None):
-        if any("This call was not run" in str(record) for record in records):
+        if any("It was not run" in str(record) for record in records):
             await super().append(session_id, CallStartedRecord("b", "send"))
         return await super().append(session_id, *records, expected=expected)
 
@@ -318,3 +318,14 @@ async def test_what_somebody_else_has_begun_meanwhile_is_not_said_not_to_be_run(
     with pytest.raises(SessionConflict):
         await world.run(question="Never mind.")
     assert await world.results() == []
+
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_a_second_call_of_one_id_gets_a_result_of_its_own(world, resume):
+    engine = ContextEngine(store=world.store)
+    await engine.create_session("s")
+    twice = Message.assistant("", [ToolCall("a", "look"), ToolCall("a", "look")])
+    await engine.transcript("s").append(Message.user("Go."), twice, Message.tool("ok", "a"))
+    result = await world.run("So.", question="And now?", resume=resume)
+    assert (result.reply, world.did) == ("So.", [])
+    assert await world.problems() == []

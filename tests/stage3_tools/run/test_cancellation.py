@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from stage3_tools.run.cancellation import unless_stopped
+from stage3_tools.run.cancellation import run_until_stopped
 
 
 async def forever():
@@ -10,7 +10,7 @@ async def forever():
 
 
 async def test_a_body_that_ends_is_not_stopped():
-    assert await unless_stopped(asyncio.sleep(0, "done"), asyncio.Event(), 60) == "done"
+    assert await run_until_stopped(asyncio.sleep(0, "done"), asyncio.Event(), 60) == "done"
     assert len(asyncio.all_tasks()) <= 2  # this one, and one that is just being cancelled
     await asyncio.sleep(0)
     assert len(asyncio.all_tasks()) == 1
@@ -19,12 +19,12 @@ async def test_a_body_that_ends_is_not_stopped():
 async def test_the_event_stops_the_body():
     abort = asyncio.Event()
     asyncio.get_running_loop().call_soon(abort.set)
-    assert await unless_stopped(forever(), abort, None) == "aborted"
+    assert await run_until_stopped(forever(), abort, None) == "aborted"
 
 
 async def test_the_time_stops_the_body():
-    assert await unless_stopped(forever(), asyncio.Event(), 0.001) == "timeout"
-    assert await unless_stopped(forever(), None, 0.001) == "timeout"
+    assert await run_until_stopped(forever(), asyncio.Event(), 0.001) == "timeout"
+    assert await run_until_stopped(forever(), None, 0.001) == "timeout"
 
 
 async def test_an_event_that_is_set_already_stops_it_at_its_first_wait():
@@ -37,7 +37,7 @@ async def test_an_event_that_is_set_already_stops_it_at_its_first_wait():
         await asyncio.sleep(60)
         steps.append(2)
 
-    assert await unless_stopped(body(), abort, None) == "aborted"
+    assert await run_until_stopped(body(), abort, None) == "aborted"
     assert steps == [1]
 
 
@@ -52,7 +52,7 @@ async def test_what_the_body_does_on_its_way_out_is_waited_for():
             steps.append("cleaned up")
 
     asyncio.get_running_loop().call_soon(abort.set)
-    assert await unless_stopped(body(), abort, None) == "aborted"
+    assert await run_until_stopped(body(), abort, None) == "aborted"
     assert steps == ["cleaned up"]
 
 
@@ -62,11 +62,11 @@ async def test_what_the_body_raises_is_raised(error):
         raise error("own")
 
     with pytest.raises(error, match="own"):
-        await unless_stopped(body(), asyncio.Event(), 60)
+        await run_until_stopped(body(), asyncio.Event(), 60)
 
 
 async def test_whoever_cancels_the_task_sees_it_cancelled():
-    task = asyncio.create_task(unless_stopped(forever(), asyncio.Event(), 60))
+    task = asyncio.create_task(run_until_stopped(forever(), asyncio.Event(), 60))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -77,7 +77,7 @@ def test_an_event_of_another_event_loop_is_told_and_not_waited_for_in_vain():
     abort = asyncio.Event()
 
     async def main():
-        return await unless_stopped(forever(), abort, 60)
+        return await run_until_stopped(forever(), abort, 60)
 
     async def use_it_here():
         asyncio.get_running_loop().call_soon(abort.set)

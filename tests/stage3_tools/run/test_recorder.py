@@ -17,7 +17,7 @@ from stage3_tools import (
     execute_tool_call,
     tool,
 )
-from stage3_tools.run.recorder import answer_calls
+from stage3_tools.run.recorder import run_and_record_calls
 
 CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
 
@@ -33,7 +33,9 @@ class Answering:
         self.run = RunState(deps, transcript, given, turns=1)
 
     async def __call__(self, **rest):
-        return await answer_calls(self.run, self.registry, self.calls, seen=2, **rest)
+        return await run_and_record_calls(
+            self.run, self.registry, self.calls, expected_length=2, **rest
+        )
 
     @property
     def told(self):
@@ -185,3 +187,24 @@ async def test_an_approver_is_asked_after_each_call_was_told():
     )
     await answering()
     assert order == ["tool_call", "a", "tool_call", "b", "approval_pending", "approval_pending"]
+
+
+async def test_a_result_is_recorded_as_soon_as_those_before_it_are_there():
+    gates = {name: asyncio.Event() for name in "abc"}
+
+    def gated(name):
+        async def wait(arguments):
+            await gates[name].wait()
+
+        return Tool(name, "", None, wait, effect="read")
+
+    calls = [ToolCall(name, name) for name in "abc"]
+    answering = Answering(*map(gated, "abc"), calls=calls)
+    running, seen = asyncio.create_task(answering()), []
+    for name in "bac":
+        gates[name].set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        seen.append("".join(call_id for call_id, _ in await answering.results()))
+    await running
+    assert seen == ["", "ab", "abc"]

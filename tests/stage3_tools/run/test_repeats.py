@@ -28,8 +28,8 @@ def note(count):
 
 def block(count):
     return (
-        f'{{"status": "rejected", "message": "f was called with the same arguments {count} times in a row and is '
-        r'not run again.\nUse the results above, call another tool, or answer."}'
+        f'{{"status": "rejected", "message": "f was called {count} times in a row with the same '
+        r'arguments, so it is not run again.\nUse the results above, call another tool, or answer."}'
     )
 
 

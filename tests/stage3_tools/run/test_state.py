@@ -13,8 +13,8 @@ from stage2_output import OutputController
 from stage3_tools import (
     PromptDialect,
     ResultCache,
-    RunState,
     RunLimits,
+    RunState,
     ToolError,
     ToolLoopDeps,
     ToolLoopOptions,
@@ -40,13 +40,13 @@ def test_usage_and_cost_of_all_replies_are_added_up():
         reply("b"),
         reply("c", usage=Usage(1, None, 3), cost=0.25),
     ):
-        assert run.took(each) is each
+        run.add_usage(each)
     assert (run.usage, run.cost, run.last_content) == (Usage(11, 5, 3), 0.75, "c")
 
 
 def test_a_cost_that_nobody_knows_is_none_and_not_zero():
     run = a_run()
-    run.took(reply())
+    run.add_usage(reply())
     assert run.cost is None
 
 
@@ -56,12 +56,12 @@ def test_the_dialect_is_the_one_of_the_options_or_the_prompt_dialect():
     assert isinstance(a_run().dialect, PromptDialect)
 
 
-def test_whoever_watches_gets_the_event_itself():
-    event, got = TurnEnded(turn=1, usage=None), []
+def test_a_listener_receives_the_events_of_the_current_turn():
+    got = []
     run = a_run(on_event=got.append)
-    run.emit(event)
-    assert got == [event]
-    a_run().emit(event)  # nobody watches: nothing happens
+    run.notify(TurnEnded, usage=None)
+    assert got == [TurnEnded(turn=0, usage=None)]
+    a_run().notify(TurnEnded, usage=None)  # without a listener nothing happens
 
 
 async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count():
@@ -73,8 +73,8 @@ async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count(
     store = MemoryStore({"s": [MessageRecord(Message.user("hi"))]})
     run = a_run()
     run.transcript = Transcript(store, "s", KeepSystemAndRecent(max_tokens=100), One(), calibration)
-    await run.transcript.for_request(alongside="tools")
-    run.took(reply(usage=Usage(10, 5)))
+    await run.transcript.for_request(extra_text="tools")
+    run.add_usage(reply(usage=Usage(10, 5)))
     assert calibration.ratio == pytest.approx(10 / (4 + 1 + 1) * 1.03)
 
 
@@ -91,8 +91,8 @@ async def test_a_call_is_screened_by_the_limits_and_then_counted():
 async def test_calls_are_executed_as_the_options_say_and_in_the_name_of_the_session():
     cache, classify = ResultCache(), lambda exception: None
     run = a_run(cache=cache, classify=classify, error_text="type")
-    execution = await run.execution()
-    assert await run.execution() is execution
+    execution = await run.settings()
+    assert await run.settings() is execution
     assert (execution.cache, execution.classify, execution.error_text) == (cache, classify, "type")
     info = await run.transcript.info()
     assert execution.session_id == info.id
@@ -104,6 +104,6 @@ async def test_what_a_listener_raises_in_a_tool_is_raised_with_the_next_event():
         raise LookupError("broken")
 
     run = a_run(on_event=listen)
-    run.emit_safely(TurnEnded(turn=1, usage=None))
+    run.notify_safely(TurnEnded, usage=None)
     with pytest.raises(LookupError, match="broken"):
-        run.emit(TurnEnded(turn=1, usage=None))
+        run.notify(TurnEnded, usage=None)

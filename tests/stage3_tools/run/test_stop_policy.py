@@ -1,29 +1,35 @@
 import pytest
 
-from stage0_gateway import ChatResponse, Message, ToolCall
-from stage3_tools import ToolCalls, FinalReply, Turn
-from stage3_tools.dialects.protocol import InvalidReply
+from stage0_gateway import Message, ToolCall
+from stage1_context import ContextEngine, Transcript
+from stage2_output import OutputController
+from stage3_tools import Calls, FinalReply, RunState, ToolLoopDeps, ToolLoopOptions, ToolRegistry
+from stage3_tools.dialects.protocol import Unusable
+from stage3_tools.run.state import ProviderStop, Turn
 from stage3_tools.run.stop_policy import (
-    MOST_FRUITLESS,
-    MOST_PAUSES,
+    MAX_PAUSES,
+    MAX_REJECTED_TURNS,
     Ending,
-    Tally,
-    awaiting,
-    ending_of,
+    StopPolicy,
+    awaiting_approval,
 )
-from stage3_tools.turn import Stopped
 
 CALL = ToolCall("c1", "send")
 TOLD = "The model gave no valid reply in {} attempts. The last feedback: No JSON."
 
 
-def turn(reading, **rest):
-    return Turn(ChatResponse(Message.assistant("")), reading, **rest)
+def turn(interpretation, **rest):
+    return Turn(ToolRegistry(), interpretation=interpretation, **rest)
 
 
-def endings(reading, count, retries=2):
-    tally = Tally()
-    return [ending_of(turn(reading), tally, retries) for _ in range(count)]
+def policy(**options):
+    deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
+    return StopPolicy(RunState(deps, Transcript.of([]), ToolLoopOptions(**options)))
+
+
+def endings(interpretation, count, **options):
+    stop = policy(**options)
+    return [stop.after(turn(interpretation)) for _ in range(count)]
 
 
 def test_a_reply_is_an_ending():
@@ -39,43 +45,49 @@ def test_an_empty_reply_is_one_the_second_time():
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_a_reply_that_cannot_be_used_is_one_when_the_retries_are_used_up(retries):
-    found = endings(InvalidReply(Message.assistant("x"), "No JSON."), retries + 1, retries)
+    found = endings(
+        Unusable(Message.assistant("x"), "No JSON."), retries + 1, max_parse_retries=retries
+    )
     assert found == [None] * retries + [Ending("parse_failed", None, TOLD.format(retries + 1))]
 
 
 def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
-    tally, unusable = Tally(), turn(InvalidReply(Message.assistant("x"), "No JSON."))
+    stop, unusable = policy(max_parse_retries=1), turn(Unusable(Message.assistant("x"), "No JSON."))
     found = [
-        ending_of(each, tally, 1)
-        for each in (unusable, turn(ToolCalls(Message.assistant(""))), unusable, unusable)
+        stop.after(each)
+        for each in (unusable, turn(Calls(Message.assistant(""))), unusable, unusable)
     ]
     assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
 
 
-def test_calls_are_none_but_refused_ones_are_counted():
-    tally = Tally()
-    for _ in range(MOST_FRUITLESS):
-        assert ending_of(turn(ToolCalls(Message.assistant(""))), tally, 2) is None
-    assert tally.fruitless == MOST_FRUITLESS
+def test_after_too_many_turns_whose_calls_were_all_rejected_the_next_request_is_the_last():
+    stop, calls = policy(), turn(Calls(Message.assistant("")))
+    last = []
+    for _ in range(MAX_REJECTED_TURNS):
+        assert stop.after(calls) is None
+        last.append(stop.last)
+    assert last == [False] * (MAX_REJECTED_TURNS - 1) + [True]
+    reason = f"In {MAX_REJECTED_TURNS} turns in a row, every call was rejected."
+    assert stop.after(turn(FinalReply(Message.assistant("So.")))) == Ending("limit", "So.", reason)
 
 
 def test_a_refusal_is_an_ending_with_the_models_own_words():
-    assert endings(Stopped(Message.assistant("I must not."), "refusal"), 1) == [
+    assert endings(ProviderStop(Message.assistant("I must not."), "refusal"), 1) == [
         Ending("refused", None, "I must not.")
     ]
     assert (
-        endings(Stopped(Message.assistant(""), "refusal"), 1)[0].reason
+        endings(ProviderStop(Message.assistant(""), "refusal"), 1)[0].reason
         == "The model refused to answer."
     )
 
 
 def test_pauses_are_one_when_there_are_too_many():
-    found = endings(Stopped(Message.assistant(""), "pause"), MOST_PAUSES + 1)
-    assert found == [None] * MOST_PAUSES + [Ending("limit", None, "The model paused too often.")]
+    found = endings(ProviderStop(Message.assistant(""), "pause"), MAX_PAUSES + 1)
+    assert found == [None] * MAX_PAUSES + [Ending("limit", None, "The model paused too often.")]
 
 
 def test_calls_that_wait_for_consent_are_an_ending_that_names_them():
-    [found] = [ending_of(turn(ToolCalls(Message.assistant("")), waiting=(CALL,)), Tally(), 2)]
-    assert found == awaiting((CALL,))
+    found = policy().after(turn(Calls(Message.assistant("")), waiting=(CALL,)))
+    assert found == awaiting_approval((CALL,))
     assert (found.status, found.reply, found.waiting) == ("awaiting_approval", None, (CALL,))
     assert found.reason.startswith("Waiting for approval: send.")

@@ -494,7 +494,7 @@ async def test_calls_at_the_end_of_the_messages_are_answered_before_the_first_st
     first, second = await asyncio.gather(
         runner.generate_tool_response(), runner.generate_tool_response()
     )
-    assert first is second
+    assert first == second
     assert [each.tool_call_id for each in first] == ["call_1", "call_2"]
     await runner
     assert talk.ran == {1: 1, 2: 1}

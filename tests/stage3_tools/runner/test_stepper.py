@@ -160,7 +160,7 @@ async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk)
         await w.steps.next()
         messages = await w.steps.run_calls()
         assert "".join(each.tool_call_id for each in messages) == ids
-        assert await w.steps.run_calls() is messages
+        assert await w.steps.run_calls() == messages
     assert w.ran == ["a", "b", "c"]
 
 

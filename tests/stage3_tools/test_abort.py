@@ -270,7 +270,7 @@ async def test_an_abort_may_be_shared_by_runs_with_a_time_limit():
 
 @pytest.mark.parametrize("wrong", [threading.Event(), True, "now"])
 def test_an_abort_of_another_type_is_refused_with_the_valid_choices(wrong):
-    with pytest.raises(TypeError, match=r"abort is an Abort\(\) or an asyncio.Event\(\), not"):
+    with pytest.raises(TypeError, match=r"abort must be an Abort\(\) or an asyncio.Event\(\), not"):
         ToolLoopOptions(abort=wrong)
 
 

@@ -1,5 +1,5 @@
-"""Random tools, random batches, random moments: each call one result, in order, and nothing is left
-running."""
+"""Random tools in random groups, cancelled at random moments: each call has one result, and nothing
+is left running."""
 
 import asyncio
 import gc
@@ -8,15 +8,14 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stage0_gateway import ToolCall
-from stage3_tools import ExecutionSettings, Tool, ToolError, ToolRegistry, execute_tool_calls
+from stage3_tools import Execution, Tool, ToolError, ToolRegistry
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
-from stage3_tools.execution.several_calls import Batch
+from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 from stage3_tools.tool import Effect
 
 ENDS_WELL = ("at once", "steps", "waits", "thread", "stubborn")
@@ -42,7 +41,7 @@ plans = st.builds(
 
 
 class Workshop:
-    """The tools of one batch, and what was seen of them."""
+    """The tools of these calls, and what was seen of them."""
 
     def __init__(self, plans):
         self.plans = plans
@@ -134,8 +133,8 @@ class Workshop:
             await asyncio.sleep(0)
 
 
-class Batches(RuleBasedStateMachine):
-    """A batch on its way, while gates open, time passes, and whoever waits for it goes away."""
+class PendingCalls(RuleBasedStateMachine):
+    """Calls that run, while gates open, time passes, and whoever waits for it goes away."""
 
     def __init__(self):
         super().__init__()
@@ -148,7 +147,7 @@ class Batches(RuleBasedStateMachine):
     @initialize(plans=st.lists(plans, min_size=1, max_size=7), parallel=st.integers(1, 4))
     def begin(self, plans, parallel):
         self.plans, self.parallel = plans, parallel
-        self.noted, self.results = [], None
+        self.ended, self.results = [], None
         self.loop.run_until_complete(self.set_up())
 
     async def set_up(self):
@@ -159,25 +158,26 @@ class Batches(RuleBasedStateMachine):
             if plan.kind != "unknown"
         ]
         self.calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(self.plans))]
-        self.batch = Batch(
-            ToolRegistry(*tools), self.calls, ExecutionSettings(), max_parallel=self.parallel
-        )
+        self.registry, self.pending = ToolRegistry(*tools), [PendingCall(c) for c in self.calls]
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
-        async def note(result):
-            await asyncio.sleep(0)  # as a store does
-            self.noted.append(result)
-
+        settings = Execution()
         try:
-            await self.batch.prepare(lambda call: None)
-            self.batch.refuse_waiting()
-            await self.batch.run(note)
+            for one in self.pending:
+                await one.prepare(self.registry, settings)
+                if one.is_waiting:
+                    one.reject(self.registry)
+            for group in groups(self.pending):
+                async for one in run_group(group, self.registry, settings, self.parallel):
+                    await asyncio.sleep(0)  # as a store does
+                    self.ended.append(one.call.id)
+            self.results = [await one.review(settings) for one in self.pending]
         except BaseException:
             self.shop.stopping = True
-            self.results = await self.batch.stop()
+            await cancel(self.pending)
+            self.results = [one.interrupt(settings) for one in self.pending]
             raise
-        self.results = self.noted
 
     def tick(self, times):
         self.loop.run_until_complete(self.shop.pass_by(times))
@@ -205,12 +205,10 @@ class Batches(RuleBasedStateMachine):
             self.task.cancel()
 
     @invariant()
-    def results_come_in_order_and_tools_keep_their_places_and_leave_with_the_batch(self):
+    def each_call_ends_once_and_tools_keep_their_limits_and_end_with_the_group(self):
         if self.shop is None:
             return
-        assert [each.call_id for each in self.noted] == [
-            call.id for call in self.calls[: len(self.noted)]
-        ]
+        assert len({*self.ended}) == len(self.ended)
         assert not (self.task.done() and asyncio.all_tasks(self.loop))
         assert self.shop.wrong == []
         assert self.shop.most <= self.parallel
@@ -241,12 +239,12 @@ class Batches(RuleBasedStateMachine):
             assert self.cancelled
         assert [each.call_id for each in self.results] == [call.id for call in self.calls]
         for place, result in enumerate(self.results):
-            self.check_result(place, self.plans[place], result, place < len(self.noted))
-        self.task = self.batch = None
+            self.check_result(place, self.plans[place], result, self.calls[place].id in self.ended)
+        self.task = self.pending = None
         gc.collect(1)
         assert self.reported == []
 
-    def check_result(self, place, plan, result, noted):
+    def check_result(self, place, plan, result, ended):
         acted, well = self.shop.acted[place], place in self.shop.returned
         assert (result.status == "unknown_effect") == (MAY_HAVE_HAPPENED in result.output)
         if result.status == "completed":
@@ -262,43 +260,9 @@ class Batches(RuleBasedStateMachine):
         else:
             assert result.status in ("error", "interrupted", "unknown_effect")
             assert (result.status != "unknown_effect") or plan.effect == "write"
-        if noted and plan.kind in ENDS_WELL:
+        if ended and plan.kind in ENDS_WELL:
             assert result.status == "completed"  # whatever became of its siblings
 
 
-TestBatches = Batches.TestCase
-TestBatches.settings = settings(max_examples=120, stateful_step_count=12)
-
-
-@pytest.mark.parametrize("ids", [["", ""], ["a", "a", "a"]])
-async def test_calls_whose_ids_are_empty_or_repeated_are_answered_one_by_one(recorder, ids):
-    noted = recorder()
-    calls = [ToolCall(id, "f", f'{{"n": {number}}}') for number, id in enumerate(ids)]
-    results = await execute_tool_calls(ToolRegistry(noted.tool), calls)
-    assert [each.call_id for each in results] == ids
-    assert noted.seen == [{"n": number} for number in range(len(ids))]
-
-
-async def test_a_call_whose_start_is_being_written_when_all_is_stopped_is_not_begun(recorder):
-    noted, writing, written = recorder(effect="write"), asyncio.Event(), asyncio.Event()
-
-    async def on_start(call):  # as a transcript does: what was begun is written to its end
-        writing.set()
-        try:
-            await written.wait()
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            task.cancel()
-            task.uncancel()
-
-    registry = ToolRegistry(noted.tool)
-    running = asyncio.create_task(
-        execute_tool_calls(
-            registry, [ToolCall("a", "f", "{}")], ExecutionSettings(on_start=on_start)
-        )
-    )
-    await writing.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert noted.seen == []
+TestPendingCalls = PendingCalls.TestCase
+TestPendingCalls.settings = settings(max_examples=120, stateful_step_count=12)
