@@ -24,7 +24,7 @@ from stage1_context.journal import (
     VariableRecord,
     record_to_json,
 )
-from stage1_context.store import MemoryStore, SessionInfo
+from stage1_context.store import MemoryStore, SessionInfo, run_shielded
 
 AT_ONCE = 32
 
@@ -560,3 +560,68 @@ async def test_a_store_in_memory_begins_with_a_copy_of_what_it_is_given():
     store = MemoryStore({"s": given})
     given.append(TWO)
     assert await store.read("s") == [(0, ONE)]
+
+
+# ---- writes that cancellation does not interrupt
+# ------------------------------------------------------------
+
+
+async def written(steps, go):
+    await go.wait()
+    steps.append("written")
+    return "value"
+
+
+async def test_a_cancellation_is_delivered_after_a_shielded_write():
+    steps, go = [], asyncio.Event()
+
+    async def work():
+        steps.append(await run_shielded(lambda: written(steps, go)))
+        await asyncio.sleep(0)
+        steps.append("never")
+
+    task = asyncio.create_task(work())
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+    await asyncio.sleep(0)
+    assert steps == []
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert steps == ["written", "value"]
+
+
+async def test_an_error_of_a_shielded_write_is_raised():
+    async def failing():
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        await run_shielded(failing)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_shielded_write_whose_own_task_is_cancelled_runs_again(times):
+    steps, go = [], asyncio.Event()
+    before = asyncio.all_tasks()
+    work = asyncio.create_task(run_shielded(lambda: written(steps, go)))
+    for _ in range(times):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - before - {work}:
+            task.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    assert (await work, steps) == ("value", ["written"])
+
+
+async def test_a_shielded_write_that_raises_a_cancellation_itself_is_not_repeated():
+    tries = []
+
+    async def closed():
+        tries.append(1)
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await run_shielded(closed)
+    assert tries == [1]

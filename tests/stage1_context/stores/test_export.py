@@ -17,6 +17,7 @@ from stage1_context import (
     SummaryRecord,
     VariableRecord,
 )
+from stage1_context.journal import KINDS
 from stage1_context.stores.export import export_session, import_session
 
 SEPARATORS = "one\u2028two\u2029three\x85four\x0bfive\x0csix\r\nseven\rAcht\n"
@@ -49,13 +50,7 @@ def kinds(records):
 
 
 def test_records_of_every_kind_are_tried():
-    from stage1_context.journal import LANDMARKS, SHOWN
-
-    assert kinds(RECORDS) == {
-        *LANDMARKS,
-        *SHOWN,
-        *("call_started", "call_finished", "approval_pending", "variable"),
-    }
+    assert kinds(RECORDS) == {*KINDS}
 
 
 async def test_every_record_comes_back_as_it_was(tmp_path):
