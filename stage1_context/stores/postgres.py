@@ -28,7 +28,7 @@ from stage1_context.store import (
     SessionInfo,
     check_expected,
     check_session_id,
-    findable,
+    searchable_id,
     session_exists,
     session_not_found,
 )
@@ -108,7 +108,7 @@ class PostgresStore:
         # Nothing grew: there is no such session, or it is longer than expected; both are said by
         # what is raised. If neither is true any more, somebody changed it back in between, and the
         # writer tries again.
-        while not (grown := await self._fetch(APPEND, findable(session_id), *columns, seen)):
+        while not (grown := await self._fetch(APPEND, searchable_id(session_id), *columns, seen)):
             check_expected(session_id, expected, (await self.info(session_id)).records)
         return int(grown[0][0])
 
@@ -123,7 +123,7 @@ class PostgresStore:
         """Records and their indices."""
         stop = _LARGEST_INTEGER if end is None else min(end, _LARGEST_INTEGER)
         found = await self._fetch(
-            READ.format(_only(kinds)), findable(session_id), min(start, _LARGEST_INTEGER), stop
+            READ.format(_only(kinds)), searchable_id(session_id), min(start, _LARGEST_INTEGER), stop
         )
         if not found:
             await self.info(session_id)  # which raises if there is no such session
@@ -131,7 +131,7 @@ class PostgresStore:
 
     async def info(self, session_id: str) -> SessionInfo:
         """How many records a journal holds, and since when it is there."""
-        found = await self._fetch(f"{SESSIONS} WHERE id = $1", findable(session_id))
+        found = await self._fetch(f"{SESSIONS} WHERE id = $1", searchable_id(session_id))
         return SessionInfo(*found[0]) if found else await self._not_found(session_id)
 
     async def sessions(self) -> list[SessionInfo]:
@@ -142,7 +142,7 @@ class PostgresStore:
     async def delete(self, session_id: str) -> None:
         """Remove a session."""
         query = "DELETE FROM llm_stages_session WHERE id = $1 RETURNING key"
-        if not await self._fetch(query, findable(session_id)):
+        if not await self._fetch(query, searchable_id(session_id)):
             await self._not_found(session_id)
 
     async def aclose(self) -> None:

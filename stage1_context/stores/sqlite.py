@@ -29,7 +29,7 @@ from stage1_context.store import (
     SessionInfo,
     check_expected,
     check_session_id,
-    findable,
+    searchable_id,
     session_exists,
     session_not_found,
 )
@@ -204,7 +204,7 @@ def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
         SessionNotFound: There is no such session.
     """
     query = f"SELECT key, {_LENGTH} FROM session WHERE id = ?"
-    found = database.execute(query, (findable(session_id),)).fetchone()
+    found = database.execute(query, (searchable_id(session_id),)).fetchone()
     if found is None:
         newest = database.execute(
             "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"

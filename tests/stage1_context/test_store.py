@@ -141,7 +141,7 @@ async def test_ids_that_look_alike_are_different(store):
 @pytest.mark.parametrize("id", ["", "a\0b", "\ud83d"], ids=["empty", "NUL", "half a pair"])
 async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id):
     with pytest.raises(
-        ValueError, match="A session's id is some text that can be written to a file, not"
+        ValueError, match="A session id is non-empty text that UTF-8 can encode, without NUL, not"
     ):
         await store.create(id, ONE)
     assert await store.sessions() == []
@@ -153,7 +153,7 @@ async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id)
 async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone(store):
     await store.create("s", ONE)
     with pytest.raises(
-        SessionExists, match=r"^There is a session 's' already\. Use it, or choose another id\.$"
+        SessionExists, match=r"^The session 's' exists already\. Use it or choose another id\.$"
     ):
         await store.create("s", TWO, THREE)
     assert await store.read("s") == [(0, ONE)]
@@ -169,7 +169,7 @@ async def test_an_unknown_session_is_answered_with_those_that_were_written_to_la
 ):
     for id in ids:
         await store.create(id)
-    text = f"There is no session 'x'. Sessions: {named}. Create one with create_session()."
+    text = f"Unknown session 'x'. Sessions: {named}. Create one with create_session()."
     for ask in (store.read("x"), store.append("x", ONE), store.info("x"), store.delete("x")):
         with pytest.raises(SessionNotFound) as caught:
             await ask

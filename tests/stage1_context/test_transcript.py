@@ -424,7 +424,7 @@ async def test_ids_that_a_summary_or_a_repair_has_put_out_of_sight_are_taken_all
 async def test_a_session_that_is_not_there_is_named():
     transcript = Transcript(MemoryStore(), "s")
     for ask in (transcript.for_request(), transcript.history(), transcript.append(HI)):
-        with pytest.raises(SessionNotFound, match="no session 's'"):
+        with pytest.raises(SessionNotFound, match="Unknown session 's'"):
             await ask
 
 

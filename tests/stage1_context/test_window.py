@@ -418,9 +418,9 @@ class Six:
             [CALL, QUESTION],
             TokenBudget(7, 2),
             "The request does not fit into KeepSystemAndRecent(max_tokens=25, max_messages=None, "
-            "oversize='error'): its newest exchange takes 10 tokens, 1 system message(s) 10, the tools 2, "
-            "and 7 are kept for the reply. The user message 'what is in the box?' takes 10. "
-            "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest.",
+            "oversize='error'): the newest exchange has 10 tokens, 1 system message(s) 10, the tools 2, "
+            "and the reply reserve 7. The user message 'what is in the box?' has 10. "
+            "Increase max_tokens, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
         ),
         (
             DropOldest(max_tokens=29, oversize="cut"),
@@ -428,9 +428,9 @@ class Six:
             [Message.user("x" * 50), CALL, *RESULTS],
             TokenBudget(counter=Six()),  # and four for the message: ten, as all others here
             "The request does not fit into DropOldest(max_tokens=29, max_messages=None, "
-            "oversize='cut'): its newest exchange takes 30 tokens, 0 system message(s) 0, the tools 0, "
-            "and 0 are kept for the reply. The assistant message 'f, f' takes 10. "
-            "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest.",
+            "oversize='cut'): the newest exchange has 30 tokens, 0 system message(s) 0, the tools 0, "
+            "and the reply reserve 0. The assistant message 'f, f' has 10. "
+            "Increase max_tokens, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
         ),
         (
             DropOldest(max_messages=3),
@@ -439,7 +439,7 @@ class Six:
             TokenBudget(),
             "The request does not fit into DropOldest(max_tokens=None, max_messages=3, "
             "oversize='error'): 3 message(s) besides 1 system message(s) are too many. "
-            "Give the window more messages.",
+            "Increase max_messages.",
         ),
         (
             DropOldest(max_tokens=15),
@@ -447,9 +447,9 @@ class Six:
             [],
             TokenBudget(5),
             "The request does not fit into DropOldest(max_tokens=15, max_messages=None, "
-            "oversize='error'): its newest exchange takes 0 tokens, 2 system message(s) 20, the tools 0, "
-            "and 5 are kept for the reply. "
-            "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest.",
+            "oversize='error'): the newest exchange has 0 tokens, 2 system message(s) 20, the tools 0, "
+            "and the reply reserve 5. "
+            "Increase max_tokens, shorten the messages, or use oversize='cut' to shorten the newest exchange.",
         ),
         (
             DropOldest(max_messages=1),
@@ -458,7 +458,7 @@ class Six:
             TokenBudget(),
             "The request does not fit into DropOldest(max_tokens=None, max_messages=1, "
             "oversize='error'): 0 message(s) besides 2 system message(s) are too many. "
-            "Give the window more messages.",
+            "Increase max_messages.",
         ),
     ],
     ids=[
@@ -476,7 +476,7 @@ def test_a_small_window_says_what_does_not_fit_and_what_to_do(window, system, re
 
 
 def test_an_error_shows_only_the_beginning_of_a_message():
-    with pytest.raises(WindowTooSmall, match=f"The user message '{'x' * 40}' takes"):
+    with pytest.raises(WindowTooSmall, match=f"The user message '{'x' * 40}' has"):
         DropOldest(max_tokens=5).select([], of_ten(Message.user("x" * 41)), TokenBudget())
 
 
@@ -486,13 +486,13 @@ def test_an_error_shows_only_the_beginning_of_a_message():
     [
         (
             {"max_tokens": -1},
-            "max_tokens is -1; it is a whole number from 0 on, or None for no limit.",
+            "max_tokens is -1; it must be an integer from 0, or None for no limit.",
         ),
         (
             {"max_messages": -5},
-            "max_messages is -5; it is a whole number from 0 on, or None for no limit.",
+            "max_messages is -5; it must be an integer from 0, or None for no limit.",
         ),
-        ({"oversize": "shorten"}, "oversize is 'shorten'; it is 'error' or 'cut'."),
+        ({"oversize": "shorten"}, "oversize is 'shorten'; it must be 'error' or 'cut'."),
     ],
 )
 def test_a_window_that_cannot_be_is_refused_at_once(kind, settings, why):

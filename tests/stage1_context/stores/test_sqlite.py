@@ -114,7 +114,7 @@ ADVICE = "It may be damaged: restore a backup, or recover what is left with the 
 CHANGES = {
     "a record that is cut": (
         "UPDATE record SET body = substr(body, 1, 9)",
-        "A journal record is JSON text",
+        "A journal record must be JSON text",
     ),
     "a record that is a number": (
         "UPDATE record SET body = CAST(5 AS BLOB)",
