@@ -315,9 +315,9 @@ async def test_a_writer_that_has_seen_everything_adds(store):
 @pytest.mark.parametrize("seen", [-1, 0, 1, 3, 2**70])
 async def test_a_writer_that_has_not_seen_what_is_there_adds_nothing(store, seen):
     await store.create("s", ONE, TWO)
-    text = f"The session 's' has 2 records, not the {seen} that this writer has seen: "
+    text = f"The session 's' has 2 records, not {seen}: "
     for records in ((), (THREE,)):
-        with pytest.raises(SessionConflict, match=f"^{text}somebody else wrote to it"):
+        with pytest.raises(SessionConflict, match=f"^{text}another writer appended to it"):
             await store.append("s", *records, expected=seen)
     assert await store.read("s") == [(0, ONE), (1, TWO)]
 

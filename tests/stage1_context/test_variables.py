@@ -301,7 +301,7 @@ async def test_references_do_not_make_arguments_as_large_as_they_like():
     store = VariableStore()
     reference = store.reference(await store.put("s", "x" * 1_000_000))
     assert len((await store.expand("s", [reference] * 10))[0]) == 1_000_000
-    with pytest.raises(ValueError, match="11,000,000 characters; 10,000,000 are the most"):
+    with pytest.raises(ValueError, match="11,000,000 characters together; at most 10,000,000"):
         await store.expand("s", {"text": reference * 11})
 
 

@@ -117,7 +117,7 @@ async def test_an_id_that_is_taken_is_refused_and_its_session_left_alone():
     text = await export_session(store, "s")
     for given, taken in ((None, "s"), ("t", "t")):
         before = await store.read(taken)
-        with pytest.raises(SessionExists, match=f"'{taken}' already"):
+        with pytest.raises(SessionExists, match=f"'{taken}' exists already"):
             await import_session(store, text, given)
         assert await store.read(taken) == before
 
@@ -146,7 +146,7 @@ HI = '{"kind": "message", "role": "user", "content": "hi"}'
 async def test_what_is_no_exported_session_is_refused_with_its_first_line(first, session_id):
     store = MemoryStore()
     with pytest.raises(
-        ValueError, match="This is no exported session of version 1: its first line is"
+        ValueError, match="This is not an exported session of version 1: its first line is"
     ) as caught:
         await import_session(store, f"{first}\n{HI}\n", session_id)
     assert len(str(caught.value)) < 200
