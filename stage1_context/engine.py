@@ -1,8 +1,7 @@
-"""`ContextEngine`: sessions, and what of them a model sees.
+"""`ContextEngine`: create sessions and prepare what a model sees of them.
 
-It puts the stage together: a store keeps the journals, a counter counts, a window decides. Knows
-nothing of HTTP or tools. What is needed only sometimes (compaction, variables, export) is reached
-from here, lazily.
+It combines the stage: a store holds the journals, a counter counts tokens, a window selects
+messages. It knows neither HTTP nor tools.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -16,34 +15,32 @@ from stage1_context.counting.calibration import Calibration
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
+from stage1_context.stores.export import export_session, import_session
 from stage1_context.tokens import TokenCounter
 from stage1_context.transcript import Transcript
+from stage1_context.variables import VariableStore
+from stage1_context.view.explanation import Explanation, explain
 from stage1_context.window import WindowPolicy
 
 if TYPE_CHECKING:
     from stage1_context.compaction.compact import Compaction
-    from stage1_context.variables import VariableStore
-    from stage1_context.view.explanation import Explanation
 
-KEPT_OPEN = 256
-"""How many sessions stay counted in memory; one that was used longer ago is read again when it is
-needed."""
+MAX_TRANSCRIPTS = 256
+"""The number of sessions whose counted messages stay in memory, the last used ones."""
 
 
 class ContextEngine:
-    """Keeps conversations and prepares what is sent of them.
-
-    Args:
-        store: Where journals are kept, such as `SqliteStore("sessions.db")`; None keeps them in
-            memory.
-        window: Which messages a request holds, such as `KeepSystemAndRecent(max_tokens=8000)`; None
-            sends all.
-        token_counter: None counts approximately, without files or network.
+    """Stores conversations and prepares requests from them.
 
     `async with ContextEngine(…) as engine:` closes the store at the end.
 
+    Args:
+        store: The store, such as `SqliteStore("sessions.db")`; None stores sessions in memory.
+        window: The window, such as `KeepSystemAndRecent(max_tokens=8000)`; None sends all messages.
+        token_counter: Counts tokens; None counts approximately, without files or network.
+
     Raises:
-        ValueError: `store` is a path and not a store.
+        ValueError: `store` is a path instead of a store.
     """
 
     def __init__(
@@ -55,33 +52,32 @@ class ContextEngine:
     ) -> None:
         if isinstance(store, str | Path):
             raise ValueError(
-                f"store is a place for sessions, such as SqliteStore({str(store)!r}), not a path."
+                f"store must be a store, such as SqliteStore({str(store)!r}), not a path."
             )
         self.store: SessionStore = MemoryStore() if store is None else store
         self._window = window
         self._counter = token_counter
         self._calibration = Calibration()
         self._transcripts: WeakValueDictionary[str, Transcript] = WeakValueDictionary()
-        self._used_last: dict[str, Transcript] = {}
+        self._last_used: dict[str, Transcript] = {}  # the last used one is at the end
 
     # ---- sessions
-    # ----------------------------------------------------------------------------------------
 
     async def create_session(
         self, session_id: str | None = None, system_prompt: str | None = None
     ) -> str:
-        """Begin a session.
+        """Create a session.
 
         Args:
-            session_id: Its name; None makes one up.
-            system_prompt: What the model is told first.
+            session_id: The id; None creates one.
+            system_prompt: The first system message.
 
         Returns:
             The session's id.
 
         Raises:
-            SessionExists: The id is taken.
-            ValueError: It cannot be an id.
+            SessionExists: The session exists already.
+            ValueError: The id is invalid.
         """
         session_id = session_id or uuid4().hex
         first = [MessageRecord(Message.system(system_prompt))] if system_prompt else []
@@ -89,161 +85,145 @@ class ContextEngine:
         return session_id
 
     async def sessions(self) -> list[SessionInfo]:
-        """All sessions, the one that was written to last first."""
+        """Return all sessions, the last written one first."""
         return await self.store.sessions()
 
     async def delete_session(self, session_id: str) -> None:
-        """Remove a session for good.
+        """Delete a session and its journal.
 
         Raises:
-            SessionNotFound: There is no such session.
+            SessionNotFound: The session does not exist.
         """
         await self.store.delete(session_id)
-        self._used_last.pop(session_id, None)
+        self._last_used.pop(session_id, None)
 
     async def export_session(self, session_id: str) -> str:
-        """A session as text, one JSON record a line, for `import_session`.
+        """Return a session as text for `import_session`, with one JSON record per line.
 
         Raises:
-            SessionNotFound: There is no such session.
+            SessionNotFound: The session does not exist.
         """
-        from stage1_context.stores.export import export_session
-
         return await export_session(self.store, session_id)
 
     async def import_session(self, text: str, session_id: str | None = None) -> str:
-        """Begin a session with what `export_session` wrote.
+        """Create a session from a text that `export_session` wrote.
 
         Args:
             text: The exported text.
-            session_id: Its name; None takes the name it had.
+            session_id: The new id; None uses the exported one.
+
+        Returns:
+            The session's id.
 
         Raises:
-            SessionExists: The id is taken.
-            ValueError: The text is no exported session.
+            SessionExists: The session exists already.
+            ValueError: The text is not an exported session.
         """
-        from stage1_context.stores.export import import_session
-
         return await import_session(self.store, text, session_id)
 
     # ---- messages
-    # ----------------------------------------------------------------------------------------
 
     async def add_message(self, session_id: str, message: Message | Mapping[str, Any]) -> int:
-        """Add a message; nothing that was added is ever changed.
+        """Append a message. Stored messages never change.
 
         Returns:
-            How many records the session's journal now holds.
+            The number of records in the session's journal.
 
         Raises:
-            SessionNotFound: There is no such session.
-            ValueError: It is not a message.
+            SessionNotFound: The session does not exist.
+            ValueError: The value is not a message.
         """
         return await self.store.append(session_id, MessageRecord(as_message(message)))
 
     async def messages_for_request(
         self, session_id: str, *, include_summary: bool = True, reserve_tokens: int = 0
     ) -> list[Message]:
-        """What a model should see next: the system messages and as much of the rest as the window
-        holds.
+        """Return the messages of the next request: system messages first, then those that fit.
 
         Args:
             session_id: The session.
-            include_summary: False leaves the summary out, and shows what it stands for instead.
-            reserve_tokens: Room to leave, for the reply and for what is sent besides.
+            include_summary: False shows the messages that a summary replaces, and no summary.
+            reserve_tokens: Tokens for the reply and for text besides the messages.
 
         Raises:
-            SessionNotFound: There is no such session.
-            WindowTooSmall: Not even the newest exchange fits.
+            SessionNotFound: The session does not exist.
+            WindowTooSmall: The newest exchange does not fit.
         """
         transcript = self.transcript(session_id)
         return await transcript.for_request(
             include_summary=include_summary, reserve_tokens=reserve_tokens
         )
 
-    async def explain(self, session_id: str, *, reserve_tokens: int = 0) -> "Explanation":
-        """What `messages_for_request` shows, what it leaves out, and why: a table, if it is
-        printed.
+    async def explain(self, session_id: str, *, reserve_tokens: int = 0) -> Explanation:
+        """Explain which messages are sent, which are dropped, and why. Printed, it is a table.
 
         Raises:
-            SessionNotFound: There is no such session.
-            WindowTooSmall: Not even the newest exchange fits.
+            SessionNotFound: The session does not exist.
+            WindowTooSmall: The newest exchange does not fit.
         """
-        from stage1_context.view.explanation import explain
-
-        selection = await self.transcript(session_id).select(
-            reserve_tokens=reserve_tokens, complete=True
-        )
-        return explain(selection)
+        transcript = self.transcript(session_id)
+        return explain(await transcript.select(reserve_tokens=reserve_tokens, complete=True))
 
     def report_usage(self, session_id: str, usage: Usage | None) -> None:
-        """Say what a server reported of the session's last request, so that further counts come
-        closer.
+        """Report a server's usage of the session's last request, which corrects later counts.
 
-        The loop of stage 3 does it by itself.
+        The loop of stage 3 does this.
         """
         self.transcript(session_id).report_usage(usage)
 
     async def history(self, session_id: str) -> MessageHistory:
-        """All messages of a session, whatever a window or a summary shows of them.
+        """Return all messages of a session, also dropped and summarized ones.
 
         Raises:
-            SessionNotFound: There is no such session.
+            SessionNotFound: The session does not exist.
         """
         return await self.transcript(session_id).history()
 
     async def repair_history(self, session_id: str) -> list[str]:
-        """Give each tool call one result, right behind it; a call without one gets one that says
-        so.
+        """Give each tool call one result. A call without one receives an error that says so.
 
         Returns:
-            What was wrong, as `check_history` says it; empty if nothing was.
+            The problems that `check_history` found; empty for a sound history.
 
         Raises:
-            SessionNotFound: There is no such session.
-            SessionConflict: Somebody writes to the session just now, so nothing was repaired.
+            SessionNotFound: The session does not exist.
+            SessionConflict: Another writer continued the session, so nothing was repaired.
         """
         return await self.transcript(session_id).repair_history()
 
     def transcript(self, session_id: str) -> Transcript:
-        """The session as a loop sees it; the same object as long as anybody uses it."""
+        """Return the transcript of a session: the same object while it is in use."""
         transcript = self._transcripts.get(session_id)
         if transcript is None:
             transcript = Transcript(
                 self.store, session_id, self._window, self._counter, self._calibration
             )
             self._transcripts[session_id] = transcript
-        self._used_last.pop(session_id, None)
-        self._used_last[session_id] = (
-            transcript  # at the end; the first is the one used longest ago
-        )
-        if len(self._used_last) > KEPT_OPEN:
-            del self._used_last[next(iter(self._used_last))]
+        self._last_used.pop(session_id, None)
+        self._last_used[session_id] = transcript
+        if len(self._last_used) > MAX_TRANSCRIPTS:
+            del self._last_used[next(iter(self._last_used))]
         return transcript
 
     def transcript_of(self, messages: Iterable[Message]) -> Transcript:
-        """These messages as a loop sees them, with this engine's window; they belong to no
-        session.
-        """
+        """Return a transcript of these messages with this engine's window, outside any session."""
         return Transcript.of(messages, self._window, self._counter)
 
-    # ---- the summary, variables
-    # --------------------------------------------------------------------------
+    # ---- summary, variables
 
     async def set_summary(self, session_id: str, text: str | None) -> None:
-        """Say what a model is told of the messages before; None or an empty text takes the summary
-        back.
+        """Set the summary of the messages so far; None or an empty text removes it.
 
         Raises:
-            SessionNotFound: There is no such session.
+            SessionNotFound: The session does not exist.
         """
         await self.transcript(session_id).set_summary(text or "")
 
     async def get_summary(self, session_id: str) -> str | None:
-        """What a model is told of the messages before; None if there is no summary.
+        """Return the summary, or None.
 
         Raises:
-            SessionNotFound: There is no such session.
+            SessionNotFound: The session does not exist.
         """
         return await self.transcript(session_id).summary() or None
 
@@ -256,46 +236,35 @@ class ContextEngine:
         to: float = 0.5,
         reserve_tokens: int = 0,
     ) -> "Compaction":
-        """If the window is full, have a model summarize the old messages. The history keeps them.
+        """Let a model summarize the old messages if the window is full. The history keeps them.
 
         Args:
             session_id: The session.
             chat: Sends messages to a model; `Gateway.chat`.
-            at: From which fill on to act: 0.8 is four fifths of the window. A session without a
-                window, or with a window of your own making, is taken to be full: call this when you
-                want it done.
-            to: How much of the window the newest messages, which stay as they are, may fill
-                afterwards.
-            reserve_tokens: Room that requests leave for the reply.
+            at: The fill of the window from which to act; 0.8 is four fifths. A session without a
+                window, or with a custom window, counts as full.
+            to: The part of the window that the newest messages, which stay, may fill afterwards.
+            reserve_tokens: Tokens for the reply.
 
         Returns:
-            What was done, or why nothing was. A model that fails is part of it: nothing changes
-            then.
+            The result, with the reason. If the model fails, nothing changes.
 
         Raises:
-            SessionNotFound: There is no such session.
-            WindowTooSmall: Not even the newest exchange fits.
-            ValueError: `at` or `to` is no part of a window, or `chat` is no function.
+            SessionNotFound: The session does not exist.
+            WindowTooSmall: The newest exchange does not fit.
+            ValueError: `at` or `to` is invalid, or `chat` is not a function.
         """
         from stage1_context.compaction.compact import compact
 
-        return await compact(
-            self.transcript(session_id),
-            chat,
-            at=at,
-            to=to,
-            reserve_tokens=reserve_tokens,
-        )
+        transcript = self.transcript(session_id)
+        return await compact(transcript, chat, at=at, to=to, reserve_tokens=reserve_tokens)
 
     @property
-    def variables(self) -> "VariableStore":
-        """The sessions' variables, kept in their journals."""
-        from stage1_context.variables import VariableStore
-
+    def variables(self) -> VariableStore:
+        """The variables of the sessions, stored in their journals."""
         return VariableStore(self.store)
 
-    # ---- the end
-    # -----------------------------------------------------------------------------------------
+    # ---- closing
 
     async def aclose(self) -> None:
         """Close the store."""

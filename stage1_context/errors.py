@@ -1,31 +1,29 @@
-"""What can go wrong with sessions, stores and windows. All of it is the caller's to mend; the texts
-say how.
-"""
+"""The errors of this stage. All are meant for the caller; their texts state the fix."""
 
 
 class ContextError(Exception):
-    """Something about a session, where it is kept, or its window."""
+    """An error of a session, its store or its window."""
 
 
 class SessionNotFound(ContextError, LookupError):
-    """There is no session with this id."""
+    """The session does not exist."""
 
 
 class SessionExists(ContextError, ValueError):
-    """A session with this id was created before."""
+    """A session with this id exists already."""
 
 
 class SessionConflict(ContextError):
-    """Somebody else wrote to the session in between; read what is new, and decide again."""
+    """Another writer changed the session. Read the new records and decide again."""
 
 
 class StoreFailed(ContextError):
-    """Where the journals are kept cannot be reached, read or written."""
+    """The store cannot be reached, read or written."""
 
 
 class WindowTooSmall(ContextError, ValueError):
-    """What must be sent does not fit into the window."""
+    """The newest exchange does not fit into the window."""
 
 
 class VariableNotFound(ContextError, LookupError):
-    """There is no variable with this id in the session."""
+    """The session has no variable with this id."""

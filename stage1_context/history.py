@@ -1,8 +1,7 @@
-"""`MessageHistory`: look at a conversation without changing it.
+"""`MessageHistory`: query the messages of a session.
 
-A frozen view with the questions people ask of a history: by role, the last few, a range.
-`check_history` says whether every tool call has exactly one result, which is what model servers
-insist on.
+A history is an immutable view. `check_history` verifies that each tool call has exactly one result
+directly behind it, as model servers require.
 """
 
 import json
@@ -17,7 +16,10 @@ class MessageHistory:
     """The messages of a session, oldest first.
 
     Args:
-        messages: The messages; an attribute too, as a tuple.
+        messages: The messages.
+
+    Attributes:
+        messages: The messages as a tuple.
     """
 
     def __init__(self, messages: Iterable[Message]) -> None:
@@ -30,40 +32,40 @@ class MessageHistory:
         return iter(self.messages)
 
     def by_role(self, role: Role) -> list[Message]:
-        """All messages of one role."""
+        """Return all messages of one role."""
         return [message for message in self.messages if message.role == role]
 
     def recent(self, n: int) -> list[Message]:
-        """The last n messages, oldest first."""
+        """Return the last n messages, oldest first."""
         return list(self.messages[-n:]) if n > 0 else []
 
     def recent_by_role(self, role: Role, n: int) -> list[Message]:
-        """The last n messages of one role, oldest first."""
+        """Return the last n messages of one role, oldest first."""
         return self.by_role(role)[-n:] if n > 0 else []
 
     def range(self, start: int, end: int) -> list[Message]:
-        """The messages from index start up to, not including, end."""
+        """Return the messages from index `start` to the one before `end`."""
         return list(self.messages[start:end])
 
     def role_range(self, role: Role, start: int, end: int) -> list[Message]:
-        """The same, counted among the messages of one role."""
+        """Return a range of the messages of one role."""
         return self.by_role(role)[start:end]
 
     def count_by_role(self, role: Role) -> int:
-        """How many messages of one role there are."""
-        return sum(message.role == role for message in self.messages)
+        """Return the number of messages of one role."""
+        return len(self.by_role(role))
 
     def to_json(self) -> str:
-        """The history as JSON text, for `from_json`.
+        """Return the history as JSON text for `from_json`.
 
         Raises:
-            ValueError: A part of a message holds what has no form in JSON.
+            ValueError: JSON cannot hold a part of a message.
         """
         return to_json([message.to_dict() for message in self.messages])
 
     @classmethod
     def from_json(cls, text: str) -> "MessageHistory":
-        """The history that `to_json` wrote.
+        """Return the history that `to_json` wrote.
 
         Raises:
             ValueError: The text is not a JSON list of messages.
@@ -71,13 +73,13 @@ class MessageHistory:
         try:
             plain = json.loads(text)
         except RecursionError:
-            raise ValueError("A history is not nested as deeply as this text.") from None
+            raise ValueError("The JSON text of a history is nested too deeply.") from None
         if not isinstance(plain, list):
             raise ValueError(f"A history is a JSON list of messages, not {type(plain).__name__}.")
         return cls(Message.from_dict(each) for each in plain)
 
     def check_history(self) -> list[str]:
-        """Every break of "one call, one result", in words; empty if the history is sound."""
+        """Return a sentence for each call or result that is not paired; empty for a sound history."""
         problems: list[str] = []
         waiting: set[str] = set()
         called: Counter[str] = Counter()

@@ -1,8 +1,7 @@
-"""The journal: what happened in a session, one frozen record after the other.
+"""The records of a session's journal.
 
-Records are only ever added. Everything else (the history, what of it is shown, variables, what a
-run was doing when it stopped) is a view on them, so nothing can be lost by looking at it
-differently. Knows nothing of where records are kept.
+A journal only grows. History, variables and the progress of calls are views of its records. The
+module does not know where records are stored.
 """
 
 import json
@@ -14,15 +13,13 @@ from stage0_gateway import Message
 
 @dataclass(frozen=True, slots=True)
 class MessageRecord:
-    """A message was added to the conversation."""
+    """A message of the conversation."""
 
     message: Message
 
     @property
     def kind(self) -> Literal["message", "call", "system"]:
-        """System messages and calls are kinds of their own, so that a store finds them without
-        reading the talk.
-        """
+        """The kind. System messages and calls have their own, so that a store finds them fast."""
         if self.message.role == "system":
             return "system"
         return "call" if self.message.tool_calls else "message"
@@ -30,9 +27,7 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallStartedRecord:
-    """A tool is about to run. If no result follows, it was interrupted, and may have done its
-    work.
-    """
+    """A tool is about to run. Without a later result, it may have done its work or not."""
 
     kind: ClassVar[Literal["call_started"]] = "call_started"
     call_id: str
@@ -41,12 +36,12 @@ class CallStartedRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallFinishedRecord:
-    """A tool has ended, and the message that answers it waits for those of the calls before it.
+    """A tool has ended before the calls in front of it, so its result is not a message yet.
 
     Attributes:
-        call_id: The call.
-        status: How it ended.
-        message: The answer, which is shown when its turn comes; None where it is not known.
+        call_id: The call's id.
+        status: The status of the tool's result.
+        message: The tool message to append later, or None if it is unknown.
     """
 
     kind: ClassVar[Literal["call_finished"]] = "call_finished"
@@ -57,7 +52,7 @@ class CallFinishedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPendingRecord:
-    """A call waits for somebody's consent; `arguments` is the JSON text that was asked about."""
+    """A call waits for approval. `arguments` is the JSON text to approve."""
 
     kind: ClassVar[Literal["approval_pending"]] = "approval_pending"
     call_id: str
@@ -67,9 +62,9 @@ class ApprovalPendingRecord:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRecord:
-    """From here on a summary stands for all messages before the record at index `until`.
+    """A summary replaces all messages before the record at index `until`.
 
-    An empty text takes the summary back: every message is shown again.
+    An empty text removes the summary: all messages are shown again.
     """
 
     kind: ClassVar[Literal["summary"]] = "summary"
@@ -79,13 +74,11 @@ class SummaryRecord:
 
 @dataclass(frozen=True, slots=True)
 class RepairRecord:
-    """From here on, messages are shown behind others, or not shown, so that calls and results
-    match.
+    """Messages to show or hide, so that each call has one id and one result.
 
     Attributes:
-        inserted: The index of a record, and what to show behind it.
-        hidden: The indices of records that are not shown, nor what an earlier repair showed behind
-            them.
+        inserted: The indices of records, and a message to show behind each.
+        hidden: The indices of records that are hidden, with the messages of earlier repairs.
     """
 
     kind: ClassVar[Literal["repair"]] = "repair"
@@ -95,14 +88,14 @@ class RepairRecord:
 
 @dataclass(frozen=True, slots=True)
 class VariableRecord:
-    """A value was put aside; it is JSON."""
+    """A stored JSON value."""
 
     kind: ClassVar[Literal["variable"]] = "variable"
     value: Any
 
 
 ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
-"""What happens to a call between the message that asks for it and its result."""
+"""The progress of a call between its message and its result."""
 
 Record = MessageRecord | ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 
@@ -118,18 +111,17 @@ VIEW_KINDS = (*MESSAGE_KINDS, *CONTROL_KINDS)
 PROGRESS_KINDS = tuple(each.kind for each in get_args(ProgressRecord))
 """The kinds that record the progress of a call."""
 
-_WithFields = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
-_BY_KIND: dict[str, type[_WithFields]] = {each.kind: each for each in get_args(_WithFields)}
+_OtherRecord = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
+_BY_KIND: dict[str, type[_OtherRecord]] = {each.kind: each for each in get_args(_OtherRecord)}
 KINDS = (*MESSAGE_KINDS, "system", *_BY_KIND)
-"""Every kind of record there is."""
-_NAMES: dict[Any, str] = {str: "text", int: "a whole number"}
+"""All kinds of records."""
 
 
 def record_to_json(record: Record) -> str:
-    """Return a record as JSON text that every database accepts, for `record_from_json`.
+    """Return a record as JSON text for `record_from_json`. Every database accepts the text.
 
     Raises:
-        ValueError: A value in the record has no form in JSON.
+        ValueError: JSON cannot hold a value of the record.
     """
     try:
         return to_json({"kind": record.kind, **_plain_fields(record)})
@@ -162,62 +154,61 @@ def record_from_json(text: str) -> Record:
     try:
         plain = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"A journal record is JSON text, and this is not: {error}.") from None
+        raise ValueError(f"A journal record must be JSON text: {error}.") from None
     if not isinstance(plain, dict):
         raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
-    kind = plain.get("kind")
+    kind = plain.pop("kind", None)
     if kind in (*MESSAGE_KINDS, "system"):
         return MessageRecord(Message.from_dict(plain))
     if not isinstance(kind, str) or kind not in _BY_KIND:
         raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
-    given = {name: value for name, value in plain.items() if name != "kind"}
-    _check_fields(_BY_KIND[kind], given)
+    _check_fields(_BY_KIND[kind], plain)
     if kind == RepairRecord.kind:
-        return _repair(**given)
-    if kind == CallFinishedRecord.kind and given.get("message") is not None:
-        given["message"] = Message.from_dict(given["message"])
-    return _BY_KIND[kind](**given)
+        return _repair(**plain)
+    if kind == CallFinishedRecord.kind and plain.get("message") is not None:
+        plain["message"] = Message.from_dict(plain["message"])
+    return _BY_KIND[kind](**plain)
 
 
 def to_json(plain: Any) -> str:
-    """A value as JSON text, in the letters it has, that can be written to any file.
+    """Return a value as JSON text that any file can hold. Letters are not escaped if possible.
 
     Raises:
-        ValueError: It has no form in JSON.
+        ValueError: JSON cannot hold the value.
     """
     try:
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         text.encode()
-    except UnicodeEncodeError:  # half of a character pair, as a cut stream may leave it
+    except UnicodeEncodeError:  # half of a surrogate pair, as a cut stream may leave it
         return json.dumps(plain)
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return text
 
 
-def _check_fields(kind: type[_WithFields], given: dict[str, Any]) -> None:
-    """Check that each field is present and of its type; a journal may come from any file."""
+def _check_fields(kind: type[_OtherRecord], plain: dict[str, Any]) -> None:
+    """Check the names and types of a record's fields; a journal may come from any file."""
     known = {each.name: each for each in fields(kind)}
-    needed = {name for name, each in known.items() if each.default is MISSING}
-    if not needed <= given.keys() <= known.keys():
-        raise ValueError(f"A {kind.kind!r} record has the fields {[*known]}, not {[*given]}.")
-    for name, value in given.items():
+    required = {name for name, each in known.items() if each.default is MISSING}
+    if not required <= plain.keys() <= known.keys():
+        raise ValueError(f"A {kind.kind!r} record has the fields {[*known]}, not {[*plain]}.")
+    for name, value in plain.items():
         expected = known[name].type
         if expected in (str, int) and type(value) is not expected:
+            name_of = {str: "text", int: "an integer"}[expected]  # type: ignore[index]
             raise ValueError(
-                f"{name!r} of a {kind.kind!r} record is {_NAMES[expected]}, not {type(value).__name__}."
+                f"{name!r} of a {kind.kind!r} record is {name_of}, not {type(value).__name__}."
             )
 
 
 def _repair(inserted: Any = (), hidden: Any = ()) -> RepairRecord:
-    whole = isinstance(inserted, list | tuple) and isinstance(hidden, list | tuple)
-    pairs = whole and all(isinstance(each, list | tuple) and len(each) == 2 for each in inserted)
-    if not pairs or not all(
-        type(index) is int for index in (*hidden, *(each[0] for each in inserted))
-    ):
-        raise ValueError(
-            "A 'repair' record holds [index, message] pairs, and the indices it hides."
-        )
-    return RepairRecord(
-        tuple((index, Message.from_dict(message)) for index, message in inserted), tuple(hidden)
+    is_valid = (
+        isinstance(inserted, list | tuple)
+        and isinstance(hidden, list | tuple)
+        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in inserted)
+        and all(type(index) is int for index in (*hidden, *(pair[0] for pair in inserted)))
     )
+    if not is_valid:
+        raise ValueError("A 'repair' record holds [index, message] pairs and hidden indices.")
+    messages = tuple((index, Message.from_dict(message)) for index, message in inserted)
+    return RepairRecord(messages, tuple(hidden))

@@ -1,8 +1,7 @@
-"""Where journals are kept.
+"""`SessionStore`: stores the journals of sessions; `MemoryStore` is the simplest one.
 
-A store keeps records in order and nothing more: it does not know what a window or a summary is.
-Records are only appended. `MemoryStore` forgets everything when the process ends; `sqlite` and
-`postgres` keep the same promises on disk.
+A store appends and reads records. It does not know windows, summaries or messages. The rooms
+`stores/sqlite` and `stores/postgres` make the same promises on disk.
 """
 
 import asyncio
@@ -12,23 +11,20 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
-from typing import TYPE_CHECKING
-from stage1_context.journal import Record, record_to_json
+from stage1_context.journal import CallStartedRecord, MessageRecord, Record, record_to_json
 
 T = TypeVar("T")
-if TYPE_CHECKING:
-    from stage1_context.history import MessageHistory
 
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """A line in a list of sessions.
+    """One session in a list of sessions.
 
     Attributes:
-        id: Its name.
-        records: How many records its journal holds.
-        created: When it began, in UTC.
-        updated: When it was last written to, in UTC.
+        id: The session's id.
+        records: The number of records in its journal.
+        created: The time of its creation, in UTC.
+        updated: The time of its last write, in UTC.
     """
 
     id: str
@@ -38,34 +34,35 @@ class SessionInfo:
 
 
 class SessionStore(Protocol):
-    """A place for journals.
+    """Stores journals.
 
-    Every method that is given an id raises SessionNotFound where there is no such session (`create`
-    the opposite), and every method StoreFailed where the place cannot be reached. What is read is
-    what was appended: a writer does not read its own records again.
+    Every method with a session id raises SessionNotFound for an unknown session, except `create`.
+    Every method raises StoreFailed if the storage cannot be used. A store returns the records as
+    they were appended.
     """
 
     async def create(self, session_id: str, *records: Record) -> None:
-        """Begin a journal with these records, all or nothing.
+        """Create a journal with these records.
 
         Raises:
-            SessionExists: There is one.
-            ValueError: The id cannot be one, or a record cannot be written.
+            SessionExists: The session exists already.
+            ValueError: The id is invalid, or JSON cannot hold a record.
         """
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
-        """Add records: all or none of them, one behind the other, whoever else writes.
+        """Append records, all or none, without records of other writers between them.
 
         Args:
-            session_id: Which journal.
-            records: What to add.
-            expected: How many records the writer has seen; None adds whatever is there.
+            session_id: The session.
+            records: The records.
+            expected: The number of records that the journal must have; None does not compare.
 
         Returns:
-            How many the journal now holds.
+            The number of records in the journal, with these.
 
         Raises:
-            SessionConflict: There are more than expected; nothing was added.
+            SessionConflict: The journal has another number of records; nothing was appended.
+            ValueError: JSON cannot hold a record.
         """
 
     async def read(
@@ -76,61 +73,57 @@ class SessionStore(Protocol):
         *,
         kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
-        """Records and their indices from `start` up to, not including, `end`, oldest first.
+        """Return records with their indices, oldest first.
 
         Args:
-            session_id: Which journal.
+            session_id: The session.
             start: The first index.
-            end: The index to stop before; None reads on to the end.
-            kinds: Only records of these kinds; None takes all.
+            end: The index after the last one; None reads to the end.
+            kinds: The kinds of records to return; None returns all.
         """
 
     async def info(self, session_id: str) -> SessionInfo:
-        """How many records a journal holds, and since when it is there."""
+        """Return the number of records and the times of a session."""
 
     async def sessions(self) -> list[SessionInfo]:
-        """All sessions, the one that was written to last first."""
+        """Return all sessions, the last written one first."""
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session and its journal; this cannot be taken back."""
+        """Delete a session and its journal."""
 
     async def aclose(self) -> None:
-        """Let go of files and connections; whoever goes on using the store opens them again."""
+        """Close files and connections. Later uses open them again."""
 
 
 class MemoryStore:
-    """Journals in this process's memory.
+    """Journals in the memory of this process.
 
     Args:
-        journals: Records to begin with, by session id; they are copied.
+        journals: Initial records by session id; they are copied.
     """
 
     def __init__(self, journals: Mapping[str, Iterable[Record]] | None = None) -> None:
         now = datetime.now(UTC)
-        self._journals = {
-            session_id: list(records) for session_id, records in (journals or {}).items()
-        }
+        self._journals = {id: list(records) for id, records in (journals or {}).items()}
+        # By the time of the last write, oldest first.
         self._times = dict.fromkeys(self._journals, (now, now))
 
     async def create(self, session_id: str, *records: Record) -> None:
-        """Begin a journal."""
+        """Create a journal."""
         check_session_id(session_id)
         if session_id in self._journals:
             raise session_exists(session_id)
-        for each in records:
-            record_to_json(each)  # raises for a record that could not be written to a file
+        _check_json(records)
         now = datetime.now(UTC)
         self._journals[session_id] = list(records)
         self._times[session_id] = (now, now)
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
-        """Add records; returns how many the journal now holds."""
+        """Append records; return the number of records in the journal."""
         journal = self._journal(session_id)
         check_expected(session_id, expected, len(journal))
-        for each in records:
-            record_to_json(each)
+        _check_json(records)
         journal.extend(records)
-        # The last one written to stands last, so that the newest are found first.
         created, _ = self._times.pop(session_id)
         self._times[session_id] = (created, datetime.now(UTC))
         return len(journal)
@@ -143,32 +136,35 @@ class MemoryStore:
         *,
         kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
-        """Records and their indices."""
+        """Return records with their indices."""
         found = enumerate(self._journal(session_id)[start:end], start)
-        return [(index, record) for index, record in found if kinds is None or record.kind in kinds]
-
-    def history(
-        self, session_id: str
-    ) -> "MessageHistory":  # until stage 3 uses Transcript.messages
-        from stage1_context.view.projection import history_of
-
-        return history_of([*enumerate(self._journal(session_id))])
+        return [entry for entry in found if kinds is None or entry[1].kind in kinds]
 
     async def info(self, session_id: str) -> SessionInfo:
-        """How many records a journal holds, and since when it is there."""
+        """Return the number of records and the times of a session."""
         return SessionInfo(session_id, len(self._journal(session_id)), *self._times[session_id])
 
     async def sessions(self) -> list[SessionInfo]:
-        """All sessions, the one that was written to last first."""
+        """Return all sessions, the last written one first."""
         return [await self.info(session_id) for session_id in reversed(self._times)]
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session."""
+        """Delete a session."""
         self._journal(session_id)
         del self._journals[session_id], self._times[session_id]
 
     async def aclose(self) -> None:
-        """Nothing to let go of: the journals stay."""
+        """Do nothing; the journals stay in memory."""
+
+    def records(self, session_id: str) -> list[Record]:
+        """Return all records of a session without waiting."""
+        return list(self._journal(session_id))
+
+    def history(self, session_id):  # type: ignore[no-untyped-def]  # noqa: D102
+        # Until stage 3 uses `Transcript.messages`.
+        from stage1_context.view.projection import history_of
+
+        return history_of([*enumerate(self._journal(session_id))])
 
     def _journal(self, session_id: str) -> list[Record]:
         if session_id not in self._journals:
@@ -176,49 +172,16 @@ class MemoryStore:
         return self._journals[session_id]
 
 
-def check_session_id(session_id: str) -> None:
-    """Refuse what some store could not keep as an id, so that all stores take the same ones."""
-    if not findable(session_id):
-        raise ValueError(
-            f"A session's id is some text that can be written to a file, not {session_id!r}."
+def _check_json(records: Iterable[Record]) -> None:
+    """Refuse records that the other stores could not write as JSON."""
+    for record in records:
+        is_text = isinstance(record, CallStartedRecord) or (
+            isinstance(record, MessageRecord)
+            and isinstance(record.message.content, str)
+            and not record.message.tool_calls
         )
-
-
-def findable(session_id: str) -> str:
-    """The id, or no text at all, which no session has, where a database could not even be asked for
-    it.
-    """
-    if not isinstance(session_id, str):
-        raise ValueError(f"A session's id is text, not {type(session_id).__name__}.")
-    try:
-        session_id.encode()
-    except UnicodeEncodeError:  # half of a character pair
-        return ""
-    return "" if "\0" in session_id else session_id
-
-
-def check_expected(session_id: str, expected: int | None, there: int) -> None:
-    """Refuse to add to a journal that has grown behind the writer's back."""
-    if expected is not None and expected != there:
-        raise SessionConflict(
-            f"The session {session_id!r} has {there} records, not the {expected} that this writer has seen: "
-            "somebody else wrote to it. Read what is new, and decide again."
-        )
-
-
-def session_exists(session_id: str) -> SessionExists:
-    """The error for an id that is taken."""
-    return SessionExists(
-        f"There is a session {session_id!r} already. Use it, or choose another id."
-    )
-
-
-def session_not_found(session_id: str, some: Iterable[str]) -> SessionNotFound:
-    """The error for an unknown id, with some that are there."""
-    named = ", ".join(map(repr, some)) or "none yet"
-    return SessionNotFound(
-        f"There is no session {session_id!r}. Sessions: {named}. Create one with create_session()."
-    )
+        if not is_text:
+            record_to_json(record)
 
 
 async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True) -> T:
@@ -227,11 +190,11 @@ async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True
     The write runs in a task of its own. A cancellation is delivered after the write, at the
     caller's next wait, so the caller can rely on the result.
 
-    `asyncio.run` cancels every task when it ends, also the write's own. Then the write may be
-    stored or not, so it runs again.
+    `asyncio.run` cancels every task when it ends, also the write's own. Then the records may be
+    stored or not, so the write runs again.
 
     Args:
-        write: The write. A repeated call must not add records that were already stored.
+        write: The write. A repeated call must not append what the first one stored.
         repeat: False raises CancelledError instead of repeating the write.
     """
     is_cancelled = False
@@ -242,10 +205,51 @@ async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True
                 await asyncio.wait({task})
             except asyncio.CancelledError:
                 is_cancelled = True
-        # A write may also raise CancelledError itself; then nobody cancelled the task.
+        # A write may also raise CancelledError itself. Then its task was not cancelled.
         if not (repeat and task.cancelled() and task.cancelling()):
             break
     if is_cancelled and (caller := asyncio.current_task()):
         caller.cancel()
         caller.uncancel()  # this cancellation was counted when it was requested
     return task.result()
+
+
+def check_session_id(session_id: str) -> None:
+    """Refuse an id that one of the stores could not hold."""
+    if not searchable_id(session_id):
+        raise ValueError(
+            f"A session id is non-empty text that UTF-8 can encode, without NUL, not {session_id!r}."
+        )
+
+
+def searchable_id(session_id: str) -> str:
+    """Return the id, or an empty text, which no session has, if a database would refuse it."""
+    if not isinstance(session_id, str):
+        raise ValueError(f"A session id is text, not {type(session_id).__name__}.")
+    try:
+        session_id.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return ""
+    return "" if "\0" in session_id else session_id
+
+
+def check_expected(session_id: str, expected: int | None, records: int) -> None:
+    """Refuse an append if the journal has another number of records than expected."""
+    if expected is not None and expected != records:
+        raise SessionConflict(
+            f"The session {session_id!r} has {records} records, not {expected}: another writer "
+            "appended to it. Read the new records and decide again."
+        )
+
+
+def session_exists(session_id: str) -> SessionExists:
+    """Return the error for an id that is in use."""
+    return SessionExists(f"The session {session_id!r} exists already. Use it or choose another id.")
+
+
+def session_not_found(session_id: str, examples: Iterable[str]) -> SessionNotFound:
+    """Return the error for an unknown id, with some existing ids."""
+    ids = ", ".join(map(repr, examples)) or "none yet"
+    return SessionNotFound(
+        f"Unknown session {session_id!r}. Sessions: {ids}. Create one with create_session()."
+    )

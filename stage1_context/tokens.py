@@ -1,8 +1,7 @@
-"""How many tokens a message takes, so that a window can be filled and not overfilled.
+"""Count the tokens of a message.
 
-The seam between messages and counters: a `TokenCounter` knows texts and no messages, the windows
-know messages and no texts. The counters that come with the framework are in approximate.py and
-exact.py.
+A `TokenCounter` counts texts and does not know messages; windows handle counted messages and no
+texts. The room `counting/` contains the counters.
 """
 
 import json
@@ -11,68 +10,60 @@ from typing import Any, Protocol
 from stage0_gateway import DocumentPart, ImagePart, JsonPart, Message, ProviderPart
 
 MESSAGE_OVERHEAD = 4
-"""Tokens a chat format adds around each message: three for its frame, one for the role."""
+"""Tokens that a chat format adds to each message: three for its frame and one for the role."""
 
 IMAGE_TOKENS = 1000
-"""Tokens a picture is taken for; providers charge by its size, which we do not look at."""
+"""The assumed tokens of an image. Providers count by image size, which is not examined."""
 
 
 class TokenCounter(Protocol):
-    """Anything that counts the tokens of a text."""
+    """Counts the tokens of a text."""
 
     def count(self, text: str) -> int:
-        """How many tokens this text takes; never negative, and no text may make it raise."""
+        """Return the number of tokens, at least 0. No text raises an error."""
 
 
 class Counted:
-    """A message and what it takes in a request: counted once, when somebody asks, which without a
-    window nobody does.
+    """A message and its tokens, which are counted at the first access.
 
     Args:
         message: The message.
-        tokens: What it takes, by our own counting; or the counter that will say so.
-        index: Where in the journal it stands; -1 for what does not, such as a summary.
+        tokens: The number of tokens, or the counter for them.
+        index: The index of the message's record in the journal; -1 for a message without one, such
+            as a summary.
 
     Attributes:
         message: The message.
-        tokens: What it takes, by our own counting.
-        index: Where in the journal it stands.
+        index: The index of its record.
     """
 
-    __slots__ = ("_counter", "index", "message", "tokens")
-
-    tokens: int
+    __slots__ = ("_tokens", "index", "message")
 
     def __init__(self, message: Message, tokens: int | TokenCounter, index: int = -1) -> None:
         self.message = message
         self.index = index
-        if isinstance(tokens, int):
-            self.tokens = tokens
-        else:
-            self._counter = tokens
+        self._tokens = tokens
 
-    def __getattr__(self, name: str) -> int:
-        """What has no value yet: the tokens, until they are counted. A window asks for them in
-        every turn.
-        """
-        if name != "tokens":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.tokens = message_tokens(self._counter, self.message)
-        return self.tokens
+    @property
+    def tokens(self) -> int:
+        """The tokens of the message by our own count."""
+        if not isinstance(self._tokens, int):
+            self._tokens = message_tokens(self._tokens, self.message)
+        return self._tokens
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counted):
             return NotImplemented
         return (self.message, self.tokens, self.index) == (other.message, other.tokens, other.index)
 
-    __hash__ = None  # type: ignore[assignment]  # it counts when it is compared
+    __hash__ = None  # type: ignore[assignment]  # comparing counts the tokens
 
     def __repr__(self) -> str:
         return f"Counted({self.message!r}, {self.tokens}, {self.index})"
 
 
 def message_tokens(counter: TokenCounter, message: Message) -> int:
-    """What one message takes in a request, its tool calls and overhead included."""
+    """Return the tokens of a message, including its tool calls and overhead."""
     total = MESSAGE_OVERHEAD + sum(
         counter.count(call.name + call.arguments) + MESSAGE_OVERHEAD for call in message.tool_calls
     )
@@ -94,14 +85,8 @@ def message_tokens(counter: TokenCounter, message: Message) -> int:
 
 
 def _as_text(value: Any) -> str:
-    """The value as JSON. One that is no JSON fails when it is sent, and says so there; not while
-    counting.
-    """
+    """Return a value as JSON. Counting accepts invalid values; sending them raises an error."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # a key that is a tuple, a circle, too deep a value
+    except (TypeError, ValueError, RecursionError):
         return f"<{type(value).__name__}>"

@@ -1,11 +1,11 @@
-"""`VariableStore`: values put aside, so that a model can pass them on without reading them.
+"""`VariableStore`: store values that a model passes on without reading them.
 
-A long result is kept as a variable; the model sees `$VAR_REF{{var_12}}` and may write that as an
-argument, or as a part of one. Variables are records of the session's journal, and the number in an
-id is the record's.
+A long result becomes a variable. The model sees `$VAR_REF{{var_12}}` and may use that as an
+argument or within one. Variables are records of the session's journal; the number in an id is the
+number of the record, counted from 1.
 
-References are expanded only where the caller says so: in arguments that a model wrote. What a value
-holds is data; a reference inside of it stays text.
+References are expanded only where the caller requests it: in arguments that a model wrote. A
+reference inside a value remains text.
 """
 
 import copy
@@ -22,136 +22,131 @@ from stage1_context.store import MemoryStore, SessionStore, run_shielded
 _REFERENCE = re.compile(r"\$VAR_REF\{\{\s*([^{}\s]+)\s*\}\}")
 _ID = re.compile(r"var_([0-9a-z]*_)?([1-9][0-9]{0,17})")
 
-MOST_CHARACTERS = 10_000_000
-"""Of arguments, with the values of all references in them."""
+MAX_EXPANDED_CHARACTERS = 10_000_000
+"""The most characters that references may add to the arguments of a call."""
 
 
 class VariableStore:
-    """The variables of sessions.
+    """Stores the variables of sessions.
 
     Args:
-        store: Where the sessions are kept; None keeps variables in memory, for sessions of any
-            name.
-        mark: Letters and digits that stand in each id. Where several stores may meet in one
-            conversation, a reference to a variable of one must not lead to one of another.
+        store: The store of the sessions. None stores variables in memory, for any session id.
+        mark: Letters and digits in each id. It distinguishes the variables of several stores that
+            one conversation may refer to.
     """
 
     def __init__(self, store: SessionStore | None = None, *, mark: str = "") -> None:
         self._mark = f"{mark}_" if mark else ""
         self._store: SessionStore = MemoryStore() if store is None else store
-        self._makes_sessions = store is None
+        self._creates_sessions = store is None
 
     async def check(self, session_id: str) -> None:
-        """Make sure that a session can have variables, before something depends on it.
+        """Verify that a session can have variables.
 
         Raises:
-            SessionNotFound: There is no such session.
+            SessionNotFound: The session does not exist.
         """
-        if not self._makes_sessions:
+        if not self._creates_sessions:
             await self._store.info(session_id)
 
     async def put(self, session_id: str, value: Any) -> str:
-        """Put a value aside.
+        """Store a value.
 
         Args:
-            session_id: Whose variable it is.
-            value: Anything that JSON can hold; it is copied.
+            session_id: The session.
+            value: A JSON value; it is copied.
 
         Returns:
-            Its id, for `get` and for references.
+            The id for `get` and for references.
 
         Raises:
-            SessionNotFound: There is no such session.
-            ValueError: JSON cannot hold it.
+            SessionNotFound: The session does not exist.
+            ValueError: JSON cannot hold the value.
         """
         record = record_from_json(record_to_json(VariableRecord(value)))
-        if self._makes_sessions:
-            await self._make(session_id)
+        await self._create(session_id)
         length = await run_shielded(lambda: self._store.append(session_id, record))
         return f"var_{self._mark}{length}"
 
     async def get(self, session_id: str, id: str) -> Any:
-        """A value that was put aside.
+        """Return a copy of a stored value.
 
         Raises:
-            SessionNotFound: There is no such session.
-            VariableNotFound: There is no such variable in it.
+            SessionNotFound: The session does not exist.
+            VariableNotFound: The session has no such variable.
         """
         return copy.deepcopy(await self._get(session_id, id))
 
     async def expand(self, session_id: str, arguments: Any) -> Any:
-        """Arguments with the values in place of the references.
+        """Return arguments with the values of their references.
 
-        A text that is nothing but a reference becomes the value, whatever its type; a reference
-        inside of a longer text becomes text. Keys are left alone.
+        A text that is only a reference becomes the value and has its type. A reference within a
+        longer text becomes text. Keys remain unchanged.
 
         Args:
-            session_id: Whose variables they are.
-            arguments: Arguments as a model wrote them, parsed.
+            session_id: The session.
+            arguments: The parsed arguments that a model wrote.
 
         Raises:
-            VariableNotFound: A reference leads nowhere.
-            ValueError: The arguments are nested too deeply, or would become very large.
+            VariableNotFound: A reference names an unknown variable.
+            ValueError: The arguments are nested too deeply or would become too large.
         """
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         try:
-            referred = Counter(_referred(arguments))
-            for id in referred:
-                found[id] = await self._get(session_id, id)
-            together = sum(len(_as_text(found[id])) * count for id, count in referred.items())
-            if together > MOST_CHARACTERS:
+            references = Counter(_references(arguments))
+            for id in references:
+                values[id] = await self._get(session_id, id)
+            characters = sum(len(_as_text(values[id])) * n for id, n in references.items())
+            if characters > MAX_EXPANDED_CHARACTERS:
                 raise ValueError(
-                    f"With the values of their references the arguments would have {together:,} characters; "
-                    f"{MOST_CHARACTERS:,} are the most."
+                    f"The values of the references have {characters:,} characters together; at "
+                    f"most {MAX_EXPANDED_CHARACTERS:,} are allowed."
                 )
-            return _expanded(arguments, found) if found else arguments
+            return _expanded(arguments, values) if values else arguments
         except RecursionError:
-            raise ValueError(
-                "The arguments are nested too deeply for references in them."
-            ) from None
+            raise ValueError("The arguments are nested too deeply to expand references.") from None
 
     @staticmethod
     def reference(id: str) -> str:
-        """How a variable is referred to in arguments: `$VAR_REF{{id}}`."""
+        """Return the reference to a variable: `$VAR_REF{{id}}`."""
         return f"$VAR_REF{{{{{id}}}}}"
 
     async def _get(self, session_id: str, id: str) -> Any:
-        """The value itself; whoever hands it out copies it."""
-        if self._makes_sessions:
-            await self._make(session_id)
+        await self._create(session_id)
         if (match := _ID.fullmatch(id)) and (match[1] or "") == self._mark:
-            place = int(match[2]) - 1
-            for _, record in await self._store.read(
-                session_id, place, place + 1, kinds=("variable",)
-            ):
+            index = int(match[2]) - 1
+            kinds = ("variable",)
+            found = await self._store.read(session_id, index, index + 1, kinds=kinds)
+            for _, record in found:
                 if isinstance(record, VariableRecord):
                     return record.value
-        there = await self._store.read(session_id, kinds=("variable",))
-        some = ", ".join(f"var_{self._mark}{index + 1}" for index, _ in there[-5:]) or "none yet"
-        raise VariableNotFound(f"There is no variable {id!r} in this session. Variables: {some}.")
+        known = await self._store.read(session_id, kinds=("variable",))
+        ids = ", ".join(f"var_{self._mark}{index + 1}" for index, _ in known[-5:]) or "none yet"
+        raise VariableNotFound(f"Unknown variable {id!r} in this session. Variables: {ids}.")
 
-    async def _make(self, session_id: str) -> None:
-        with suppress(SessionExists):
-            await self._store.create(session_id)
+    async def _create(self, session_id: str) -> None:
+        if self._creates_sessions:
+            with suppress(SessionExists):
+                await self._store.create(session_id)
 
 
-def _referred(value: Any) -> list[str]:
+def _references(value: Any) -> list[str]:
     if isinstance(value, str):
         return _REFERENCE.findall(value)
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [id for each in inside for id in _referred(each)]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [id for item in items for id in _references(item)]
 
 
-def _expanded(value: Any, found: dict[str, Any]) -> Any:
+def _expanded(value: Any, values: dict[str, Any]) -> Any:
     if isinstance(value, dict):
-        return {key: _expanded(each, found) for key, each in value.items()}
+        return {key: _expanded(item, values) for key, item in value.items()}
     if isinstance(value, list):
-        return [_expanded(each, found) for each in value]
+        return [_expanded(item, values) for item in value]
     if not isinstance(value, str):
         return value
-    if whole := _REFERENCE.fullmatch(value):
-        return copy.deepcopy(found[whole[1]])
-    return _REFERENCE.sub(lambda match: _as_text(found[match[1]]), value)
+    if reference := _REFERENCE.fullmatch(value):
+        return copy.deepcopy(values[reference[1]])
+    return _REFERENCE.sub(lambda match: _as_text(values[match[1]]), value)
 
 
 def _as_text(value: Any) -> str:

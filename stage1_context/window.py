@@ -1,11 +1,10 @@
-"""Which messages does the model see? The newest ones that fit, in whole exchanges.
+"""Windows: select the newest whole exchanges that fit into a request.
 
-An exchange is what must not be parted: one message, or an assistant message with tool calls and the
-results that follow it. A model server refuses a result without its call, and a call without its
-result.
+An exchange is one message, or an assistant message with tool calls and their results. Model servers
+refuse a call without its result and a result without its call.
 
-Pure: counted messages go in, counted messages come out. The walk goes from the newest backwards and
-stops where the window is full, so its cost depends on the window, not on the length of the history.
+Windows are pure functions of counted messages. A window examines the newest messages first and
+stops when it is full, so its cost does not depend on the length of the history.
 """
 
 import math
@@ -21,17 +20,16 @@ from stage1_context.tokens import Counted, TokenCounter
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """What a window has to leave free, and how to measure it.
+    """The tokens of a request that are not available to messages.
 
     Attributes:
-        reserve_tokens: To leave for the reply.
-        extra_tokens: What is sent besides the messages takes, such as the descriptions of the
-            tools.
-        ratio: How many tokens the server counts for each of ours; see `Calibration`.
-        counter: Counts a message that a window cuts.
+        reserve_tokens: Tokens for the reply.
+        extra_tokens: Tokens of text besides the messages, such as tool descriptions.
+        ratio: The server's tokens for each token of our own count; see `Calibration`.
+        counter: Counts the messages that a window truncates.
 
     Raises:
-        ValueError: The reserve is negative.
+        ValueError: `reserve_tokens` is negative.
     """
 
     reserve_tokens: int = 0
@@ -41,65 +39,60 @@ class TokenBudget:
 
     def __post_init__(self) -> None:
         if self.reserve_tokens < 0:
-            raise ValueError(f"reserve_tokens is {self.reserve_tokens}; 0 is the least.")
+            raise ValueError(f"reserve_tokens is {self.reserve_tokens}; it must be at least 0.")
 
     def available(self, max_tokens: int) -> int:
-        """How many tokens, by our own counting, are left for messages in a window of so many."""
+        """Return the tokens that messages may have in a window, by our own count."""
         return math.floor((max_tokens - self.reserve_tokens) / self.ratio) - self.extra_tokens
 
 
 class WindowPolicy(Protocol):
-    """Decides what is sent.
+    """Selects the messages of a request.
 
-    One that keeps the newest exchanges, and would keep the same ones however many older ones there
-    were, may say so with a class attribute `newest_only = True`; then it is not shown more of a
-    long history than it needs.
+    A policy may have the class attribute `newest_only = True` if it selects the newest exchanges
+    and older ones never change its selection. It then receives only as many as it needs.
     """
 
     def select(
         self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
     ) -> list[Counted]:
-        """What to send: all of `system`, then what is chosen of `rest`, oldest first.
+        """Return all of `system`, followed by the selected messages of `rest`, oldest first.
 
         Args:
-            system: The system messages, with the summary if there is one.
-            rest: All other messages, oldest first.
-            budget: What to leave free.
+            system: The system messages, the summary and a pinned message.
+            rest: All other messages, oldest first, with results directly behind their calls.
+            budget: The tokens that are not available.
 
         Raises:
-            WindowTooSmall: Not even the newest exchange fits.
+            WindowTooSmall: The newest exchange does not fit.
         """
 
 
 @dataclass(frozen=True)
 class KeepEverything:
-    """No window: all messages, system messages first."""
+    """Selects all messages, system messages first."""
 
     def select(
         self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
     ) -> list[Counted]:
-        """All messages."""
+        """Return all messages."""
         return [*system, *rest]
 
 
 @dataclass(frozen=True)
 class DropOldest:
-    """A request of at most so many tokens or messages: the oldest exchanges are dropped until it
-    fits.
+    """Drops the oldest exchanges until the request fits.
 
-    System messages count like all others, but are never dropped: a model without its instructions
-    is another one.
+    System messages count but are never dropped, because a model depends on its instructions.
 
     Attributes:
-        max_tokens: The most tokens a request may take, reply and reserve included; None for no
-            limit.
+        max_tokens: The most tokens of a request, including the reply reserve; None for no limit.
         max_messages: The most messages of a request; None for no limit.
-        oversize: What to do if the newest exchange alone is too large: "error" raises
-            WindowTooSmall, "cut" takes the middle out of its longest texts, and says so in their
-            place.
+        oversize: What to do with a newest exchange that is too large. "error" raises
+            WindowTooSmall. "cut" removes the middle of its longest texts and leaves a note there.
 
     Raises:
-        ValueError: A limit is no whole number or negative, or `oversize` is something else.
+        ValueError: A limit is not an integer or negative, or `oversize` is unknown.
     """
 
     newest_only: ClassVar[bool] = True
@@ -112,10 +105,10 @@ class DropOldest:
             limit = getattr(self, name)
             if limit is not None and not (isinstance(limit, int) and limit >= 0):
                 raise ValueError(
-                    f"{name} is {limit!r}; it is a whole number from 0 on, or None for no limit."
+                    f"{name} is {limit!r}; it must be an integer from 0, or None for no limit."
                 )
         if self.oversize not in ("error", "cut"):
-            raise ValueError(f"oversize is {self.oversize!r}; it is 'error' or 'cut'.")
+            raise ValueError(f"oversize is {self.oversize!r}; it must be 'error' or 'cut'.")
 
     def select(
         self, system: Sequence[Counted], rest: Sequence[Counted], budget: TokenBudget, /
@@ -130,7 +123,8 @@ class DropOldest:
             return [*system, *rest[start:]]
         newest = rest[exchange_start(rest, len(rest)) :]
         if self.oversize == "cut" and newest and len(newest) <= messages_left:
-            if truncated := truncate_messages(newest, tokens_left, budget.counter):
+            truncated = truncate_messages(newest, tokens_left, budget.counter)
+            if truncated is not None:
                 return [*system, *truncated]
         raise WindowTooSmall(self._too_small(system, newest, budget))
 
@@ -141,33 +135,32 @@ class DropOldest:
     def _too_small(
         self, system: Sequence[Counted], newest: Sequence[Counted], budget: TokenBudget
     ) -> str:
-        """Return the text of the error: what takes how much room, and what to change."""
         text = f"The request does not fit into {self!r}: "
         if len(newest) > self.messages_left(system):
-            text += (
-                f"{len(newest)} message(s) besides {len(system)} system message(s) are too many. "
+            return (
+                f"{text}{len(newest)} message(s) besides {len(system)} system message(s) are too "
+                "many. Increase max_messages."
             )
-            return text + "Give the window more messages."
         text += (
-            f"its newest exchange takes {sum(each.tokens for each in newest)} tokens, {len(system)} system message(s) "
-            f"{sum(each.tokens for each in system)}, the tools {budget.extra_tokens}, "
-            f"and {budget.reserve_tokens} are kept for the reply. "
+            f"the newest exchange has {sum(each.tokens for each in newest)} tokens, "
+            f"{len(system)} system message(s) {sum(each.tokens for each in system)}, "
+            f"the tools {budget.extra_tokens}, and the reply reserve {budget.reserve_tokens}. "
         )
         if newest:
             largest = max(newest, key=lambda each: each.tokens)
-            begin = largest.message.text or ", ".join(
-                call.name for call in largest.message.tool_calls
-            )
-            text += f"The {largest.message.role} message {begin[:40]!r} takes {largest.tokens}. "
-        text += "Give the window more tokens, or shorten the messages; oversize='cut' shortens the newest."
-        return text
+            calls = ", ".join(call.name for call in largest.message.tool_calls)
+            start = (largest.message.text or calls)[:40]
+            text += f"The {largest.message.role} message {start!r} has {largest.tokens}. "
+        return text + (
+            "Increase max_tokens, shorten the messages, or use oversize='cut' to shorten the "
+            "newest exchange."
+        )
 
 
 class KeepSystemAndRecent(DropOldest):
-    """The system messages, and as many of the newest exchanges as fit.
+    """Keeps the system messages and the newest exchanges that fit.
 
-    The same as `DropOldest`, but `max_messages` counts only the messages besides the system
-    messages.
+    It differs from `DropOldest` in one point: `max_messages` does not count system messages.
     """
 
     def messages_left(self, system: Sequence[Counted]) -> float:
@@ -176,7 +169,7 @@ class KeepSystemAndRecent(DropOldest):
 
 
 def exchange_start(rest: Sequence[Counted], end: int) -> int:
-    """Return the index at which the exchange that ends before `end` begins."""
+    """Return the index of the first message of the exchange before the index `end`."""
     start = max(0, end - 1)
     while start and rest[start].message.role == "tool":
         start -= 1
@@ -184,7 +177,7 @@ def exchange_start(rest: Sequence[Counted], end: int) -> int:
 
 
 def _newest_that_fit(rest: Sequence[Counted], tokens_left: float, messages_left: float) -> int:
-    """Return the index at which the newest whole exchanges that fit begin."""
+    """Return the index of the first message of the newest whole exchanges that fit."""
     start = len(rest)
     for index in range(len(rest) - 1, -1, -1):
         tokens_left -= rest[index].tokens

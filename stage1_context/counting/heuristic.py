@@ -1,11 +1,11 @@
-"""`ApproximateCounter`: estimates how many tokens a text takes, without a tokenizer's files.
+"""`ApproximateCounter`: estimate the tokens of a text without a tokenizer's files.
 
-Each character has a price that depends on its script, and a group of up to three digits has one
-price. The prices were fitted to the larger count of cl100k_base and o200k_base, on prose in sixty
-languages, code, JSON, URLs, base64 and emoji, so that a window that is full by this count is rarely
-overfull. The module knows nothing of messages; a window uses it where no exact counter is given.
+Each character has a price that depends on its script. A group of up to three digits has one price.
+The prices were fitted to the larger count of cl100k_base and o200k_base: on prose in sixty
+languages, code, JSON, URLs, base64 and emoji. A request that fits by this count rarely exceeds the
+limit. The module does not know messages.
 
-Prices are whole hundredths of a token, so that a sum does not depend on its order.
+Prices are integers, in hundredths of a token, so a sum does not depend on its order.
 """
 
 import re
@@ -66,7 +66,7 @@ _STARTS = [start for start, _ in _RANGES]
 
 
 class ApproximateCounter:
-    """Estimates token counts from the scripts of the characters, deliberately not low.
+    """Estimates token counts from the scripts of the characters, rather too high than too low.
 
     The count is usually 20 to 60 % above the larger of cl100k_base and o200k_base for English and
     code, and up to twice as high for Russian. It may be low for text without words, such as random
@@ -74,7 +74,7 @@ class ApproximateCounter:
     """
 
     def count(self, text: str) -> int:
-        """Estimate how many tokens this text takes; at least 1."""
+        """Return the estimated number of tokens, at least 1."""
         characters = sum(_price(character) * times for character, times in Counter(text).items())
         numbers = _PRICE_OF_NUMBER * len(_NUMBER.findall(text))
         return 1 + (characters + numbers) // 100

@@ -1,8 +1,7 @@
-"""`TiktokenCounter`: exactly how many tokens a text takes, in an encoding of OpenAI's.
+"""`TiktokenCounter`: count tokens exactly, in an encoding of OpenAI.
 
-tiktoken would download a file that is missing, without a timeout; so we look for the file, whole,
-before tiktoken does, and the network is used only by those who ask for it. Knows nothing of
-messages; used where an approximate count is not good enough.
+tiktoken would download a missing file without a timeout. This module therefore verifies the file
+first, and uses the network only with `download=True`. It does not know messages.
 """
 
 import os
@@ -16,7 +15,7 @@ from stage1_context.errors import ContextError
 if TYPE_CHECKING:
     import tiktoken
 
-# tiktoken keeps its downloads under the SHA-1 of their address, and knows each one's SHA-256.
+# The name of tiktoken's download (the SHA-1 of its address), and the SHA-256 of its content.
 _FILES = {
     "cl100k_base": (
         "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
@@ -28,32 +27,32 @@ _FILES = {
     ),
 }
 
-# Long texts are counted in blocks: releases of tiktoken take time with the square of a run of
-# letters, and panic at some 500,000 spaces. A block ends where OpenAI's encodings begin a new piece
-# anyway, between a letter and a space or sign behind it, so that the sum is exact; only in a run
-# without such a place it ends anywhere.
+# Long texts are counted in blocks. Some releases of tiktoken need quadratic time for a long run of
+# letters, and fail at about 500,000 spaces. A block ends between a letter and a following space or
+# punctuation mark, where OpenAI's encodings always start a new piece, so the sum is exact. Only a
+# run without such a position is divided elsewhere.
 _BLOCK = re.compile(
     r"[\s\S]{1,999}[^\W_](?=[ \n!-&(-/:-@\[-`{-~，。、！？；：）」])|[\s\S]{1,1000}"
 )
 
 
 class TiktokenCounter:
-    """Counts exactly, in a model's own encoding, where tiktoken's file for it is at hand.
+    """Counts tokens exactly if tiktoken's file for the encoding is available.
 
-    Takes time in proportion to the text. In a run of more than 1,000 letters, spaces or signs
-    without a break the count may differ from tiktoken's by a token or two for each 1,000. Lone
-    surrogates, which cannot be sent, are counted as the replacement character. An `Encoding` of
-    your own with other rules for pieces may differ at the ends of the 1,000 characters, too.
+    The time is proportional to the length of the text. In a run of more than 1,000 letters, spaces
+    or punctuation marks, the count may differ from tiktoken's by one or two tokens per 1,000. A
+    custom `Encoding` may differ at the ends of such blocks as well. Lone surrogates, which cannot
+    be sent, count as the replacement character.
 
     Args:
-        model: A model's name, with or without our provider prefix; an encoding's, such as
-            "o200k_base"; or a `tiktoken.Encoding` that you have built.
-        download: Let tiktoken fetch a file that is missing. Its download knows no timeout: it may
-            hang for as long as the network does, and holds up the event loop while it lasts.
+        model: The name of a model, with or without our provider prefix; the name of an encoding,
+            such as "o200k_base"; or a `tiktoken.Encoding`.
+        download: Let tiktoken download a missing file. The download has no timeout and blocks the
+            event loop.
 
     Raises:
-        ContextError: tiktoken does not know the model, its file is not whole in
-            `TIKTOKEN_CACHE_DIR`, or it could not be fetched.
+        ContextError: The model is unknown, the file is missing or damaged in `TIKTOKEN_CACHE_DIR`,
+            or the download failed.
     """
 
     def __init__(self, model: "str | tiktoken.Encoding", *, download: bool = False) -> None:
@@ -64,9 +63,7 @@ class TiktokenCounter:
         self.encoding_name = self._encoding.name
 
     def count(self, text: str) -> int:
-        """Exactly how many tokens this text takes; special tokens in it are counted as plain
-        text.
-        """
+        """Return the number of tokens. Special tokens count as plain text."""
         encode = self._encoding.encode_ordinary
         if len(text) <= 1000:
             return len(encode(text))
@@ -77,7 +74,7 @@ class TiktokenCounter:
 
 
 def _encoding_name(model: str) -> str:
-    import tiktoken  # at first use: an approximate counter needs none of it
+    import tiktoken  # slow to import
 
     if model in _FILES:
         return model
@@ -92,25 +89,23 @@ def _encoding_name(model: str) -> str:
 def _load(encoding: str, download: bool) -> "tiktoken.Encoding":
     import tiktoken
 
-    if not download and not _is_at_hand(encoding):
+    if not download and not _is_available(encoding):
         raise ContextError(
-            f"The file of the encoding {encoding!r} is not at hand. Set TIKTOKEN_CACHE_DIR to a folder that "
-            "holds it whole (TiktokenCounter(..., download=True) fetches it there once), or use "
+            f"The file of the encoding {encoding!r} is missing or damaged. Set TIKTOKEN_CACHE_DIR to a "
+            "folder that contains it (TiktokenCounter(..., download=True) downloads it once), or use "
             "ApproximateCounter()."
         )
     try:
         return tiktoken.get_encoding(encoding)
-    except Exception as error:  # whatever its HTTP library, a full disk or a damaged answer raise
+    except Exception as error:  # of the HTTP library, the disk or the file's content
         raise ContextError(
-            f"The file of the encoding {encoding!r} could not be fetched ({type(error).__name__}). "
+            f"The file of the encoding {encoding!r} could not be downloaded ({type(error).__name__}). "
             "Use ApproximateCounter()."
         ) from error
 
 
-def _is_at_hand(encoding: str) -> bool:
-    """Whether tiktoken would find its file; a missing or damaged one it would fetch from the
-    network.
-    """
+def _is_available(encoding: str) -> bool:
+    """Return whether tiktoken would use a local file. It would download a missing or damaged one."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")
     name, checksum = _FILES.get(encoding, ("", ""))
     file = Path(folder) / name

@@ -1,9 +1,8 @@
-"""Cutting messages that are too long for a window, on request only (`oversize="cut"`), and never
-silently.
+"""Truncate messages that are too long for a window (`oversize="cut"`).
 
-The middle is taken out, since the beginning says what a text is and the end how it came out; a note
-stands in its place. Calls are never cut: half of an argument is another argument. The journal keeps
-the whole text.
+The middle of a text is removed, because its beginning states the subject and its end the outcome. A
+note replaces the removed part. Calls are never truncated, because that would change their meaning.
+The journal keeps the whole text.
 """
 
 from collections.abc import Sequence
@@ -13,71 +12,70 @@ from stage0_gateway import Message, TextPart
 from stage1_context.tokens import Counted, TokenCounter, message_tokens
 
 SHORTEST = 40
-"""Characters to leave of a text at least; with less, cutting helps nobody."""
+"""The least characters that remain of a text."""
 
 
 def truncate_messages(
     messages: Sequence[Counted], tokens: float, counter: TokenCounter
 ) -> list[Counted] | None:
-    """The same messages with their longest texts cut until they take no more than so many tokens.
+    """Truncate the longest texts until the messages fit.
+
+    Args:
+        messages: The messages.
+        tokens: The most tokens that they may have together.
+        counter: Counts tokens.
 
     Returns:
-        The messages; None where even the shortest texts do not fit.
+        The messages, or None if even their shortest texts do not fit.
     """
     fitting = list(messages)
-    by_length = sorted(range(len(fitting)), key=lambda place: fitting[place].tokens, reverse=True)
-    for place in by_length:
-        over = sum(each.tokens for each in fitting) - tokens
-        if over <= 0:
+    longest_first = sorted(range(len(fitting)), key=lambda i: fitting[i].tokens, reverse=True)
+    for index in longest_first:
+        excess = sum(each.tokens for each in fitting) - tokens
+        if excess <= 0:
             break
-        each = fitting[place]
-        fitting[place] = _cut(each, each.tokens - over, counter) or each
+        message = fitting[index]
+        fitting[index] = _truncate(message, message.tokens - excess, counter) or message
     return fitting if sum(each.tokens for each in fitting) <= tokens else None
 
 
 def truncate_text(text: str, length: int) -> str:
-    """A text of which about `length` characters are left, and what was taken out is said."""
+    """Return about `length` characters of a text, with a note about the removed ones."""
     if len(text) <= length:
         return text
     head = length * 2 // 3
-    taken = len(text) - length
-    return f"{text[:head]}\n[… {taken:,} characters were cut here …]\n{text[len(text) - (length - head) :]}"
+    tail = text[len(text) - (length - head) :]
+    return f"{text[:head]}\n[… {len(text) - length:,} characters were cut here …]\n{tail}"
 
 
-def _cut(each: Counted, tokens: float, counter: TokenCounter) -> Counted | None:
-    """The longest cut of a message that takes so many tokens; where none does, the shortest there
-    is.
-    """
-    message, text = each.message, _longest_text(each.message)
+def _truncate(counted: Counted, tokens: float, counter: TokenCounter) -> Counted | None:
+    """Return the longest truncation of a message that fits, or the shortest one there is."""
+    message = counted.message
     if message.raw_text is not None and message.tool_calls:
-        return None  # what is sent is the calls as the model wrote them
+        return None  # the raw text of a call is sent
+    text = message.content
+    if not isinstance(text, str):
+        texts = (part.text for part in message.content if isinstance(part, TextPart))
+        text = max(texts, key=len, default="")
 
-    def at(length: int) -> Counted:
+    def truncated(length: int) -> Counted:
         shorter = _with_text(message, text, truncate_text(text, length))
-        return Counted(shorter, message_tokens(counter, shorter), each.index)
+        return Counted(shorter, message_tokens(counter, shorter), counted.index)
 
-    shortest, longest = SHORTEST, len(text)
-    best = at(shortest)
-    while longest - shortest > max(1, shortest // 50):  # close enough: each try counts a whole text
-        middle = (shortest + longest) // 2
-        tried = at(middle)
-        if tried.tokens <= tokens:
-            shortest, best = middle, tried
+    low, high = SHORTEST, len(text)
+    best = truncated(low)
+    while high - low > max(1, low // 50):  # close enough: each attempt counts a whole text
+        middle = (low + high) // 2
+        attempt = truncated(middle)
+        if attempt.tokens <= tokens:
+            low, best = middle, attempt
         else:
-            longest = middle
-    return best if best.tokens < each.tokens else None
-
-
-def _longest_text(message: Message) -> str:
-    if isinstance(message.content, str):
-        return message.content
-    return max(
-        (part.text for part in message.content if isinstance(part, TextPart)), key=len, default=""
-    )
+            high = middle
+    return best if best.tokens < counted.tokens else None
 
 
 def _with_text(message: Message, text: str, shorter: str) -> Message:
-    """The message with another text in place of one of its own."""
+    """Return the message with one of its texts replaced."""
     if isinstance(message.content, str):
         return replace(message, content=shorter, raw_text=None)
     parts = (

@@ -1,7 +1,6 @@
-"""Calls that have no result yet: asked about, begun, or neither.
+"""`OpenCalls`: the calls of a message that have no result yet, and their progress.
 
-What a run needs to know that goes on where another one stopped: after somebody consented, or after
-a crash. Pure; used by `transcript`.
+A run needs them to resume: after an approval, or after a crash. Pure; used by `transcript`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,17 +17,15 @@ from stage1_context.journal import (
 
 @dataclass(frozen=True, slots=True)
 class OpenCalls:
-    """The calls of one message that have no result.
+    """The calls of one message without a result.
 
     Attributes:
-        message: The message that holds them.
+        message: The message with the calls.
         calls: The calls without a result, in order.
-        started: Ids of those that were begun; such a one may have done its work.
-        pending: Ids of those that wait for consent and were not begun.
-        finished: What came of those that have ended, by id: only their place in the history was not
-            there yet.
-        records: How many records the journal had then: whoever goes on with the calls claims them
-            from there.
+        started: The ids of those that were started. Such a tool may have done its work.
+        pending: The ids of those that wait for approval and were not started.
+        finished: The outcomes, by id, of those that ended before a call in front of them.
+        records: The number of records in the journal, as the `expected` of the next append.
     """
 
     message: Message
@@ -39,30 +36,27 @@ class OpenCalls:
     records: int = field(default=0, compare=False)
 
 
-def open_calls(exchange: Sequence[Message], notes: Iterable[Record], records: int = 0) -> OpenCalls:
+def open_calls(
+    exchange: Sequence[Message], progress: Iterable[Record], records: int = 0
+) -> OpenCalls:
     """Return the open calls of an exchange.
 
     Args:
-        exchange: A message with calls, and the results behind it.
-        notes: What was recorded since that message, oldest first.
-        records: How many records there were.
+        exchange: A message with calls, and their results.
+        progress: The progress records after that message, oldest first.
+        records: The number of records in the journal.
     """
     answered = {each.tool_call_id for each in exchange[1:]}
     calls = tuple(call for call in exchange[0].tool_calls if call.id not in answered)
     ids = {call.id for call in calls}
     started, pending, finished = set[str](), set[str](), dict[str, CallFinishedRecord]()
-    for note in notes:
-        if isinstance(note, CallStartedRecord):
-            started.add(note.call_id)
-        elif isinstance(note, ApprovalPendingRecord):
-            pending.add(note.call_id)
-        elif (
-            isinstance(note, CallFinishedRecord)
-            and note.call_id in ids
-            and note.message is not None
-        ):
-            finished[note.call_id] = note
-    waiting = pending & ids - started
-    return OpenCalls(
-        exchange[0], calls, frozenset(started & ids), frozenset(waiting), finished, records
-    )
+    for record in progress:
+        match record:
+            case CallStartedRecord(call_id):
+                started.add(call_id)
+            case ApprovalPendingRecord(call_id):
+                pending.add(call_id)
+            case CallFinishedRecord(call_id, message=Message()) if call_id in ids:
+                finished[call_id] = record
+    waiting = frozenset(pending & ids - started)
+    return OpenCalls(exchange[0], calls, frozenset(started & ids), waiting, finished, records)

@@ -1,7 +1,6 @@
-"""A session as a text that can be kept, sent and read in again: JSON Lines, the first of them about
-the session.
+"""Export a session as text, and import it: JSON lines, the first of them about the session.
 
-Knows records and no store of its own. Used by `ContextEngine.export_session` and `import_session`.
+`ContextEngine.export_session` and `import_session` use it with any store.
 """
 
 import json
@@ -14,66 +13,60 @@ _VERSION = 1
 
 
 async def export_session(store: SessionStore, session_id: str) -> str:
-    """Everything a session's journal holds, one record a line.
+    """Return all records of a session, one per line.
 
     Raises:
-        SessionNotFound: There is no such session.
+        SessionNotFound: The session does not exist.
     """
     records = [record_to_json(record) for _, record in await store.read(session_id)]
-    about = {
+    header = {
         "format": _FORMAT,
         "version": _VERSION,
         "session_id": session_id,
         "records": len(records),
     }
-    return "\n".join([json.dumps(about, ensure_ascii=False), *records, ""])
+    return "\n".join([json.dumps(header, ensure_ascii=False), *records, ""])
 
 
 async def import_session(store: SessionStore, text: str, session_id: str | None = None) -> str:
-    """Begin a session with what `export_session` wrote.
+    """Create a session from a text that `export_session` wrote.
 
     Args:
-        store: Where to keep it.
+        store: The store of the new session.
         text: The exported text.
-        session_id: Its name; None takes the name it had.
+        session_id: The new id; None uses the exported one.
 
     Returns:
         The session's id.
 
     Raises:
-        SessionExists: The id is taken.
-        ValueError: The text is something else, or damaged; the line is named.
+        SessionExists: The session exists already.
+        ValueError: The text is not an exported session, or a line of it is damaged.
     """
     first, *lines = text.split("\n")
-    name, length = _about(first)
+    exported_id, count = _header(first)
     records = [_record(number, line) for number, line in enumerate(lines, 2) if line.strip()]
-    if len(records) != length:
+    if len(records) != count:
         raise ValueError(
-            f"The exported session has {len(records)} records, not {length}: a part is missing."
+            f"The exported session has {len(records)} records, not {count}: a part is missing."
         )
-    await store.create(session_id or name, *records)
-    return session_id or name
+    await store.create(session_id or exported_id, *records)
+    return session_id or exported_id
 
 
-def _about(line: str) -> tuple[str, int]:
-    """The id and the number of records in the first line, which also says that this is an exported
-    session.
-    """
+def _header(line: str) -> tuple[str, int]:
+    """Return the session id and the number of records from the first line."""
     try:
-        about = json.loads(line)
-    except (ValueError, RecursionError):
-        about = None
-    known = isinstance(about, dict) and (about.get("format"), about.get("version")) == (
-        _FORMAT,
-        _VERSION,
+        header = json.loads(line)
+        if (header["format"], header["version"]) == (_FORMAT, _VERSION):
+            session_id, records = header["session_id"], header["records"]
+            if isinstance(session_id, str) and isinstance(records, int):
+                return session_id, records
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise ValueError(
+        f"This is not an exported session of version {_VERSION}: its first line is {line[:80]!r}."
     )
-    if not (
-        known and isinstance(about.get("session_id"), str) and isinstance(about.get("records"), int)
-    ):
-        raise ValueError(
-            f"This is no exported session of version {_VERSION}: its first line is {line[:80]!r}."
-        )
-    return about["session_id"], about["records"]
 
 
 def _record(number: int, line: str) -> Record:

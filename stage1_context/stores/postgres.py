@@ -1,14 +1,13 @@
 """`PostgresStore`: journals in a PostgreSQL database, shared by several machines.
 
-The store needs the `asyncpg` library: the extra `[postgres]`. It creates its tables,
-`llm_stages_…`, at first use. Every method is one statement, so it happens wholly or not at all.
-Writers to one session take turns; readers never wait. No error shows the password.
+The store requires the `asyncpg` library: the extra `[postgres]`. It creates its tables,
+`llm_stages_…`, at the first use. Every method is one statement and therefore atomic. Writers to one
+session take turns; readers never wait. Errors never contain the password.
 
-Covered: acknowledged records are on the server's disk · two writers never mix their records ·
-several event
-    loops, each with its own connections · tables of another version are refused · poolers such as
-    PgBouncer.
-Not covered: if a connection breaks during a write, the records may be stored or not; read before
+Covered: acknowledged records are on the server's disk · concurrent writers never mix their records
+· several event loops, each with its own connections · tables of another version are refused ·
+poolers such as PgBouncer.
+Not covered: after a connection breaks during a write, the records may be stored or not. Read before
 writing again.
 """
 
@@ -28,7 +27,7 @@ from stage1_context.store import (
     SessionInfo,
     check_expected,
     check_session_id,
-    findable,
+    searchable_id,
     session_exists,
     session_not_found,
 )
@@ -38,19 +37,21 @@ _LARGEST_INTEGER = 2**31 - 1  # of a PostgreSQL column of type integer
 _MOST_ATTEMPTS = 100
 _CLOSING_TIMEOUT = 10.0  # seconds
 
-_CHECK_SERVER = "Is the server running? If something was being written, look whether it is there before writing it again."
+_CHECK_SERVER = (
+    "Is the server running? After a failed write, check whether it is stored before repeating it."
+)
 _ADVICE = {
     "08": _CHECK_SERVER,
-    "26": "Behind a pooler, make the store with prepared=False.",
+    "26": "Behind a pooler, create the store with prepared=False.",
     "28": "Check the user and the password in the dsn.",
-    "3D": "Create the database, or name another one in the dsn.",
-    "42501": "At first use the user makes tables: grant CREATE on the schema.",
-    "42P05": "Behind a pooler, make the store with prepared=False.",
-    "42P07": "Somebody else's tables have these names; choose another database or schema.",
-    "53": "The server has no room left; ask for fewer connections, or see what fills its disk.",
+    "3D": "Create the database, or use another one in the dsn.",
+    "42501": "The first use creates tables: grant CREATE on the schema to the user.",
+    "42P05": "Behind a pooler, create the store with prepared=False.",
+    "42P07": "Another program's tables have these names. Choose another database or schema.",
+    "53": "The server's resources are exhausted. Use fewer connections, or free disk space.",
     "57": _CHECK_SERVER,
 }
-"""What to do, by the beginning of the server's error code."""
+"""The fix, by the beginning of the server's error code."""
 
 _HOST = r"([^:,\[\]]*|\[[^\]]*\])(:\d*)?"
 _HOSTS = re.compile(f"{_HOST}(,{_HOST})*")
@@ -61,11 +62,10 @@ class PostgresStore:
 
     Args:
         dsn: `postgresql://user:password@host:5432/database`; the password is never shown.
-        connections: How many to open at most, in each event loop.
-        patience: How many seconds to wait for an answer.
-        prepared: Let the server remember statements, which saves a round trip each time. Say False
-            behind a pooler that hands out connections by the transaction and does not know
-            statements by name.
+        connections: The most connections in each event loop.
+        timeout: Seconds to wait for a reply of the server.
+        prepared: Let the server keep prepared statements, which saves a round trip. Use False
+            behind a pooler that assigns connections per transaction and does not support them.
 
     Raises:
         ContextError: asyncpg is not installed.
@@ -73,19 +73,19 @@ class PostgresStore:
     """
 
     def __init__(
-        self, dsn: str, *, connections: int = 10, patience: float = 30.0, prepared: bool = True
+        self, dsn: str, *, connections: int = 10, timeout: float = 30.0, prepared: bool = True
     ) -> None:
         _asyncpg()
         if connections < 1:
-            raise ValueError(f"A store needs a connection, not {connections}.")
+            raise ValueError(f"connections is {connections}; it must be at least 1.")
         self._address = _address(dsn)
-        self._patience = patience
+        self._timeout = timeout
         self._options: dict[str, Any] = {
             "dsn": dsn,
             "min_size": 0,
             "max_size": connections,
-            "timeout": patience,
-            "command_timeout": patience,
+            "timeout": timeout,
+            "command_timeout": timeout,
             "statement_cache_size": 100 if prepared else 0,
             "init": self._prepare,
             "reset": _keep_settings,
@@ -96,19 +96,18 @@ class PostgresStore:
         return f"PostgresStore({self._address!r})"
 
     async def create(self, session_id: str, *records: Record) -> None:
-        """Begin a journal."""
+        """Create a journal."""
         check_session_id(session_id)
         if not await self._fetch(CREATE, session_id, *_columns(records)):
             raise session_exists(session_id)
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
-        """Add records; returns how many the journal now holds."""
-        seen = None if expected is None else min(expected, _LARGEST_INTEGER)
+        """Append records; return the number of records in the journal."""
+        limit = None if expected is None else min(expected, _LARGEST_INTEGER)
         columns = _columns(records)
-        # Nothing grew: there is no such session, or it is longer than expected; both are said by
-        # what is raised. If neither is true any more, somebody changed it back in between, and the
-        # writer tries again.
-        while not (grown := await self._fetch(APPEND, findable(session_id), *columns, seen)):
+        # Without a row, the session is unknown or has another length, so the next line raises. If
+        # another writer has just changed that back, the append is repeated.
+        while not (grown := await self._fetch(APPEND, searchable_id(session_id), *columns, limit)):
             check_expected(session_id, expected, (await self.info(session_id)).records)
         return int(grown[0][0])
 
@@ -120,35 +119,33 @@ class PostgresStore:
         *,
         kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
-        """Records and their indices."""
+        """Return records with their indices."""
         stop = _LARGEST_INTEGER if end is None else min(end, _LARGEST_INTEGER)
         found = await self._fetch(
-            READ.format(_only(kinds)), findable(session_id), min(start, _LARGEST_INTEGER), stop
+            READ.format(_only(kinds)), searchable_id(session_id), min(start, _LARGEST_INTEGER), stop
         )
         if not found:
-            await self.info(session_id)  # which raises if there is no such session
+            await self.info(session_id)  # raises for an unknown session
         return [(index, record_from_json(body)) for index, body in found]
 
     async def info(self, session_id: str) -> SessionInfo:
-        """How many records a journal holds, and since when it is there."""
-        found = await self._fetch(f"{SESSIONS} WHERE id = $1", findable(session_id))
+        """Return the number of records and the times of a session."""
+        found = await self._fetch(f"{SESSIONS} WHERE id = $1", searchable_id(session_id))
         return SessionInfo(*found[0]) if found else await self._not_found(session_id)
 
     async def sessions(self) -> list[SessionInfo]:
-        """All sessions, the one that was written to last first."""
+        """Return all sessions, the last written one first."""
         query = f"{SESSIONS} ORDER BY updated DESC, key DESC"
         return [SessionInfo(*row) for row in await self._fetch(query)]
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session."""
+        """Delete a session."""
         query = "DELETE FROM llm_stages_session WHERE id = $1 RETURNING key"
-        if not await self._fetch(query, findable(session_id)):
+        if not await self._fetch(query, searchable_id(session_id)):
             await self._not_found(session_id)
 
     async def aclose(self) -> None:
-        """Close this event loop's connections; they are opened again when the store is used
-        again.
-        """
+        """Close this event loop's connections. The next use opens them again."""
         if pools := self._pools.pop(asyncio.get_running_loop(), None):
             await pools.aclose()
 
@@ -161,7 +158,7 @@ class PostgresStore:
         repeated.
 
         Raises:
-            StoreFailed: The database cannot be reached, or refuses.
+            StoreFailed: The database cannot be reached or refuses the statement.
         """
         pg = _asyncpg()
         try:
@@ -176,8 +173,8 @@ class PostgresStore:
             OSError,
             ValueError,
         ) as error:
-            raise self._failure(error) from None  # the error's own text may hold parts of the dsn
-        raise StoreFailed(f"Too many others write to {self._address} at once. Try again later.")
+            raise self._failure(error) from None  # its text may contain parts of the dsn
+        raise StoreFailed(f"Too many concurrent writes to {self._address}. Retry later.")
 
     async def _pool(self) -> Any:
         """Return the running event loop's connection pool."""
@@ -189,9 +186,9 @@ class PostgresStore:
         return await anext(self._pools[loop])
 
     async def _open_pools(self) -> AsyncGenerator[Any, None]:
-        """Yield one connection pool again and again, and close it at the end.
+        """Yield one connection pool repeatedly, and close it at the end.
 
-        An event loop that ends closes its asynchronous generators, and thereby the connections.
+        An ending event loop closes its asynchronous generators, and so the connections.
         """
         pool = _asyncpg().create_pool(**self._options)
         await pool
@@ -199,9 +196,7 @@ class PostgresStore:
             while True:
                 yield pool
         finally:
-            with suppress(
-                Exception
-            ):  # the server may be gone; connections that do not close in time are dropped
+            with suppress(Exception):  # the server may be unreachable
                 async with asyncio.timeout(_CLOSING_TIMEOUT):
                     await pool.close()
 
@@ -209,13 +204,11 @@ class PostgresStore:
         await create_tables(connection, self._address)
 
     def _failure(self, error: Exception) -> StoreFailed:
-        state = (
-            getattr(error, "sqlstate", None) or "08"
-        )  # an error without a code concerns the connection
+        state = getattr(error, "sqlstate", None) or "08"  # without a code: the connection
         advice = next((text for start, text in _ADVICE.items() if state.startswith(start)), "")
         reason = str(error).rstrip(".")
         if isinstance(error, TimeoutError):
-            reason = f"no answer within {self._patience:g} seconds"
+            reason = f"no reply within {self._timeout:g} seconds"
         if isinstance(error, ValueError):
             reason, advice = f"asyncpg cannot read the dsn ({type(error).__name__})", ""
         return StoreFailed(
@@ -224,9 +217,7 @@ class PostgresStore:
 
 
 def _only(kinds: Collection[str] | None) -> str:
-    """The condition for some kinds. They are named in the statement, so that the server's plan is
-    made for them.
-    """
+    """Return the condition for kinds, with literal names, so that the server can plan for them."""
     if kinds is None:
         return ""
     known = ", ".join(f"'{kind}'" for kind in KINDS if kind in kinds)
@@ -234,33 +225,32 @@ def _only(kinds: Collection[str] | None) -> str:
 
 
 def _columns(records: Iterable[Record]) -> tuple[list[str], list[str]]:
-    """The kinds and the bodies, which the server makes rows of."""
+    """Return the kinds and the bodies of the records."""
     return [each.kind for each in records], [record_to_json(each) for each in records]
 
 
 async def _keep_settings(connection: Any) -> None:
-    """Reset nothing: no method changes a connection's settings, and a reset costs a round trip."""
+    """Skip the reset, a round trip: no method changes a connection's settings."""
 
 
 def _address(dsn: str) -> str:
     """Return the host and database of a dsn, without the user and the password.
 
-    An unescaped sign in a password moves where the host begins, so a dsn that may contain one is
-    refused.
+    An unescaped character in a password moves the start of the host, so such a dsn is refused.
     """
     try:
         parts = urlsplit(dsn)
         host = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", [""])[-1]
-        one_place = dsn.count("@") == parts.netloc.count("@") <= 1
-        readable = (
-            one_place and parts.scheme in ("postgresql", "postgres") and _HOSTS.fullmatch(host)
+        has_one_host = dsn.count("@") == parts.netloc.count("@") <= 1
+        is_valid = (
+            has_one_host and parts.scheme in ("postgresql", "postgres") and _HOSTS.fullmatch(host)
         )
     except ValueError:
-        readable = None
-    if not readable:
+        is_valid = None
+    if not is_valid:
         raise ValueError(
-            "A dsn is postgresql://user:password@host:5432/database; signs such as @ : / ? # in the password "
-            "are written as urllib.parse.quote(password, safe='') writes them."
+            "A dsn is postgresql://user:password@host:5432/database; escape characters such as "
+            "@ : / ? # in the password with urllib.parse.quote(password, safe='')."
         )
     return f"{host or 'localhost'}{parts.path}"
 
@@ -270,5 +260,5 @@ def _asyncpg() -> ModuleType:
         return import_module("asyncpg")
     except ImportError:
         raise ContextError(
-            "PostgresStore needs the asyncpg library: pip install 'llm-stages[postgres]'."
+            "PostgresStore requires the asyncpg library: pip install 'llm-stages[postgres]'."
         ) from None

@@ -1,7 +1,7 @@
-"""The tables in a PostgreSQL database, how they are created, and the statements that use them.
+"""The tables in a PostgreSQL database, their creation, and the statements that use them.
 
-Used by `PostgresStore` only. The module knows the tables and nothing of records or connections. The
-connection's `search_path` determines the schema of the tables.
+The module knows neither records nor connections. The connection's `search_path` determines the
+schema of the tables. `postgres` uses it.
 """
 
 from typing import Any
@@ -62,8 +62,7 @@ WHERE id = $1 AND position >= $2 AND position < $3 {}ORDER BY position"""
 
 SESSIONS = "SELECT id, records, created, updated FROM llm_stages_session"
 
-# to_regclass would be wrong here: while it waits for the lock, it remembers that the table was
-# missing.
+# to_regclass is unsuitable: after waiting for the lock, it still reports the table as missing.
 _IS_THERE = """
 SELECT EXISTS (
     SELECT FROM pg_catalog.pg_class
@@ -100,6 +99,6 @@ async def _has_tables(connection: Any, address: str) -> bool:
     if version != VERSION:
         raise StoreFailed(
             f"The tables in {address} have version {version}; this program knows version {VERSION}. "
-            "Use the program that made them, or another database."
+            "Use the program that created them, or another database."
         )
     return True

@@ -1,15 +1,12 @@
-"""`SqliteStore`: journals in one file, for anything that should last on one machine.
+"""`SqliteStore`: journals in one SQLite file, for sessions that last on one machine.
 
-The file is made at first use, and works in SQLite's write-ahead mode: readers never wait, writers
-of several processes take turns. SQLite's calls block, so they run in a thread of their own.
+The file is created at the first use, in write-ahead mode: readers never wait, and writers of
+several processes take turns. SQLite blocks, so it runs in a thread of its own.
 
-Covered: a process that is killed loses nothing that was acknowledged · two writers never mix their
-records ·
-    a file whose tables have another version is refused · what cannot be read in a damaged file
-    raises StoreFailed.
-Not covered: a power cut may lose the last moments (the file stays sound) · file systems of a
-network, where
-    SQLite's locks do not hold · a store that is used on both sides of a fork.
+Covered: a killed process loses no acknowledged record · concurrent writers never mix their records
+· a file with tables of another version is refused · damaged content raises StoreFailed.
+Not covered: a power cut may lose the last moments, but the file stays valid · network file systems,
+where SQLite's locks do not work · a store that is used on both sides of a fork.
 """
 
 import asyncio
@@ -29,7 +26,7 @@ from stage1_context.store import (
     SessionInfo,
     check_expected,
     check_session_id,
-    findable,
+    searchable_id,
     session_exists,
     session_not_found,
 )
@@ -46,23 +43,21 @@ class SqliteStore:
     """Journals in a SQLite file.
 
     Args:
-        path: The file; it is made at first use. ":memory:" keeps everything in memory, until it is
-            closed.
-        patience: How many seconds to wait for another process that is writing.
+        path: The file; it is created at the first use. ":memory:" stores everything in memory until
+            the store is closed.
+        timeout: Seconds to wait for another process that writes.
 
     Raises:
         ValueError: The path is empty.
-        StoreFailed: At first use: the file cannot be opened, is not a database of this kind, or of
-            another version. Later: it cannot be read or written, for example because it is damaged.
+        StoreFailed: The file cannot be opened, read or written, is damaged, or belongs to another
+            program or version. Methods raise it, from the first use.
     """
 
-    def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
+    def __init__(self, path: str | Path, *, timeout: float = 30.0) -> None:
         self.path = os.fspath(path)
         if not self.path:
-            raise ValueError(
-                "The path is empty. Name a file; ':memory:' keeps the sessions in memory."
-            )
-        self._patience = patience
+            raise ValueError("The path is empty. Use the path of a file, or ':memory:'.")
+        self._timeout = timeout
         self._thread: ThreadPoolExecutor | None = None
         self._connection: sqlite3.Connection | None = None
 
@@ -70,7 +65,7 @@ class SqliteStore:
         return f"SqliteStore({self.path!r})"
 
     async def create(self, session_id: str, *records: Record) -> None:
-        """Begin a journal."""
+        """Create a journal."""
         check_session_id(session_id)
         rows = [(each.kind, record_to_json(each)) for each in records]
 
@@ -86,7 +81,7 @@ class SqliteStore:
         await self._in_thread(write, writes=True)
 
     async def append(self, session_id: str, *records: Record, expected: int | None = None) -> int:
-        """Add records; returns how many the journal now holds."""
+        """Append records; return the number of records in the journal."""
         rows = [(each.kind, record_to_json(each)) for each in records]
 
         def write(database: sqlite3.Connection) -> int:
@@ -106,9 +101,8 @@ class SqliteStore:
         *,
         kinds: Collection[str] | None = None,
     ) -> list[tuple[int, Record]]:
-        """Records and their indices."""
-        # By itself SQLite would go through a whole talk in search of the few records that are no
-        # messages.
+        """Return records with their indices."""
+        # Without the hint SQLite would scan all messages to find a few other records.
         few = kinds is not None and "message" not in kinds
         records = "record INDEXED BY record_by_kind" if few else "record"
         query = f"SELECT position, body FROM {records} WHERE session = ? AND position >= ? AND position < ?"
@@ -125,7 +119,7 @@ class SqliteStore:
         return await self._in_thread(fetch)
 
     async def info(self, session_id: str) -> SessionInfo:
-        """How many records a journal holds, and since when it is there."""
+        """Return the number of records and the times of a session."""
 
         def fetch(database: sqlite3.Connection) -> SessionInfo:
             key, _ = _find(database, session_id)
@@ -134,14 +128,14 @@ class SqliteStore:
         return await self._in_thread(fetch)
 
     async def sessions(self) -> list[SessionInfo]:
-        """All sessions, the one that was written to last first."""
+        """Return all sessions, the last written one first."""
         query = f"{_SESSIONS} ORDER BY updated DESC, key DESC"
         return await self._in_thread(
             lambda database: [_info(*each) for each in database.execute(query)]
         )
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session."""
+        """Delete a session."""
 
         def write(database: sqlite3.Connection) -> None:
             key, _ = _find(database, session_id)
@@ -150,7 +144,7 @@ class SqliteStore:
         await self._in_thread(write, writes=True)
 
     async def aclose(self) -> None:
-        """Close the file; it is opened again when the store is used again."""
+        """Close the file. The next use opens it again."""
         if self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
 
@@ -171,28 +165,25 @@ class SqliteStore:
     def _do(self, work: Callable[[sqlite3.Connection], T], writes: bool) -> T:
         try:
             if self._connection is None:
-                self._connection = open_file(self.path, self._patience)
-                self._finalize = weakref.finalize(
-                    self, self._connection.close
-                )  # if nobody closes the store
+                self._connection = open_file(self.path, self._timeout)
+                self._finalize = weakref.finalize(self, self._connection.close)  # without aclose()
             with transaction(self._connection, writes):
                 return work(self._connection)
         except ContextError:
             raise
-        # Apart from SQLite's own errors: what a damaged file holds may be of any type and value.
+        # The content of a damaged file may have any type and value.
         except (sqlite3.Error, ValueError, TypeError, OverflowError, OSError) as error:
             raise StoreFailed(_failure(self.path, error)) from error
 
 
 def _failure(path: str, error: Exception) -> str:
-    """What a failure says: the file, the reason, and what to do about a damaged file."""
+    """Return the text of a StoreFailed: the file, the reason, and the fix for a damaged file."""
     text = f"The SQLite file {path!r} could not be used: {str(error).rstrip('.')}."
-    # SQLite's code is missing where Python could not decode a value. Otherwise the file is busy,
-    # full, read-only, …
+    # An operational error with a code is not damage: the file is busy, read-only, or the disk full.
     if isinstance(error, sqlite3.OperationalError) and hasattr(error, "sqlite_errorcode"):
         return text
     return (
-        f"{text} It may be damaged: restore a backup, or recover what is left with the command .recover of the "
+        f"{text} It may be damaged: restore a backup, or recover its content with the command .recover of the "
         "sqlite3 shell."
     )
 
@@ -204,7 +195,7 @@ def _find(database: sqlite3.Connection, session_id: str) -> tuple[int, int]:
         SessionNotFound: There is no such session.
     """
     query = f"SELECT key, {_LENGTH} FROM session WHERE id = ?"
-    found = database.execute(query, (findable(session_id),)).fetchone()
+    found = database.execute(query, (searchable_id(session_id),)).fetchone()
     if found is None:
         newest = database.execute(
             "SELECT id FROM session ORDER BY updated DESC, key DESC LIMIT 5"

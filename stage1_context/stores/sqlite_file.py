@@ -1,7 +1,7 @@
-"""Open a SQLite file and create its tables; run a transaction in it. Used by `SqliteStore` only.
+"""Open a SQLite file, create its tables, and run a transaction in it.
 
-The module knows the tables and nothing of records. The file's own header identifies the program and
-the version of the tables (`application_id`, `user_version`).
+The module knows the tables but not the records. The file's header identifies the program and the
+version of the tables (`application_id`, `user_version`). `sqlite` uses it.
 """
 
 import sqlite3
@@ -37,28 +37,29 @@ _TABLES = (
 _APPLICATION_ID = int.from_bytes(b"llms")
 
 
-def open_file(path: str, patience: float) -> sqlite3.Connection:
-    """Open a file, and create it and its tables if they are missing.
+def open_file(path: str, timeout: float) -> sqlite3.Connection:
+    """Open a file. Create it and its tables if they are missing.
+
+    Args:
+        path: The file.
+        timeout: Seconds to wait for another process that writes.
 
     Raises:
-        StoreFailed: The file has tables of another version or of another program, or its folder is
-            missing.
+        StoreFailed: The file belongs to another program or version, or its folder is missing.
         sqlite3.Error: The file cannot be opened.
     """
     if not (folder := Path(path).parent).is_dir():
         raise StoreFailed(
-            f"The SQLite file {path!r} cannot be made: there is no folder {str(folder)!r}."
+            f"The SQLite file {path!r} cannot be created: its folder {str(folder)!r} is missing."
         )
-    # The connection is used by one thread at a time, not always by the one that made it.
-    database = sqlite3.connect(
-        path, timeout=patience, isolation_level=None, check_same_thread=False
-    )
+    # One thread at a time uses the connection, but not always the one that created it.
+    database = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
     try:
         database.execute("PRAGMA foreign_keys = ON")
         with transaction(database, writes=False):
             has_tables = _has_tables(database, path)
         if not has_tables:
-            _write_ahead(database, patience)
+            _write_ahead(database, timeout)
             with transaction(database, writes=True):
                 _create_tables(database, path)
         database.execute(
@@ -77,7 +78,7 @@ def _has_tables(database: sqlite3.Connection, path: str) -> bool:
     if owner != _APPLICATION_ID:
         if version or database.execute("SELECT 1 FROM sqlite_schema").fetchone():
             raise StoreFailed(
-                f"The SQLite file {path!r} holds another program's tables. Choose another file."
+                f"The SQLite file {path!r} contains another program's tables. Choose another file."
             )
         return False
     if version != VERSION:
@@ -97,11 +98,9 @@ def _create_tables(database: sqlite3.Connection, path: str) -> None:
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _write_ahead(database: sqlite3.Connection, patience: float) -> None:
-    """Change to write-ahead mode. SQLite does not wait here, if another process is making the same
-    file.
-    """
-    until = time.monotonic() + patience
+def _write_ahead(database: sqlite3.Connection, timeout: float) -> None:
+    """Switch to write-ahead mode. SQLite itself does not wait for another process here."""
+    until = time.monotonic() + timeout
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")
@@ -115,7 +114,7 @@ def _write_ahead(database: sqlite3.Connection, patience: float) -> None:
 
 @contextmanager
 def transaction(database: sqlite3.Connection, writes: bool) -> Iterator[None]:
-    """Everything inside happens or nothing does; one that writes waits for its turn first."""
+    """Run a transaction, which is rolled back after an exception."""
     database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
     try:
         yield

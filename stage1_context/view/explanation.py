@@ -1,7 +1,7 @@
-"""`Explanation`: what a window shows of a conversation, what it leaves out, and why. For people.
+"""`Explanation`: explain to people which messages a window selects, which it drops, and why.
 
-Pure: it looks at a `Selection` and chooses nothing itself. `print(await engine.explain(session))`
-is a table.
+Pure; it describes a `Selection` and selects nothing itself. `print(await engine.explain(session))`
+prints a table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,20 +11,20 @@ from stage1_context.tokens import Counted
 from stage1_context.view.selection import Selection
 from stage1_context.window import DropOldest, exchange_start
 
-_PREVIEW = 40
+_PREVIEW = 40  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A message, and what became of it.
+    """A message and the decision about it.
 
     Attributes:
-        index: Where in the journal it stands; -1 for what does not, such as a summary.
-        role: Who speaks.
-        preview: How it begins.
-        tokens: What it takes, by our own counting.
-        sent: Whether it is sent.
-        why: Why it is, or is not.
+        index: The index of its record; -1 for a message without one, such as a summary.
+        role: The role.
+        preview: The beginning of the text.
+        tokens: The tokens by our own count.
+        sent: Whether the message is sent.
+        why: The reason.
     """
 
     index: int
@@ -37,13 +37,13 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a window made of a conversation.
+    """The decisions of a window about a conversation.
 
     Attributes:
-        window: The window, in words.
-        budget: What takes how many tokens, by our own counting; "left" is what nothing takes.
-        ratio: How many tokens of the server one of ours was found to be.
-        messages: Every message there is to show, oldest first.
+        window: The window as text.
+        budget: The tokens of each part of the request by our own count; "left" is unused.
+        ratio: The server's tokens for each token of our own count.
+        messages: Every message of the conversation, oldest first.
     """
 
     window: str
@@ -57,17 +57,16 @@ class Explanation:
         return tuple(each for each in self.messages if not each.sent)
 
     def __str__(self) -> str:
-        taken = " + ".join(
+        used = " + ".join(
             f"{tokens} {name}" for name, tokens in self.budget.items() if name != "left"
         )
         left = f", {self.budget['left']} left" if "left" in self.budget else ""
-        lines = [self.window, f"tokens: {taken}{left}"]
+        lines = [self.window, f"tokens: {used}{left}"]
         if self.ratio != 1.0:
             lines.append(
                 f"The server counts {self.ratio:.2f} for each of these, the reply's apart."
             )
-        # The text comes last: some alphabets are twice as wide, and nothing could be lined up
-        # behind them.
+        # The text is the last column, because the width of some alphabets cannot be aligned.
         why = max(3, *(len(each.why) for each in self.messages), 0)
         lines += ["", f"sent  role       tokens  {'why':{why}}  message".rstrip()]
         for each in self.messages:
@@ -79,86 +78,82 @@ class Explanation:
 
 
 def explain(selection: Selection) -> Explanation:
-    """Say why each message is sent or not."""
-    token_budget, window = selection.budget, selection.window
+    """Explain a selection that was made of the complete conversation."""
+    window, system, chosen = selection.window, selection.system, selection.chosen
     budget = {
-        "system messages": sum(each.tokens for each in selection.system),
-        "messages": sum(each.tokens for each in selection.chosen[len(selection.system) :]),
-        "tools": token_budget.extra_tokens,
-        "reply": token_budget.reserve_tokens,
+        "system messages": sum(each.tokens for each in system),
+        "messages": sum(each.tokens for each in chosen[len(system) :]),
+        "tools": selection.budget.extra_tokens,
+        "reply": selection.budget.reserve_tokens,
     }
     if isinstance(window, DropOldest) and window.max_tokens is not None:
-        budget["left"] = token_budget.available(window.max_tokens) - sum(
-            each.tokens for each in selection.chosen
-        )
-    fixed = [_fixed(each) for each in selection.system]
-    return Explanation(
-        repr(window), budget, token_budget.ratio, (*fixed, *_rest(selection, budget.get("left")))
-    )
+        available = selection.budget.available(window.max_tokens)
+        budget["left"] = available - sum(each.tokens for each in chosen)
+    messages = (*map(_explain_system, system), *_explain_rest(selection, budget.get("left")))
+    return Explanation(repr(window), budget, selection.budget.ratio, messages)
 
 
-def _rest(selection: Selection, left: int | None) -> Iterator[Explained]:
-    """The other messages; where the window keeps the newest, the exchange that was dropped last
-    says why.
-    """
+def _explain_system(message: Counted) -> Explained:
+    if message.index >= 0:
+        return _explained(message, True, "always sent")
+    if message.message.role != "system":
+        return _explained(message, True, "pinned")
+    _, _, summary = message.message.text.partition("\n")  # without its heading
+    return replace(_explained(message, True, "the summary"), preview=_preview(summary))
+
+
+def _explain_rest(selection: Selection, left: int | None) -> Iterator[Explained]:
+    """Explain the other messages; the exchange that was dropped last shows the reason."""
     rest, chosen = selection.rest, selection.chosen[len(selection.system) :]
     start = len(rest) - len(chosen)
-    newest = [each.index for each in chosen] == [each.index for each in rest[max(0, start) :]]
-    if not (isinstance(selection.window, DropOldest) and newest):
-        yield from _any(rest, chosen)
+    newest = [each.index for each in rest[max(0, start) :]]
+    if not (isinstance(selection.window, DropOldest) and [each.index for each in chosen] == newest):
+        yield from _explain_custom(rest, chosen)
         return
     begin = exchange_start(rest, start)
     reason = _reason(selection.window, selection, rest[begin:start], left)
-    for place, each in enumerate(rest[:start]):
-        yield _explained(each, False, "older than what did not fit" if place < begin else reason)
-    for kept, whole in zip(chosen, rest[start:], strict=True):
-        yield _explained(kept, True, "" if kept is whole else f"cut from {whole.tokens} tokens")
+    for index, message in enumerate(rest[:start]):
+        why = "older than what did not fit" if index < begin else reason
+        yield _explained(message, False, why)
+    for sent, original in zip(chosen, rest[start:], strict=True):
+        why = "" if sent is original else f"cut from {original.tokens} tokens"
+        yield _explained(sent, True, why)
 
 
-def _any(rest: Sequence[Counted], chosen: Sequence[Counted]) -> Iterator[Explained]:
-    """What a window did whose rule is not known here."""
+def _explain_custom(rest: Sequence[Counted], chosen: Sequence[Counted]) -> Iterator[Explained]:
+    """Explain the decisions of a window whose rule is unknown."""
     sent, known = {id(each) for each in chosen}, {id(each) for each in rest}
-    for each in rest:
-        yield _explained(
-            each, id(each) in sent, "" if id(each) in sent else "not chosen by the window"
-        )
-    for each in chosen:
-        if id(each) not in known:
-            yield _explained(each, True, "written by the window")
-
-
-def _fixed(each: Counted) -> Explained:
-    if each.index >= 0:
-        return _explained(each, True, "always sent")
-    if each.message.role != "system":
-        return _explained(each, True, "pinned")
-    _, _, summary = each.message.text.partition("\n")  # without its heading
-    return replace(_explained(each, True, "the summary"), preview=_preview(summary))
+    for message in rest:
+        is_sent = id(message) in sent
+        yield _explained(message, is_sent, "" if is_sent else "not chosen by the window")
+    for message in chosen:
+        if id(message) not in known:
+            yield _explained(message, True, "written by the window")
 
 
 def _reason(
     window: DropOldest, selection: Selection, exchange: Sequence[Counted], left: int | None
 ) -> str:
-    needed, places = sum(each.tokens for each in exchange), window.messages_left(selection.system)
-    places -= len(selection.chosen) - len(selection.system)
-    if left is not None and needed > left:
-        return f"does not fit: {needed} needed, {left} left"
-    if len(exchange) > places:
-        return f"too many messages: {len(exchange)} more, {places} left"
+    tokens = sum(each.tokens for each in exchange)
+    sent = len(selection.chosen) - len(selection.system)
+    messages_left = window.messages_left(selection.system) - sent
+    if left is not None and tokens > left:
+        return f"does not fit: {tokens} needed, {left} left"
+    if len(exchange) > messages_left:
+        return f"too many messages: {len(exchange)} more, {messages_left} left"
     return "even the newest had to be cut"
 
 
-def _explained(each: Counted, sent: bool, why: str) -> Explained:
-    message = each.message
+def _explained(counted: Counted, sent: bool, why: str) -> Explained:
+    message = counted.message
     text = message.text or ", ".join(f"calls {call.name}" for call in message.tool_calls)
     if not text and not isinstance(message.content, str):
         text = ", ".join(type(part).__name__ for part in message.content)
-    return Explained(each.index, message.role, _preview(text), each.tokens, sent, why)
+    return Explained(counted.index, message.role, _preview(text), counted.tokens, sent, why)
 
 
 def _preview(text: str) -> str:
-    """How a text begins, in one line."""
+    """Return the beginning of a text in one line, without control characters."""
     line = " ".join(text[: _PREVIEW * 8].split())
-    # What moves a cursor, or cannot be printed at all, must not spoil the table.
     line = "".join(letter if letter.isprintable() else "�" for letter in line)
     return line if len(line) <= _PREVIEW else f"{line[: _PREVIEW - 1]}…"

@@ -106,7 +106,7 @@ class JournalReader:
             page = await self._store.read(self._session_id, begin, self._begin, kinds=MESSAGE_KINDS)
             self._begin = begin
             self._page = min(self._page * 2, _LARGEST_PAGE)
-            older = [entry for record in page for entry in self._shown(*record)]
+            older = [entry for record in page for entry in self.projection.shown(*record)]
             exchanges = exchanges_of([*older, *self.results])
             self.results = [each[0] for each in exchanges if each[0][1].role == "tool"]
             self.messages[:0] = [
@@ -136,15 +136,12 @@ class JournalReader:
         The first use reads all calls of the journal; only their ids stay in memory.
 
         Args:
-            ids: The preferred ids, each of which is returned if it is unused and not empty.
+            ids: The preferred ids. Each is returned if it is unused and not empty.
         """
         if self._call_ids is None:
-            self._call_ids = set()
-            calls = await self._store.read(
-                self._session_id, 0, self.length, kinds=("call", "repair")
-            )
-            for _, record in calls:
-                self._add_call_ids(record)
+            kinds = ("call", "repair")  # a repair may show calls with new ids
+            calls = await self._store.read(self._session_id, 0, self.length, kinds=kinds)
+            self._call_ids = {id for _, record in calls for id in _call_ids(record)}
         unused = []
         for id in ids:
             number = len(self._call_ids)
@@ -166,7 +163,7 @@ class JournalReader:
         self.system = [
             Counted(message, self._counter, index)
             for entry in control
-            for index, message in self._shown(*entry)
+            for index, message in self.projection.shown(*entry)
         ]
         self.messages, self.results = [], []
         self.length = self._begin = info.records
@@ -177,10 +174,10 @@ class JournalReader:
         """Take records from the end of the journal."""
         for index, record in entries:
             if self._call_ids is not None:
-                self._add_call_ids(record)
+                self._call_ids.update(_call_ids(record))
             if record.kind in ("summary", "repair"):
                 self._is_stale = True
-            for _, message in self._shown(index, record):
+            for _, message in self.projection.shown(index, record):
                 new = Counted(message, self._counter, index)
                 if message.role == "system":
                     self.system.append(new)
@@ -191,20 +188,15 @@ class JournalReader:
                         self.results.append((index, message))
         self.length = length
 
-    def _shown(self, index: int, record: Record) -> list[Entry]:
-        if not isinstance(record, MessageRecord):
-            return []
-        return [(index, message) for message in self.projection.shown(index, record.message)]
 
-    def _add_call_ids(self, record: Record) -> None:
-        """Add the ids of a record's calls; a repair may show calls with new ids."""
-        messages: list[Message] = []
-        if isinstance(record, MessageRecord):
-            messages = [record.message]
-        elif isinstance(record, RepairRecord):
-            messages = [message for _, message in record.inserted]
-        for message in messages:
-            self._call_ids.update(call.id for call in message.tool_calls)
+def _call_ids(record: Record) -> list[str]:
+    """Return the ids of the calls that a record holds."""
+    messages: list[Message] = []
+    if isinstance(record, MessageRecord):
+        messages = [record.message]
+    elif isinstance(record, RepairRecord):
+        messages = [message for _, message in record.inserted]
+    return [call.id for message in messages for call in message.tool_calls]
 
 
 def is_open(exchange: Sequence[Counted]) -> bool:

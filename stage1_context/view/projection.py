@@ -27,7 +27,7 @@ class Projection:
     def __init__(self) -> None:
         self.summary = ""
         self.until = 0
-        self._inserted: dict[int, list[Message]] = {}
+        self._inserted: dict[int, list[Entry]] = {}
         self._hidden: set[int] = set()
 
     def apply(self, record: Record) -> None:
@@ -40,14 +40,14 @@ class Projection:
                 for index in hidden:
                     self._inserted.pop(index, None)
                 for index, message in inserted:
-                    self._inserted.setdefault(index, []).append(message)
+                    self._inserted.setdefault(index, []).append((index, message))
 
-    def shown(self, index: int, message: Message) -> Sequence[Message]:
-        """Return the messages that are shown for a record: usually its own message."""
-        if not (self._inserted or self._hidden):
-            return (message,)
-        own = () if index in self._hidden else (message,)
-        return (*own, *self._inserted.get(index, ()))
+    def shown(self, index: int, record: Record) -> list[Entry]:
+        """Return the messages that are shown for a record: usually its own message, if any."""
+        if not isinstance(record, MessageRecord):
+            return []
+        own = [] if index in self._hidden else [(index, record.message)]
+        return own + self._inserted.get(index, [])
 
 
 def exchanges_of(entries: Iterable[Entry]) -> list[list[Entry]]:
@@ -81,12 +81,7 @@ def shown_exchanges(entries: Sequence[tuple[int, Record]]) -> list[list[Entry]]:
     projection = Projection()
     for _, record in entries:
         projection.apply(record)
-    return exchanges_of(
-        (index, message)
-        for index, record in entries
-        if isinstance(record, MessageRecord)
-        for message in projection.shown(index, record.message)
-    )
+    return exchanges_of(shown for entry in entries for shown in projection.shown(*entry))
 
 
 def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:

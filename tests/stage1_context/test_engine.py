@@ -12,7 +12,7 @@ from stage1_context import (
     SqliteStore,
     WindowTooSmall,
 )
-from stage1_context.engine import KEPT_OPEN
+from stage1_context.engine import MAX_TRANSCRIPTS
 
 HI, HELLO, MORE = Message.user("hi"), Message.assistant("hello"), Message.user("more")
 
@@ -69,7 +69,7 @@ async def test_what_is_no_message_is_refused_and_not_kept(wrong):
 async def test_an_id_that_is_taken_is_refused_with_what_to_do():
     engine = ContextEngine()
     await engine.create_session("s", system_prompt="be brief")
-    with pytest.raises(SessionExists, match=r"'s' already\. Use it, or choose another id"):
+    with pytest.raises(SessionExists, match=r"'s' exists already\. Use it or choose another id"):
         await engine.create_session("s", system_prompt="be long")
     assert (await engine.history("s")).messages == (Message.system("be brief"),)
 
@@ -77,7 +77,7 @@ async def test_an_id_that_is_taken_is_refused_with_what_to_do():
 async def test_an_unknown_session_is_refused_with_the_sessions_there_are():
     engine = ContextEngine()
     await engine.create_session("here")
-    text = "There is no session 'gone'. Sessions: 'here'. Create one with create_session()."
+    text = "Unknown session 'gone'. Sessions: 'here'. Create one with create_session()."
     for ask in (
         engine.history("gone"),
         engine.messages_for_request("gone"),
@@ -170,7 +170,7 @@ async def test_a_session_and_its_system_prompt_are_made_in_one_step():
 @pytest.mark.parametrize("wrong", ["a\0b", "half \ud83d"])
 async def test_an_id_that_no_file_could_hold_is_refused(wrong):
     engine = ContextEngine()
-    with pytest.raises(ValueError, match="session's id"):
+    with pytest.raises(ValueError, match="session id"):
         await engine.create_session(wrong)
     assert await engine.sessions() == []
 
@@ -255,7 +255,7 @@ async def test_a_session_is_taken_from_one_engine_to_another():
 async def test_only_the_sessions_that_were_used_last_stay_in_memory(collect):
     engine = ContextEngine()
     transcripts = []
-    for number in range(KEPT_OPEN + 10):
+    for number in range(MAX_TRANSCRIPTS + 10):
         await engine.create_session(str(number))
         await engine.add_message(str(number), Message.user(f"message {number}"))
         await engine.messages_for_request(str(number))
@@ -263,7 +263,7 @@ async def test_only_the_sessions_that_were_used_last_stay_in_memory(collect):
         await engine.messages_for_request("0")
     collect()
     alive = [number for number, transcript in enumerate(transcripts) if transcript() is not None]
-    assert alive == [0, *range(11, KEPT_OPEN + 10)]
+    assert alive == [0, *range(11, MAX_TRANSCRIPTS + 10)]
     assert await engine.messages_for_request("5") == [Message.user("message 5")]
 
 
@@ -271,7 +271,7 @@ async def test_a_transcript_that_somebody_uses_stays_the_same_however_many_other
     engine = ContextEngine()
     await engine.create_session("s")
     transcript = engine.transcript("s")
-    for number in range(KEPT_OPEN + 10):
+    for number in range(MAX_TRANSCRIPTS + 10):
         engine.transcript(str(number))
     assert engine.transcript("s") is transcript
 
@@ -410,7 +410,7 @@ def test_a_path_is_no_store_and_the_text_says_what_is():
 
 
 async def test_a_session_id_that_is_no_text_is_refused():
-    with pytest.raises(ValueError, match="A session's id is text, not int"):
+    with pytest.raises(ValueError, match="A session id is text, not int"):
         await ContextEngine().create_session(42)
 
 

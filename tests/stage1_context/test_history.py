@@ -77,7 +77,7 @@ def test_what_json_cannot_hold_is_a_value_error(value):
     [
         ("{}", "a JSON list of messages, not dict"),
         ("no", "Expecting value"),
-        ("[" * 200_000, "not nested as deeply"),
+        ("[" * 200_000, "nested too deeply"),
         ('[{"content": "hi"}]', "needs a 'role'"),
         ('[{"role": "boss"}]', "Unknown role 'boss'"),
         ('[{"role": "user", "content": 5}]', "text or parts, not int"),
@@ -166,32 +166,3 @@ def test_an_id_on_a_message_that_is_no_result_answers_nothing():
         "user message between a call and its result: a",
         "call without a result: a",
     ]
-
-
-def test_all_messages_are_visible_where_nothing_else_is_said():
-    assert HISTORY.visible == HISTORY.messages
-    assert MessageHistory(ALL, iter([SECOND])).visible == (SECOND,)
-
-
-def test_a_repaired_history_is_a_new_one_with_one_result_for_each_call():
-    broken = MessageHistory([calling("a", "b"), SECOND, RESULT_B, RESULT_B])
-    sound = broken.repair_history()
-    interrupted = sound.messages[2]
-    assert sound.messages == (calling("a", "b"), RESULT_B, interrupted, SECOND)
-    assert (interrupted.tool_call_id, interrupted.is_error, interrupted.name) == ("a", True, "f")
-    assert interrupted.text.startswith(
-        "[interrupted] The program ended before this call had a result."
-    )
-    assert sound.check_history() == []
-    assert broken.messages == (calling("a", "b"), SECOND, RESULT_B, RESULT_B)
-
-
-def test_nothing_changes_in_a_sound_history():
-    history = MessageHistory(ALL, ALL[2:]).repair_history()
-    assert (history.messages, history.visible) == (tuple(ALL), tuple(ALL[2:]))
-
-
-def test_what_is_visible_is_repaired_too():
-    history = MessageHistory([FIRST, calling("a"), SECOND], [calling("a"), SECOND]).repair_history()
-    assert [each.role for each in history.visible] == ["assistant", "tool", "user"]
-    assert MessageHistory(history.visible).check_history() == []

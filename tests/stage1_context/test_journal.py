@@ -155,10 +155,10 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
         ({"kind": "summary", "text": 5}, "'text' of a 'summary' record is text, not int"),
         (
             {"kind": "summary", "text": "", "until": "3"},
-            "'until' of a 'summary' record is a whole number, not str",
+            "'until' of a 'summary' record is an integer, not str",
         ),
-        ({"kind": "summary", "text": "", "until": True}, "a whole number, not bool"),
-        ({"kind": "summary", "text": "", "until": 1.5}, "a whole number, not float"),
+        ({"kind": "summary", "text": "", "until": True}, "an integer, not bool"),
+        ({"kind": "summary", "text": "", "until": 1.5}, "an integer, not float"),
         ({"kind": "summary"}, r"A 'summary' record has the fields \['text', 'until'\], not \[\]"),
         ({"kind": "variable"}, r"has the fields \['value'\], not \[\]"),
         ({"kind": "summary", "text": "", "til": 3}, r"\['text', 'until'\], not \['text', 'til'\]"),
@@ -173,9 +173,9 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
         ({"kind": "repair", "inserted": [["0", {"role": "user"}]]}, r"\[index, message\] pairs"),
         ({"kind": "repair", "inserted": [[0, "hi"]]}, "A message must be a JSON object, not str"),
         ({"kind": "repair", "inserted": [[0, {"role": "boss"}]]}, "Unknown role 'boss'"),
-        ({"kind": "repair", "hidden": "12"}, "the indices it hides"),
-        ({"kind": "repair", "hidden": [1.5]}, "the indices it hides"),
-        ({"kind": "repair", "hidden": None}, "the indices it hides"),
+        ({"kind": "repair", "hidden": "12"}, "hidden indices"),
+        ({"kind": "repair", "hidden": [1.5]}, "hidden indices"),
+        ({"kind": "repair", "hidden": None}, "hidden indices"),
     ],
 )
 def test_what_is_no_record_is_refused_with_what_is_wrong(plain, why):
@@ -185,7 +185,7 @@ def test_what_is_no_record_is_refused_with_what_is_wrong(plain, why):
 
 @pytest.mark.parametrize("text", ["", "{", "no", '{"kind": "variable", "value": ' + "[" * 200_000])
 def test_text_that_is_no_json_is_a_value_error(text):
-    with pytest.raises(ValueError, match="A journal record is JSON text, and this is not: "):
+    with pytest.raises(ValueError, match="A journal record must be JSON text: "):
         record_from_json(text)
 
 

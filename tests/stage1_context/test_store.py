@@ -24,7 +24,7 @@ from stage1_context.journal import (
     VariableRecord,
     record_to_json,
 )
-from stage1_context.store import MemoryStore, SessionInfo
+from stage1_context.store import MemoryStore, SessionInfo, run_shielded
 
 AT_ONCE = 32
 
@@ -141,7 +141,7 @@ async def test_ids_that_look_alike_are_different(store):
 @pytest.mark.parametrize("id", ["", "a\0b", "\ud83d"], ids=["empty", "NUL", "half a pair"])
 async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id):
     with pytest.raises(
-        ValueError, match="A session's id is some text that can be written to a file, not"
+        ValueError, match="A session id is non-empty text that UTF-8 can encode, without NUL, not"
     ):
         await store.create(id, ONE)
     assert await store.sessions() == []
@@ -153,7 +153,7 @@ async def test_an_id_that_some_store_could_not_keep_is_refused_by_all(store, id)
 async def test_an_id_that_is_taken_is_refused_and_its_journal_left_alone(store):
     await store.create("s", ONE)
     with pytest.raises(
-        SessionExists, match=r"^There is a session 's' already\. Use it, or choose another id\.$"
+        SessionExists, match=r"^The session 's' exists already\. Use it or choose another id\.$"
     ):
         await store.create("s", TWO, THREE)
     assert await store.read("s") == [(0, ONE)]
@@ -169,7 +169,7 @@ async def test_an_unknown_session_is_answered_with_those_that_were_written_to_la
 ):
     for id in ids:
         await store.create(id)
-    text = f"There is no session 'x'. Sessions: {named}. Create one with create_session()."
+    text = f"Unknown session 'x'. Sessions: {named}. Create one with create_session()."
     for ask in (store.read("x"), store.append("x", ONE), store.info("x"), store.delete("x")):
         with pytest.raises(SessionNotFound) as caught:
             await ask
@@ -315,9 +315,9 @@ async def test_a_writer_that_has_seen_everything_adds(store):
 @pytest.mark.parametrize("seen", [-1, 0, 1, 3, 2**70])
 async def test_a_writer_that_has_not_seen_what_is_there_adds_nothing(store, seen):
     await store.create("s", ONE, TWO)
-    text = f"The session 's' has 2 records, not the {seen} that this writer has seen: "
+    text = f"The session 's' has 2 records, not {seen}: "
     for records in ((), (THREE,)):
-        with pytest.raises(SessionConflict, match=f"^{text}somebody else wrote to it"):
+        with pytest.raises(SessionConflict, match=f"^{text}another writer appended to it"):
             await store.append("s", *records, expected=seen)
     assert await store.read("s") == [(0, ONE), (1, TWO)]
 
@@ -560,3 +560,68 @@ async def test_a_store_in_memory_begins_with_a_copy_of_what_it_is_given():
     store = MemoryStore({"s": given})
     given.append(TWO)
     assert await store.read("s") == [(0, ONE)]
+
+
+# ---- writes that cancellation does not interrupt
+# ------------------------------------------------------------
+
+
+async def written(steps, go):
+    await go.wait()
+    steps.append("written")
+    return "value"
+
+
+async def test_a_cancellation_is_delivered_after_a_shielded_write():
+    steps, go = [], asyncio.Event()
+
+    async def work():
+        steps.append(await run_shielded(lambda: written(steps, go)))
+        await asyncio.sleep(0)
+        steps.append("never")
+
+    task = asyncio.create_task(work())
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+    await asyncio.sleep(0)
+    assert steps == []
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert steps == ["written", "value"]
+
+
+async def test_an_error_of_a_shielded_write_is_raised():
+    async def failing():
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        await run_shielded(failing)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_shielded_write_whose_own_task_is_cancelled_runs_again(times):
+    steps, go = [], asyncio.Event()
+    before = asyncio.all_tasks()
+    work = asyncio.create_task(run_shielded(lambda: written(steps, go)))
+    for _ in range(times):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - before - {work}:
+            task.cancel()
+    await asyncio.sleep(0)
+    go.set()
+    assert (await work, steps) == ("value", ["written"])
+
+
+async def test_a_shielded_write_that_raises_a_cancellation_itself_is_not_repeated():
+    tries = []
+
+    async def closed():
+        tries.append(1)
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await run_shielded(closed)
+    assert tries == [1]

@@ -5,6 +5,8 @@ import pytest
 
 from stage0_gateway import Message, ToolCall, Usage
 from stage1_context import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
     CallStartedRecord,
     DropOldest,
     KeepSystemAndRecent,
@@ -16,6 +18,7 @@ from stage1_context import (
     SqliteStore,
     SummaryRecord,
     Transcript,
+    VariableRecord,
     WindowTooSmall,
 )
 
@@ -112,7 +115,7 @@ async def test_text_alongside_that_changes_is_counted_anew():
 
 async def test_what_is_no_message_is_refused_and_nothing_of_it_kept():
     transcript = Transcript.of([HI])
-    with pytest.raises(ValueError, match="holds Messages, not dict"):
+    with pytest.raises(ValueError, match="messages and records, not dict"):
         await transcript.append(HELLO, {"role": "user", "content": "more"})
     assert (await transcript.history()).messages == (HI,)
 
@@ -218,8 +221,7 @@ async def test_a_summary_stands_for_the_messages_before_it_behind_the_system_mes
     await transcript.set_summary("they met", until=3)
     assert await transcript.for_request() == [SYSTEM, told("they met"), MORE]
     assert await transcript.summary() == "they met"
-    history = await transcript.history()
-    assert (history.messages, history.visible) == ((HI, SYSTEM, HELLO, MORE), (SYSTEM, MORE))
+    assert (await transcript.history()).messages == (HI, SYSTEM, HELLO, MORE)
 
 
 async def test_without_the_summary_all_messages_are_shown_and_new_ones_too():
@@ -316,7 +318,7 @@ async def test_closing_twice_writes_once():
     store = journal(CALLS)
     for _ in range(2):
         await Transcript(store, "s").close_open_calls()
-    assert (await store.info("s")).records == 2
+    assert (await store.info("s")).records == 3
 
 
 async def test_older_problems_are_left_to_the_repair_of_the_history():
@@ -422,7 +424,7 @@ async def test_ids_that_a_summary_or_a_repair_has_put_out_of_sight_are_taken_all
 async def test_a_session_that_is_not_there_is_named():
     transcript = Transcript(MemoryStore(), "s")
     for ask in (transcript.for_request(), transcript.history(), transcript.append(HI)):
-        with pytest.raises(SessionNotFound, match="no session 's'"):
+        with pytest.raises(SessionNotFound, match="Unknown session 's'"):
             await ask
 
 
@@ -567,3 +569,113 @@ async def test_a_pinned_message_that_is_too_long_is_cut_too_where_the_window_cut
     assert pinned.text.startswith("qqq")
     assert "characters were cut here" in pinned.text
     assert len(pinned.text) <= 600 // 4
+
+
+# ---- conflicts between writers
+# ------------------------------------------------------------------------------
+
+A, B = CallStartedRecord("a", "f"), CallStartedRecord("b", "f")
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        MessageRecord(Message.assistant("Hello.")),
+        MessageRecord(CALLS),
+        MessageRecord(RESULT),
+        A,
+        CallFinishedRecord("a", "completed"),
+        ApprovalPendingRecord("a", "f", "{}"),
+        RepairRecord(((0, RESULT),)),
+    ],
+    ids=lambda record: record.kind,
+)
+@pytest.mark.parametrize("own", [HELLO, RESULT, A], ids=["a reply", "a result", "a start"])
+async def test_a_reply_or_progress_of_another_writer_is_a_conflict(rival, own):
+    transcript = Transcript.of([HI, CALLS])
+    await transcript.store.append("", rival)
+    for _ in range(2):
+        with pytest.raises(SessionConflict, match="Another writer continued the session"):
+            await transcript.append(own, expected=2)
+    assert (await transcript.info()).records == 3
+
+
+async def test_the_same_record_of_another_writer_is_a_conflict():
+    transcript = Transcript.of([HI, CALLS])
+    await transcript.store.append("", A)
+    with pytest.raises(SessionConflict):
+        await transcript.append(A, expected=2)
+
+
+async def test_user_messages_variables_and_summaries_of_others_are_no_conflict():
+    transcript = Transcript.of([HI, CALLS])
+    others = [MessageRecord(MORE), VariableRecord(1), SummaryRecord("they met")]
+    await transcript.store.append("", *others)
+    assert await transcript.append(A, RESULT, expected=2) == 7
+    assert [record for _, record in await transcript.store.read("", 5)] == [
+        A,
+        MessageRecord(RESULT),
+    ]
+
+
+async def test_a_session_that_was_deleted_and_created_anew_is_a_conflict():
+    transcript = Transcript(journal(HI, CALLS), "s")
+    await transcript.store.delete("s")
+    await transcript.store.create("s")
+    with pytest.raises(SessionConflict):
+        await transcript.append(A, expected=2)
+
+
+class Interrupted(MemoryStore):
+    """Its first append is cancelled, before or after the write; another writer may append then."""
+
+    def __init__(self, journals, *, writes, rival=()):
+        super().__init__(journals)
+        self.writes, self.rival, self.interrupted = writes, rival, False
+
+    async def append(self, session_id, *records, expected=None):
+        first, self.interrupted = not self.interrupted, True
+        if first and not self.writes:
+            await self.interrupt(session_id)
+        length = await super().append(session_id, *records, expected=expected)
+        if first:
+            await self.interrupt(session_id)
+        return length
+
+    async def interrupt(self, session_id):
+        await super().append(session_id, *self.rival)
+        asyncio.current_task().cancel()  # as asyncio.run does when it ends
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["after it wrote", "before it wrote"])
+@pytest.mark.parametrize(
+    "rival", [(), (VariableRecord(1),)], ids=["alone", "beside another writer"]
+)
+@pytest.mark.parametrize("own", [[A], [MessageRecord(RESULT)], [MessageRecord(HI)] * 2])
+async def test_an_interrupted_append_adds_each_record_once(own, rival, writes):
+    first = MessageRecord(CALLS)
+    store = Interrupted({"s": [first]}, writes=writes, rival=rival)
+    transcript = Transcript(store, "s")
+    await transcript.for_request()
+    length = await transcript.append(*own, expected=1)
+    assert store.interrupted
+    found = [record for _, record in await store.read("s")]
+    assert found == ([first, *own, *rival] if writes else [first, *rival, *own])
+    assert length == (1 + len(own) if writes else len(found))
+    assert await transcript.for_request() == await Transcript(store, "s").for_request()
+
+
+async def test_an_interrupted_append_is_a_conflict_if_another_writer_replied():
+    store = Interrupted({"s": []}, writes=False, rival=[MessageRecord(HELLO)])
+    with pytest.raises(SessionConflict):
+        await Transcript(store, "s").append(Message.assistant("Hi."), expected=0)
+    assert (await store.info("s")).records == 1
+
+
+@pytest.mark.parametrize("writes", [True, False])
+async def test_an_interrupted_append_without_expected_is_not_repeated(writes):
+    store = Interrupted({"s": []}, writes=writes)
+    with pytest.raises(asyncio.CancelledError):
+        await Transcript(store, "s").append(HI)
+    assert (await store.info("s")).records == writes

@@ -147,7 +147,7 @@ async def test_an_id_that_is_none_is_refused_with_the_variables_there_are(variab
     await variables.put("s", "secret")
     with pytest.raises(VariableNotFound) as caught:
         await variables.get("s", id)
-    assert str(caught.value) == f"There is no variable {id!r} in this session. Variables: var_2."
+    assert str(caught.value) == f"Unknown variable {id!r} in this session. Variables: var_2."
 
 
 async def test_at_most_the_last_five_variables_are_named(variables):
@@ -244,7 +244,7 @@ async def test_keys_are_left_alone_and_so_are_the_arguments_that_were_given(vari
 async def test_one_reference_that_leads_nowhere_is_an_error_of_the_whole(variables):
     id = await variables.put("s", 5)
     with pytest.raises(
-        VariableNotFound, match=r"no variable 'var_9' in this session\. Variables: var_2\."
+        VariableNotFound, match=r"Unknown variable 'var_9' in this session\. Variables: var_2\."
     ):
         await variables.expand("s", {"x": reference(id), "y": f"see {reference('var_9')}"})
 
@@ -293,7 +293,7 @@ async def test_a_variable_of_another_store_is_not_taken_for_one_of_this():
     assert await other.put("s", "other") == "var_b2_1"
     assert (id, await one.get("s", id)) == ("var_a1_1", "one")
     for store in (other, VariableStore()):
-        with pytest.raises(VariableNotFound, match="There is no variable 'var_a1_1'"):
+        with pytest.raises(VariableNotFound, match="Unknown variable 'var_a1_1'"):
             await store.get("s", id)
 
 
@@ -301,7 +301,7 @@ async def test_references_do_not_make_arguments_as_large_as_they_like():
     store = VariableStore()
     reference = store.reference(await store.put("s", "x" * 1_000_000))
     assert len((await store.expand("s", [reference] * 10))[0]) == 1_000_000
-    with pytest.raises(ValueError, match="11,000,000 characters; 10,000,000 are the most"):
+    with pytest.raises(ValueError, match="11,000,000 characters together; at most 10,000,000"):
         await store.expand("s", {"text": reference * 11})
 
 

@@ -24,14 +24,14 @@ def test_without_its_file_tiktoken_is_refused_and_nothing_is_fetched(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / folder) if folder else "")
     with pytest.raises(
         ContextError,
-        match=r"'o200k_base' is not at hand\. Set TIKTOKEN_CACHE_DIR .*ApproximateCounter",
+        match=r"'o200k_base' is missing or damaged\. Set TIKTOKEN_CACHE_DIR .*ApproximateCounter",
     ):
         TiktokenCounter(model)
 
 
 def test_an_encoding_whose_file_name_is_not_known_is_refused_too(monkeypatch, tmp_path):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ContextError, match="'p50k_base' is not at hand"):
+    with pytest.raises(ContextError, match="'p50k_base' is missing or damaged"):
         TiktokenCounter("text-davinci-003")
 
 
@@ -57,7 +57,7 @@ def test_a_download_that_is_asked_for_and_fails_is_an_error_of_ours(monkeypatch,
         monkeypatch.setenv(name, "http://127.0.0.1:1")  # nobody listens there
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ContextError, match=r"'p50k_base' could not be fetched \(ProxyError\)"):
+    with pytest.raises(ContextError, match=r"'p50k_base' could not be downloaded \(ProxyError\)"):
         TiktokenCounter("text-davinci-003", download=True)
 
 

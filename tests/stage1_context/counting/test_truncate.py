@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from stage0_gateway import ImagePart, Message, TextPart, ToolCall
 from stage1_context import ApproximateCounter, Counted, message_tokens
-from stage1_context.counting.truncate import SHORTEST, truncate_text, truncate_messages
+from stage1_context.counting.truncate import SHORTEST, truncate_messages, truncate_text
 
 
 class Letters:

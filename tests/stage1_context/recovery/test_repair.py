@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import MemoryStore, MessageHistory, Transcript
-from stage1_context.journal import RepairRecord, record_from_json, record_to_json
-from stage1_context.recovery.repair import repaired, repairs
+from stage1_context.journal import (
+    MessageRecord,
+    RepairRecord,
+    record_from_json,
+    record_to_json,
+)
+from stage1_context.recovery.repair import repairs
+from stage1_context.view.projection import exchanges_of, history_of
 
 IDS = ["a", "b", "a-2", "call-2"]  # the last two are what a repair itself might make up
 
@@ -23,6 +29,18 @@ others = st.sampled_from(
     [Message.system("rule"), Message.user("question"), Message.assistant("answer")]
 )
 drawn = st.lists(calls | results | results | others, max_size=12)
+
+
+def repairs_of(messages):
+    return repairs(exchanges_of(enumerate(messages)))
+
+
+def shown(messages):
+    return list(history_of([*enumerate(map(MessageRecord, messages))]))
+
+
+def repaired(messages):
+    return list(history_of([*enumerate([*map(MessageRecord, messages), *repairs_of(messages)])]))
 
 
 def numbered(messages):
@@ -64,9 +82,9 @@ def test_every_history_can_be_made_sound(messages):
 @given(broken)
 def test_a_sound_history_is_left_alone_and_a_repaired_one_is_sound(messages):
     sound = repaired(messages)
-    assert (repaired(sound), repairs(enumerate(sound))) == (sound, None)
+    assert (repaired(sound), repairs_of(sound)) == (sound, [])
     assert (sound == messages) == (MessageHistory(messages).check_history() == [])
-    assert (repairs(enumerate(messages)) is None) == (sound == messages)
+    assert (repairs_of(messages) == []) == (sound == shown(messages))
 
 
 @given(broken)
@@ -119,11 +137,10 @@ async def test_a_journal_that_goes_on_badly_is_repaired_again_and_again(batches)
 
 @given(broken)
 async def test_the_journal_keeps_what_was_and_its_repair_survives_json(messages):
-    record = repairs(enumerate(messages))
     transcript = Transcript.of(messages)
-    if record:
+    for record in repairs_of(messages):
         assert record_from_json(record_to_json(record)) == record
-        await transcript.repair_history()
+    await transcript.repair_history()
     history = await transcript.history()
     assert list(history.messages) == repaired(messages)
 
@@ -177,7 +194,7 @@ USER = Message.user("by the way")
         ),
         (
             [calling("a"), calling("a"), USER, result("a")],
-            [calling("a"), result("a"), calling("a-2"), interrupted("a-2"), USER],
+            [calling("a"), interrupted("a"), calling("a-2"), result("a-2"), USER],
         ),
         (
             [calling("", "")],
@@ -198,7 +215,7 @@ USER = Message.user("by the way")
         "one id for two calls",
         "an id used again",
         "an id used again while it waits",
-        "the earlier of two that wait",
+        "the newer of two that wait",
         "no ids",
     ],
 )
@@ -219,21 +236,21 @@ def test_a_call_keeps_all_but_its_id():
 
 
 @pytest.mark.parametrize(
-    ("messages", "record"),
+    ("messages", "records"),
     [
-        ([calling("a"), result("a")], None),
-        ([calling("a"), USER], RepairRecord(((0, interrupted("a")),), ())),
-        ([calling("a"), USER, result("a")], RepairRecord(((0, result("a")),), (2,))),
-        ([USER, result("a")], RepairRecord((), (1,))),
+        ([calling("a"), result("a")], []),
+        ([calling("a"), USER], [MessageRecord(interrupted("a"))]),
+        ([calling("a"), USER, result("a")], []),
+        ([USER, result("a")], [RepairRecord((), (1,))]),
         (
             [calling("a"), result("a"), calling("a"), result("a")],
-            RepairRecord(((2, calling("a-2")), (3, result("a-2"))), (2, 3)),
+            [RepairRecord(((2, calling("a-2")), (3, result("a-2"))), (2, 3))],
         ),
     ],
-    ids=["sound", "interrupted", "moved", "left out", "changed"],
+    ids=["sound", "interrupted", "late", "left out", "changed"],
 )
-def test_a_repair_says_what_to_show_and_what_not(messages, record):
-    assert repairs(enumerate(messages)) == record
+def test_a_repair_appends_results_and_replaces_or_hides_messages(messages, records):
+    assert repairs_of(messages) == records
 
 
 def test_a_repair_may_change_what_an_earlier_one_showed():
@@ -246,7 +263,14 @@ def test_a_repair_may_change_what_an_earlier_one_showed():
         (2, interrupted("a")),
         (3, USER),
     ]
-    assert repairs(entries) == RepairRecord(((2, calling("a-2")), (2, interrupted("a-2"))), (2,))
+    assert repairs(exchanges_of(entries)) == [
+        RepairRecord(((2, calling("a-2")), (2, interrupted("a-2"))), (2,))
+    ]
+
+
+def test_an_exchange_that_is_skipped_is_not_repaired():
+    exchanges = exchanges_of(enumerate([calling("a"), USER, calling("b")]))
+    assert repairs(exchanges, skip=2) == [MessageRecord(interrupted("a"))]
 
 
 def steps(function, *arguments):

@@ -17,6 +17,7 @@ from stage1_context import (
     SummaryRecord,
     VariableRecord,
 )
+from stage1_context.journal import KINDS
 from stage1_context.stores.export import export_session, import_session
 
 SEPARATORS = "one\u2028two\u2029three\x85four\x0bfive\x0csix\r\nseven\rAcht\n"
@@ -49,13 +50,7 @@ def kinds(records):
 
 
 def test_records_of_every_kind_are_tried():
-    from stage1_context.journal import LANDMARKS, SHOWN
-
-    assert kinds(RECORDS) == {
-        *LANDMARKS,
-        *SHOWN,
-        *("call_started", "call_finished", "approval_pending", "variable"),
-    }
+    assert kinds(RECORDS) == {*KINDS}
 
 
 async def test_every_record_comes_back_as_it_was(tmp_path):
@@ -122,7 +117,7 @@ async def test_an_id_that_is_taken_is_refused_and_its_session_left_alone():
     text = await export_session(store, "s")
     for given, taken in ((None, "s"), ("t", "t")):
         before = await store.read(taken)
-        with pytest.raises(SessionExists, match=f"'{taken}' already"):
+        with pytest.raises(SessionExists, match=f"'{taken}' exists already"):
             await import_session(store, text, given)
         assert await store.read(taken) == before
 
@@ -151,7 +146,7 @@ HI = '{"kind": "message", "role": "user", "content": "hi"}'
 async def test_what_is_no_exported_session_is_refused_with_its_first_line(first, session_id):
     store = MemoryStore()
     with pytest.raises(
-        ValueError, match="This is no exported session of version 1: its first line is"
+        ValueError, match="This is not an exported session of version 1: its first line is"
     ) as caught:
         await import_session(store, f"{first}\n{HI}\n", session_id)
     assert len(str(caught.value)) < 200

@@ -113,11 +113,11 @@ async def test_two_event_loops_use_a_store_at_the_same_time(store):
 
 @real
 async def test_a_writer_that_waits_too_long_for_others_gives_up_and_has_added_nothing(dsn, server):
-    store = PostgresStore(dsn, patience=0.5)
+    store = PostgresStore(dsn, timeout=0.5)
     await store.create("s", ONE)
     async with server.transaction():
         await server.execute("SELECT FROM llm_stages_session FOR UPDATE")
-        with pytest.raises(StoreFailed, match=r"no answer within 0\.5 seconds"):
+        with pytest.raises(StoreFailed, match=r"no reply within 0\.5 seconds"):
             await store.append("s", TWO)
         assert await store.read("s") == [(0, ONE)]
     assert await store.append("s", THREE) == 2
@@ -162,7 +162,7 @@ async def test_a_server_that_goes_away_is_said_and_one_that_comes_back_is_used(p
 
 def test_a_missing_library_is_named_with_what_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "asyncpg", None)
-    text = "PostgresStore needs the asyncpg library: pip install 'llm-stages[postgres]'."
+    text = "PostgresStore requires the asyncpg library: pip install 'llm-stages[postgres]'."
     with pytest.raises(ContextError, match=f"^{re.escape(text)}$"):
         PostgresStore("postgresql://localhost/app")
 
@@ -204,7 +204,7 @@ def test_a_store_shows_where_it_leads_and_no_password(dsn, shown):
 )
 def test_a_dsn_that_cannot_be_read_is_refused_without_being_shown(dsn):
     with pytest.raises(
-        ValueError, match=r"^A dsn is postgresql://user:password@host:5432/database; signs"
+        ValueError, match=r"^A dsn is postgresql://user:password@host:5432/database; escape"
     ) as caught:
         PostgresStore(dsn)
     assert not re.search(
@@ -214,7 +214,7 @@ def test_a_dsn_that_cannot_be_read_is_refused_without_being_shown(dsn):
 
 @needs_asyncpg
 def test_a_store_without_connections_is_refused():
-    with pytest.raises(ValueError, match=r"^A store needs a connection, not 0\.$"):
+    with pytest.raises(ValueError, match=r"^connections is 0; it must be at least 1\.$"):
         PostgresStore("postgresql://localhost/app", connections=0)
 
 
@@ -241,7 +241,7 @@ async def test_a_server_that_is_not_there_is_named(failure):
     error = await failure(PostgresStore(f"postgresql://me:secret@127.0.0.1:{port}/app"))
     assert re.fullmatch(
         rf"The PostgreSQL database 127\.0\.0\.1:{port}/app could not be used: .*Connect call failed "
-        rf".*{port}.*\. Is the server running\? If something was being written, .*",
+        rf".*{port}.*\. Is the server running\? After a failed write, .*",
         str(error),
     )
     assert "secret" not in "".join(traceback.format_exception(error))
@@ -251,10 +251,10 @@ async def test_a_server_that_is_not_there_is_named(failure):
 async def test_a_server_that_never_answers_is_not_waited_for_without_end(failure):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = PostgresStore(
-            f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/app", patience=0.05
+            f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/app", timeout=0.05
         )
         error = await failure(store)
-    assert "could not be used: no answer within 0.05 seconds. Is the server running?" in str(error)
+    assert "could not be used: no reply within 0.05 seconds. Is the server running?" in str(error)
 
 
 @real
@@ -274,7 +274,7 @@ async def test_an_unknown_database_is_named(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn("nowhere")))
     assert str(error) == (
         f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
-        "exist. Create the database, or name another one in the dsn."
+        "exist. Create the database, or use another one in the dsn."
     )
 
 

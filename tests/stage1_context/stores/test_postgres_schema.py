@@ -47,7 +47,7 @@ async def test_tables_of_another_version_are_refused(postgres, store, server, fa
     await server.execute("UPDATE llm_stages_version SET version = version + 1")
     assert str(await failure(store)) == (
         f"The tables in {postgres.folder}/postgres have version {VERSION + 1}; this program knows version {VERSION}. "
-        "Use the program that made them, or another database."
+        "Use the program that created them, or another database."
     )
     await server.execute("UPDATE llm_stages_version SET version = version - 1")
     assert await store.read("s") == [(0, ONE)]

@@ -61,7 +61,7 @@ def path(tmp_path):
 
 @pytest.fixture
 async def store(path):
-    opened = SqliteStore(path, patience=0.01)
+    opened = SqliteStore(path, timeout=0.01)
     yield opened
     await opened.aclose()
 
@@ -110,11 +110,11 @@ async def test_a_store_in_memory_is_gone_when_it_is_closed(tmp_path, monkeypatch
 # ---- damaged files
 # ---------------------------------------------------------------------------------------
 
-ADVICE = "It may be damaged: restore a backup, or recover what is left with the command .recover of the sqlite3 shell."
+ADVICE = "It may be damaged: restore a backup, or recover its content with the command .recover of the sqlite3 shell."
 CHANGES = {
     "a record that is cut": (
         "UPDATE record SET body = substr(body, 1, 9)",
-        "A journal record is JSON text",
+        "A journal record must be JSON text",
     ),
     "a record that is a number": (
         "UPDATE record SET body = CAST(5 AS BLOB)",
@@ -174,7 +174,7 @@ OPERATIONS = [
 
 
 async def try_all(path):
-    store = SqliteStore(path, patience=0.01)
+    store = SqliteStore(path, timeout=0.01)
     try:
         for operation in OPERATIONS:
             with suppress(StoreFailed, SessionNotFound, SessionConflict, SessionExists):
@@ -212,7 +212,7 @@ async def test_a_schema_that_is_no_text_is_a_failure_of_the_store(table, sound, 
 async def test_a_missing_folder_is_said_and_may_be_made_later(path):
     store = SqliteStore(path.parent / "later" / "s.sqlite")
     assert await failure(store) == (
-        f"The SQLite file {store.path!r} cannot be made: there is no folder {str(path.parent / 'later')!r}."
+        f"The SQLite file {store.path!r} cannot be created: its folder {str(path.parent / 'later')!r} is missing."
     )
     (path.parent / "later").mkdir()
     await store.create("s", ONE)

@@ -65,7 +65,7 @@ def test_a_file_in_memory_is_made(tmp_path, monkeypatch):
 def test_a_missing_folder_is_named(tmp_path):
     folder = tmp_path / "nowhere"
     assert refused(str(folder / "s.sqlite")) == (
-        f"The SQLite file {str(folder / 's.sqlite')!r} cannot be made: there is no folder {str(folder)!r}."
+        f"The SQLite file {str(folder / 's.sqlite')!r} cannot be created: its folder {str(folder)!r} is missing."
     )
     assert not folder.exists()
 
@@ -100,7 +100,7 @@ def test_another_programs_file_is_refused_and_not_touched(tmp_path, path, statem
     before = (tmp_path / "sessions.sqlite").read_bytes()
     assert (
         refused(path)
-        == f"The SQLite file {path!r} holds another program's tables. Choose another file."
+        == f"The SQLite file {path!r} contains another program's tables. Choose another file."
     )
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {
         "sessions.sqlite": before

@@ -29,7 +29,7 @@ class Letters:
 
 
 SYSTEM = Message.system("Be brief.")
-MESSAGE_KINDS = [
+TALK = [
     Message.user("Tell me all you know about the weather in Shanghai, from the beginning."),
     Message.assistant("It began a long time ago."),
     Message.user("And today?"),
@@ -53,7 +53,7 @@ def whys(explanation):
 async def test_an_explanation_is_a_table_when_it_is_printed():
     engine = ContextEngine(window=DropOldest(max_tokens=100), token_counter=Letters())
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in MESSAGE_KINDS:
+    for each in TALK:
         await engine.add_message(session, each)
     assert str(await engine.explain(session, reserve_tokens=8)) == (
         """\
@@ -71,9 +71,7 @@ yes   tool           21                                    Sunny, 25 degrees"""
 
 
 def test_an_explanation_is_a_value_with_every_message():
-    seen = explain(
-        selection(KeepSystemAndRecent(max_messages=1), MESSAGE_KINDS[:2], TokenBudget(3, 2))
-    )
+    seen = explain(selection(KeepSystemAndRecent(max_messages=1), TALK[:2], TokenBudget(3, 2)))
     assert seen == Explanation(
         "KeepSystemAndRecent(max_tokens=None, max_messages=1, oversize='error')",
         {"system messages": 10, "messages": 10, "tools": 2, "reply": 3},
@@ -91,7 +89,7 @@ def test_an_explanation_is_a_value_with_every_message():
 
 
 def test_a_conversation_of_which_all_is_sent_leaves_the_reasons_empty():
-    assert str(explain(selection(KeepEverything(), MESSAGE_KINDS[2:3]))) == (
+    assert str(explain(selection(KeepEverything(), TALK[2:3]))) == (
         """\
 KeepEverything()
 tokens: 10 system messages + 10 messages + 0 tools + 0 reply
@@ -113,7 +111,7 @@ sent  role       tokens  why  message"""
 
 
 def test_the_servers_own_counting_is_told_where_it_differs():
-    explanation = explain(selection(DropOldest(100), MESSAGE_KINDS, TokenBudget(9, 5, 1.3)))
+    explanation = explain(selection(DropOldest(100), TALK, TokenBudget(9, 5, 1.3)))
     assert str(explanation).splitlines()[1:3] == [
         "tokens: 10 system messages + 50 messages + 5 tools + 9 reply, 5 left",
         "The server counts 1.30 for each of these, the reply's apart.",
@@ -146,13 +144,13 @@ def test_the_servers_own_counting_is_told_where_it_differs():
     ],
 )
 def test_the_exchange_that_was_dropped_last_says_why_and_others_are_older(window, budget, dropped):
-    explanation = explain(selection(window, MESSAGE_KINDS, budget))
+    explanation = explain(selection(window, TALK, budget))
     expected = [(False, why) for why in dropped] + [(True, "")] * (5 - len(dropped))
     assert whys(explanation)[1:] == expected
 
 
 def test_a_whole_exchange_is_dropped_for_one_reason():
-    explanation = explain(selection(DropOldest(35), [*MESSAGE_KINDS[2:], MESSAGE_KINDS[0]]))
+    explanation = explain(selection(DropOldest(35), [*TALK[2:], TALK[0]]))
     why = "does not fit: 20 needed, 15 left"
     assert whys(explanation)[1:] == [
         (False, "older than what did not fit"),
@@ -180,11 +178,11 @@ async def test_a_message_that_was_cut_says_so_and_what_is_older_does_not_seem_to
 async def test_a_summary_and_a_pinned_question_say_what_they_are():
     engine = ContextEngine(window=KeepSystemAndRecent(max_messages=1))
     session = await engine.create_session("s", system_prompt=SYSTEM.text)
-    for each in MESSAGE_KINDS[:3]:
+    for each in TALK[:3]:
         await engine.add_message(session, each)
     transcript = engine.transcript(session)
     await transcript.set_summary("They met.", until=2)
-    seen = explain(await transcript.select(pinned=MESSAGE_KINDS[0], complete=True))
+    seen = explain(await transcript.select(pinned=TALK[0], complete=True))
     assert [(each.index, each.role, each.sent, each.why) for each in seen.messages] == [
         (0, "system", True, "always sent"),
         (-1, "system", True, "the summary"),
@@ -194,14 +192,14 @@ async def test_a_summary_and_a_pinned_question_say_what_they_are():
     ]
 
 
-async def test_what_a_repair_shows_behind_a_message_has_a_line_of_its_own():
+async def test_results_that_a_repair_appends_have_lines_of_their_own():
     transcript = Transcript.of([Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "g")])])
     await transcript.repair_history()
     seen = explain(await transcript.select())
     assert [(each.index, each.role, each.preview[:13]) for each in seen.messages] == [
         (0, "assistant", "calls f, call"),
-        (0, "tool", "[interrupted]"),
-        (0, "tool", "[interrupted]"),
+        (1, "tool", "[interrupted]"),
+        (2, "tool", "[interrupted]"),
     ]
 
 
@@ -220,7 +218,7 @@ class FirstAndNote(DropOldest):
 
 
 def test_a_window_of_ones_own_is_explained_by_what_it_chose():
-    assert whys(explain(selection(EveryOther(), MESSAGE_KINDS[:3]))) == [
+    assert whys(explain(selection(EveryOther(), TALK[:3]))) == [
         (True, "always sent"),
         (True, ""),
         (False, "not chosen by the window"),
@@ -229,7 +227,7 @@ def test_a_window_of_ones_own_is_explained_by_what_it_chose():
 
 
 def test_what_a_window_of_ones_own_writes_is_shown_last():
-    seen = explain(selection(FirstAndNote(100), MESSAGE_KINDS[:3]))
+    seen = explain(selection(FirstAndNote(100), TALK[:3]))
     assert whys(seen)[1:] == [
         (True, ""),
         (False, "not chosen by the window"),

@@ -18,8 +18,8 @@ from stage1_context import (
     VariableRecord,
 )
 from stage1_context.recovery.repair import repairs
-from stage1_context.view.journal_reader import Tail
-from stage1_context.view.projection import messages_of, view_of
+from stage1_context.view.journal_reader import JournalReader, is_open
+from stage1_context.view.projection import shown_exchanges
 
 
 class Letters:
@@ -58,18 +58,18 @@ def result(id, text="done"):
     return MessageRecord(Message.tool(text, id))
 
 
-def fold(records, folded=True):
-    """What a journal shows, by looking at all of it: the system messages, and the rest."""
+def fold(records, summaries=True):
+    """The system messages and the other messages of a journal, by looking at all of it."""
     until, inserted, hidden = 0, [], set()
     for record in records:
         if isinstance(record, SummaryRecord):
-            until = record.until if record.text else 0
+            until = record.until if record.text and summaries else 0
         elif isinstance(record, RepairRecord):
             hidden.update(record.hidden)
             inserted = [each for each in inserted if each[0] not in record.hidden] + [
                 *record.inserted
             ]
-    system, rest = [], []
+    system, exchanges = [], []
     for index, record in enumerate(records):
         if not isinstance(record, MessageRecord):
             continue
@@ -77,63 +77,81 @@ def fold(records, folded=True):
         shown += [message for place, message in inserted if place == index]
         if record.message.role == "system":
             system += [(index, message) for message in shown]
-        elif index >= until or not folded:
-            rest += [(index, message) for message in shown]
-    return system, rest
+        elif index >= until:
+            for message in shown:
+                add(exchanges, index, message)
+    return system, [entry for each in exchanges for entry in each]
+
+
+def add(exchanges, index, message):
+    """Add a message, or a result behind the newest call that lacks it."""
+    if message.role != "tool":
+        exchanges.append([(index, message)])
+    elif calling := [each for each in exchanges if lacks(each, message.tool_call_id)]:
+        calling[-1].append((index, message))
+
+
+def lacks(exchange, call_id):
+    calls = [call.id for call in exchange[0][1].tool_calls]
+    results = [message.tool_call_id for _, message in exchange[1:]]
+    return calls.count(call_id) > results.count(call_id)
+
+
+async def call_ids(reader):
+    """The ids of all calls."""
+    await reader.unused_call_ids([])
+    return reader._call_ids
 
 
 def pairs(counted):
     return [(each.index, each.message) for each in counted]
 
 
-def check(tail, records, folded):
-    """What a tail shows is the end of what the whole journal shows, and begins with a whole
+def check(reader, records, summaries):
+    """What a reader shows is the end of what the whole journal shows, and begins with a whole
     exchange."""
-    system, rest = fold(records, folded)
-    assert pairs(tail.system) == system
-    assert pairs(tail.rest) == rest[len(rest) - len(tail.rest) :]
-    assert bool(tail.rest) == bool(rest)
-    if tail.whole:
-        assert len(tail.rest) == len(rest)
+    system, rest = fold(records, summaries)
+    assert pairs(reader.system) == system
+    assert pairs(reader.messages) == rest[len(rest) - len(reader.messages) :]
+    assert bool(reader.messages) == bool(rest)
+    if reader.has_all:
+        assert len(reader.messages) == len(rest)
         return
-    called = set()
-    for each in tail.rest:
-        called.update(call.id for call in each.message.tool_calls)
-        assert not each.message.tool_call_id or each.message.tool_call_id in called
+    assert not reader.messages or reader.messages[0].message.role != "tool"
 
 
 # ---- what is read
 # ----------------------------------------------------------------------------------------
 
 
-async def test_a_long_journal_is_opened_with_its_landmarks_and_its_last_page_only():
-    landmarks = {
+async def test_a_long_journal_is_opened_with_its_control_and_its_last_page_only():
+    control = {
         0: MessageRecord(Message.system("be brief")),
         1000: SummaryRecord("they met", 900),
         2000: SummaryRecord("they met again", 1500),
         3000: RepairRecord((), (2999,)),
         4000: MessageRecord(Message.system("be kind")),
     }
-    store = Watched({"s": [landmarks.get(number) or said(number) for number in range(5000)]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
+    store = Watched({"s": [control.get(number) or said(number) for number in range(5000)]})
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
     assert store.handed_out == [[0, 1000, 2000, 3000, 4000], list(range(4968, 5000))]
-    assert [each.message.text for each in tail.system] == ["be brief", "be kind"]
-    assert [each.index for each in tail.rest] == list(range(4968, 5000))
-    assert not tail.whole
+    assert [each.message.text for each in reader.system] == ["be brief", "be kind"]
+    assert [each.index for each in reader.messages] == list(range(4968, 5000))
+    assert not reader.has_all
 
 
 async def test_each_page_is_twice_as_long_up_to_a_limit_and_none_is_read_twice():
     store = Watched({"s": map(said, range(20_000))})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    while not tail.whole:
-        await tail.read_back()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    while not reader.has_all:
+        await reader.read_back()
     pages = [len(page) for page in store.handed_out[1:]]
     assert pages[:9] == [32, 64, 128, 256, 512, 1024, 2048, 4096, 4096]
     assert max(pages) == 4096
-    assert sum(pages) == len(tail.rest) == 20_000
-    await tail.read_back()
+    assert sum(pages) == len(reader.messages) == 20_000
+    await reader.read_back()
     assert len(store.handed_out) == len(pages) + 1
 
 
@@ -141,105 +159,110 @@ async def test_what_a_summary_stands_for_is_not_read():
     store = Watched(
         {"s": [*map(said, range(1000)), SummaryRecord("they met", 990), *map(said, range(5))]}
     )
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert tail.whole
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    assert reader.has_all
     assert store.handed_out == [[1000], [*range(990, 1000), *range(1001, 1006)]]
 
 
 async def test_what_is_new_is_read_and_nothing_else():
     store = Watched({"s": map(said, range(1000))})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
     store.handed_out.clear()
     await store.append("s", said(1000), CallStartedRecord("a", "f"), VariableRecord("x" * 10_000))
-    await tail.read_on()
-    await tail.read_on()
+    await reader.read_new()
+    await reader.read_new()
     assert store.handed_out == [[1000]]
 
 
 async def test_what_was_written_from_here_is_not_read_unless_somebody_else_wrote_before():
     store = Watched({"s": map(said, range(1000))})
-    tail = Tail(store, "s", Letters())
-    tail.wrote([said(0)], 1)  # nothing is known of the journal yet
-    await tail.read_on()
+    reader = JournalReader(store, "s", Letters())
+    reader.on_append([said(0)], 1)  # nothing is known of the journal yet
+    await reader.read_new()
     store.handed_out.clear()
     own = [said(1000), CallStartedRecord("a", "f"), said(1002)]
-    tail.wrote(own, await store.append("s", *own))
-    await tail.read_on()
+    reader.on_append(own, await store.append("s", *own))
+    await reader.read_new()
     assert store.handed_out == []
     await store.append("s", said(1003))
-    tail.wrote([said(1004)], await store.append("s", said(1004)))
-    await tail.read_on()
+    reader.on_append([said(1004)], await store.append("s", said(1004)))
+    await reader.read_new()
     assert store.handed_out == [[1003, 1004]]
-    assert [each.index for each in tail.rest][-5:] == [999, 1000, 1002, 1003, 1004]
+    assert [each.index for each in reader.messages][-5:] == [999, 1000, 1002, 1003, 1004]
 
 
-@pytest.mark.parametrize("landmark", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
-async def test_a_landmark_that_was_written_from_here_changes_how_messages_look(landmark):
+@pytest.mark.parametrize("control", [RepairRecord((), (2,)), SummaryRecord("they met", 2)])
+async def test_a_control_that_was_written_from_here_changes_how_messages_look(control):
     records = [said(0), calls("a"), said(2), result("a", "long")]
     store = MemoryStore({"s": records})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    tail.wrote([landmark], await store.append("s", landmark))
-    await tail.read_on()
-    check(tail, [*records, landmark], True)
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    reader.on_append([control], await store.append("s", control))
+    await reader.read_new()
+    check(reader, [*records, control], True)
 
 
 @pytest.mark.parametrize("many", [31, 32, 33, 100])
 async def test_the_newest_message_is_read_however_much_else_stands_behind_it(many):
     store = MemoryStore({"s": [*map(said, range(100)), *[CallStartedRecord("a", "f")] * many]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert tail.rest[-1].index == 99
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    assert reader.messages[-1].index == 99
 
 
 async def test_it_does_not_begin_between_a_call_and_its_results():
     ids = [str(number) for number in range(200)]
     store = MemoryStore({"s": [*map(said, range(1000)), calls(*ids), *map(result, ids), said(0)]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert [each.index for each in tail.rest] == [
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    assert [each.index for each in reader.messages] == [
         1201
     ]  # what was read of the results waits for their call
-    await tail.read_back()
-    assert tail.rest[0].index <= 1000
-    assert not tail.whole
+    await reader.read_back()
+    assert reader.messages[0].index <= 1000
+    assert not reader.has_all
 
 
-async def test_it_reads_on_to_the_call_also_where_the_result_came_late():
+async def test_a_result_that_came_late_is_shown_when_its_call_is_read():
     store = MemoryStore(
         {"s": [*map(said, range(500)), calls("a"), *map(said, range(200)), result("a")]}
     )
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert tail.rest[0].index <= 500
-    assert not tail.whole
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    assert {each.message.role for each in reader.messages} == {"user"}
+    exchange = await reader.newest_exchange()
+    assert [(each.index, each.message.role) for each in exchange] == [
+        (500, "assistant"),
+        (701, "tool"),
+    ]
+    assert not reader.has_all
 
 
 async def test_a_summary_that_parted_a_call_from_its_results_does_no_harm_once_it_is_taken_back():
     store = MemoryStore(
         {"s": [*map(said, range(500)), calls("a", "b"), result("a"), result("b"), said(0)]}
     )
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
     for summary, first in (
-        (SummaryRecord("they met", 502), [502]),
+        (SummaryRecord("they met", 502), [503]),
         (SummaryRecord(""), range(501)),
     ):
         await store.append("s", summary)
-        await tail.read_on()
-        assert tail.rest[0].index in first
+        await reader.read_new()
+        assert reader.messages[0].index in first
 
 
 async def test_after_a_repair_was_taken_in_only_what_is_new_is_read():
     store = Watched({"s": map(said, range(1000))})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
     await store.append("s", RepairRecord((), (500,)))
-    await tail.read_on()
+    await reader.read_new()
     store.handed_out.clear()
-    await tail.read_on()
+    await reader.read_new()
     assert store.handed_out == []
 
 
@@ -247,42 +270,48 @@ async def test_after_a_repair_was_taken_in_only_what_is_new_is_read():
 async def test_a_session_that_was_deleted_and_begun_anew_is_read_anew(length):
     old = [said(0), MessageRecord(Message.system("be brief")), *map(said, range(48))]
     store = MemoryStore({"s": [*old, SummaryRecord("they met", 3), calls("a")]})
-    tails = [Tail(store, "s", Letters()), Tail(store, "s", Letters(), folded=False)]
-    for tail in tails:
-        await tail.read_on()
+    readers = [
+        JournalReader(store, "s", Letters()),
+        JournalReader(store, "s", Letters(), summaries=False),
+    ]
+    for reader in readers:
+        await reader.read_new()
     await store.delete("s")
     await store.create("s", *map(said, range(100, 100 + length)))
-    for tail in tails:
-        await tail.read_on()
-        while not tail.whole:
-            await tail.read_back()
-        assert [each.message for each in tail.rest] == [
+    for reader in readers:
+        await reader.read_new()
+        while not reader.has_all:
+            await reader.read_back()
+        assert [each.message for each in reader.messages] == [
             said(100 + number).message for number in range(length)
         ]
-        assert (tail.system, tail.view.summary, await tail.all_call_ids()) == ([], "", set())
+        assert (reader.system, reader.projection.summary, await call_ids(reader)) == ([], "", set())
 
 
 async def test_all_messages_are_hidden_but_an_old_one_and_that_is_found():
     store = MemoryStore({"s": [*map(said, range(100)), RepairRecord((), tuple(range(1, 100)))]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert [each.index for each in tail.rest] == [0]
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    assert [each.index for each in reader.messages] == [0]
 
 
 async def test_a_summary_may_stand_for_messages_that_are_still_to_come():
     records = [said(0), SummaryRecord("all of it", 4)]
     store = MemoryStore({"s": records})
-    tails = [Tail(store, "s", Letters()), Tail(store, "s", Letters(), folded=False)]
+    readers = [
+        JournalReader(store, "s", Letters()),
+        JournalReader(store, "s", Letters(), summaries=False),
+    ]
     for new in (said(2), said(3), said(4), SummaryRecord("", 0), said(5)):
-        for tail in tails:
-            await tail.read_on()
+        for reader in readers:
+            await reader.read_new()
         await store.append("s", new)
         records.append(new)
-    for tail, folded in zip(tails, (True, False), strict=True):
-        await tail.read_on()
-        await tail.read_back()
-        check(tail, records, folded)
-        assert len(tail.rest) == 5
+    for reader, summaries in zip(readers, (True, False), strict=True):
+        await reader.read_new()
+        await reader.read_back()
+        check(reader, records, summaries)
+        assert len(reader.messages) == 5
 
 
 # ---- counting
@@ -292,30 +321,30 @@ async def test_a_summary_may_stand_for_messages_that_are_still_to_come():
 async def test_messages_that_a_summary_stood_for_before_they_came_are_shown_once_when_it_is_taken_back():
     records = [said(0), said(1), SummaryRecord("they met", 5)]
     store = MemoryStore({"s": records})
-    tail = Tail(store, "s", Letters())
+    reader = JournalReader(store, "s", Letters())
     for new in ([said(number) for number in range(3, 8)], [SummaryRecord("")]):
-        await tail.read_on()
-        check(tail, records, True)
+        await reader.read_new()
+        check(reader, records, True)
         await store.append("s", *new)
         records += new
-    await tail.read_on()
-    check(tail, records, True)
+    await reader.read_new()
+    check(reader, records, True)
 
 
 async def test_each_message_is_counted_once():
     counter = Letters()
     store = MemoryStore({"s": [MessageRecord(Message.system("be brief")), *map(said, range(300))]})
-    tail = Tail(store, "s", counter)
+    reader = JournalReader(store, "s", counter)
     for number in range(300, 310):
-        await tail.read_on()
-        await tail.read_back()
+        await reader.read_new()
+        await reader.read_back()
         await store.append("s", said(number))
-    await tail.read_on()
-    assert (tail.whole, counter.seen) == (True, {})  # nobody has asked
+    await reader.read_new()
+    assert (reader.has_all, counter.seen) == (True, {})  # nobody has asked
     for _ in range(2):
-        assert sum(each.tokens for each in (*tail.system, *tail.rest)) > 310
+        assert sum(each.tokens for each in (*reader.system, *reader.messages)) > 310
     assert counter.seen == {"be brief": 1, **{f"message {number}": 1 for number in range(310)}}
-    assert tail.rest[-1].tokens == 4 + len("message 309")
+    assert reader.messages[-1].tokens == 4 + len("message 309")
 
 
 # ---- the ids of calls
@@ -326,14 +355,10 @@ async def test_for_an_unused_id_only_the_calls_are_read():
     store = Watched(
         {"s": [calls("a"), *map(said, range(10_000)), calls("b"), result("b"), said(0)]}
     )
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
     store.handed_out.clear()
-    assert [await tail.take_call_id(wanted) for wanted in ("a", "b", "c")] == [
-        "call_3",
-        "call_4",
-        "c",
-    ]
+    assert await reader.unused_call_ids(["a", "b", "c"]) == ["call_3", "call_4", "c"]
     assert [index for page in store.handed_out for index in page] == [0, 10_001]
 
 
@@ -341,35 +366,35 @@ async def test_all_call_ids_are_found_wherever_they_stand():
     store = Watched(
         {"s": [calls("first"), *map(said, range(10_000)), calls("last"), result("last")]}
     )
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert await tail.all_call_ids() == {"first", "last"}
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    assert await call_ids(reader) == {"first", "last"}
     store.handed_out.clear()
-    await tail.all_call_ids()
+    await call_ids(reader)
     assert store.handed_out == []
 
 
 async def test_ids_that_a_repair_gave_are_taken_too():
     repair = RepairRecord(((1, calls("a-2").message),), (1,))
     store = MemoryStore({"s": [calls("a"), calls("a"), *map(said, range(100))]})
-    opened = Tail(store, "s", Letters())
-    await opened.read_on()
+    opened = JournalReader(store, "s", Letters())
+    await opened.read_new()
     await store.append("s", repair)
-    for tail in (opened, Tail(store, "s", Letters())):
-        await tail.read_on()
-        assert await tail.all_call_ids() == {"a", "a-2"}
+    for reader in (opened, JournalReader(store, "s", Letters())):
+        await reader.read_new()
+        assert await call_ids(reader) == {"a", "a-2"}
 
 
 async def test_ids_in_messages_that_are_summarized_are_found_also_after_the_summary_was_taken_back():
     store = MemoryStore({"s": [calls("a"), *map(said, range(200)), SummaryRecord("x", 150)]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
     await store.append("s", SummaryRecord("y", 190))
-    await tail.read_on()
+    await reader.read_new()
     await store.append("s", SummaryRecord(""))
-    await tail.read_on()
-    await tail.read_back()
-    assert await tail.all_call_ids() == {"a"}
+    await reader.read_new()
+    await reader.read_back()
+    assert await call_ids(reader) == {"a"}
 
 
 # ---- the same as looking at everything
@@ -438,8 +463,7 @@ def new_records(step, records):
             return [SummaryRecord("")]
         case ("repair",):
             entries = list(enumerate(records))
-            repair = repairs(messages_of(entries, view_of(entries)))
-            return [repair] if repair else []
+            return repairs(shown_exchanges(entries))
         case ("hide", part):
             found = [index for index, each in enumerate(records) if each.kind == "message"]
             return [RepairRecord((), (found[int(len(found) * part * 0.99)],))] if found else []
@@ -448,32 +472,32 @@ def new_records(step, records):
 
 @given(steps, st.booleans(), st.sets(st.integers(0, 40)))
 async def test_whatever_happens_a_tail_shows_the_end_of_what_the_whole_journal_shows(
-    steps, folded, own
+    steps, summaries, own
 ):
     store, records = MemoryStore({"s": []}), []
-    tail = Tail(store, "s", Letters(), folded=folded, page=1)
+    reader = JournalReader(store, "s", Letters(), summaries=summaries, page=1)
     for number, step in enumerate([*steps, ("read on",)]):
         if new := new_records(step, records):
             records += new
             length = await store.append("s", *new)
             if number in own:
-                tail.wrote(new, length)
+                reader.on_append(new, length)
         elif step[0] == "open":
-            tail = Tail(store, "s", Letters(), folded=folded, page=1)
+            reader = JournalReader(store, "s", Letters(), summaries=summaries, page=1)
         elif step[0] == "read on":
-            await tail.read_on()
-            check(tail, records, folded)
+            await reader.read_new()
+            check(reader, records, summaries)
         elif step[0] == "read back":
-            await tail.read_on()
-            there = len(tail.rest)
-            was_whole = tail.whole
-            await tail.read_back()
-            check(tail, records, folded)
-            assert was_whole or len(tail.rest) > there or tail.whole
-    while not tail.whole:
-        await tail.read_back()
-    check(tail, records, folded)
-    assert await tail.all_call_ids() >= {
+            await reader.read_new()
+            there = len(reader.messages)
+            was_whole = reader.has_all
+            await reader.read_back()
+            check(reader, records, summaries)
+            assert was_whole or len(reader.messages) > there or reader.has_all
+    while not reader.has_all:
+        await reader.read_back()
+    check(reader, records, summaries)
+    assert await call_ids(reader) >= {
         call.id
         for each in records
         if isinstance(each, MessageRecord)
@@ -523,68 +547,71 @@ LATER = [
 ]
 
 
-@pytest.mark.parametrize("folded", [True, False])
+@pytest.mark.parametrize("summaries", [True, False])
 @pytest.mark.parametrize(
     "error", [asyncio.CancelledError(), StoreFailed("gone")], ids=["cancelled", "failed"]
 )
-@pytest.mark.parametrize("at", range(1, 30))
+@pytest.mark.parametrize("at", range(1, 34))
 async def test_after_a_reading_that_was_cancelled_or_failed_the_next_one_is_right(
-    at, error, folded
+    at, error, summaries
 ):
     counter = Letters()
     records = list(BEGINNING)
     store = Failing({"s": records}, at, error)
-    tail = Tail(store, "s", counter, folded=folded, page=1)
+    reader = JournalReader(store, "s", counter, summaries=summaries, page=1)
     failures = 0
     for later in (*LATER, []):
-        for read in (tail.read_on, tail.read_back):
+        for read in (reader.read_new, reader.read_back):
             try:
                 await read()
             except type(error):
                 failures += 1
                 own = [said(99), result(ids[0], "again")]
                 records += own
-                tail.wrote(own, await store.append("s", *own))
-                await tail.read_on()
-            check(tail, records, folded)
+                reader.on_append(own, await store.append("s", *own))
+                await reader.read_new()
+            check(reader, records, summaries)
         await store.append("s", *later)
         records += later
     assert failures == (store.left <= 0)
-    while not tail.whole:
-        await tail.read_back()
-    check(tail, records, folded)
-    assert await tail.all_call_ids() == set(ids)
+    while not reader.has_all:
+        await reader.read_back()
+    check(reader, records, summaries)
+    assert await call_ids(reader) == set(ids)
 
 
 async def test_the_last_of_these_failures_comes_after_everything_else():
     store = Failing({"s": BEGINNING}, 10**6, StoreFailed("gone"))
-    tail = Tail(store, "s", Letters(), page=1)
+    reader = JournalReader(store, "s", Letters(), page=1)
     for later in (*LATER, []):
-        await tail.read_on()
-        await tail.read_back()
+        await reader.read_new()
+        await reader.read_back()
         await store.append("s", *later)
-    assert 10**6 - store.left <= 29
+    assert 10**6 - store.left <= 33
 
 
 @pytest.mark.parametrize("phase", range(4))
 async def test_a_page_that_begins_between_a_call_and_its_result_costs_no_more_than_another(phase):
     turn = [said(0), calls("a"), result("a"), MessageRecord(Message.assistant("done"))]
     store = Watched({"s": [*turn * 1000, *[said(1)] * phase]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    await tail.read_back()
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    await reader.read_back()
     assert sum(map(len, store.handed_out)) <= 32 + 64
-    assert len(tail.rest) >= 32 + 64 - 3
-    assert tail.rest[0].message.role != "tool"
+    assert len(reader.messages) >= 32 + 64 - 3
+    assert reader.messages[0].message.role != "tool"
 
 
 async def test_what_people_say_behind_calls_or_between_them_and_their_results_hides_no_call():
     store = MemoryStore({"s": [said(0), calls("a", "b"), said(1), result("a"), said(2)]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    newest = [each.message.role for each in tail.newest_exchange()]
-    assert newest[-2:] == ["tool", "user"]
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    newest = await reader.newest_exchange()
+    assert [each.message.role for each in newest] == ["assistant", "tool"]
+    assert is_open(newest)
     store = MemoryStore({"s": [said(0), calls("a"), said(1), said(2)]})
-    tail = Tail(store, "s", Letters())
-    await tail.read_on()
-    assert [each.message.role for each in tail.newest_exchange()] == ["assistant", "user", "user"]
+    reader = JournalReader(store, "s", Letters())
+    await reader.read_new()
+    newest = await reader.newest_exchange()
+    assert [each.message.role for each in newest] == ["assistant"]
+    assert is_open(newest)

@@ -1,7 +1,7 @@
 import pytest
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import Transcript
+from stage1_context import ApproximateCounter, MemoryStore, Transcript
 from stage1_context.journal import (
     CallStartedRecord,
     MessageRecord,
@@ -9,8 +9,8 @@ from stage1_context.journal import (
     SummaryRecord,
     VariableRecord,
 )
-from stage1_context.view import projection as looking
-from stage1_context.view.projection import View, summary_message, view_of
+from stage1_context.view.journal_reader import JournalReader
+from stage1_context.view.projection import Projection, history_of, summary_message
 
 SYSTEM = Message.system("Be brief.")
 QUESTION = Message.user("What is the weather?")
@@ -21,27 +21,22 @@ REPLY = Message.assistant("Sunny.")
 TALK = [SYSTEM, QUESTION, CALL, SHORT, LONG, REPLY]  # their records are 0 to 5
 
 
-def journal(*landmarks, talk=TALK):
-    return list(enumerate([*map(MessageRecord, talk), *landmarks]))
+def journal(*control, talk=TALK):
+    return [*map(MessageRecord, talk), *control]
 
 
-def history_of(entries):
-    return looking.history_of(entries, view_of(entries))
+async def shown(*control, talk=TALK):
+    """The messages that a model may see, without the summary."""
+    store = MemoryStore({"s": journal(*control, talk=talk)})
+    reader = JournalReader(store, "s", ApproximateCounter())
+    await reader.read_new()
+    return [each.message for each in (*reader.system, *reader.messages)]
 
 
-def messages_of(entries):
-    return looking.messages_of(entries, view_of(entries))
-
-
-def shown(*landmarks, talk=TALK):
-    """What a model may be shown of this talk, after these landmarks."""
-    return list(history_of(journal(*landmarks, talk=talk)).visible)
-
-
-def test_all_messages_are_shown_where_no_landmark_is():
-    assert shown() == TALK
-    assert shown(CallStartedRecord("a", "weather"), VariableRecord(5)) == TALK
-    assert View().summary == ""
+async def test_all_messages_are_shown_without_a_summary_or_a_repair():
+    assert await shown() == TALK
+    assert await shown(CallStartedRecord("a", "weather"), VariableRecord(5)) == TALK
+    assert Projection().summary == ""
 
 
 @pytest.mark.parametrize(
@@ -55,44 +50,43 @@ def test_all_messages_are_shown_where_no_landmark_is():
         (99, [SYSTEM]),
     ],
 )
-def test_a_summary_stands_for_all_messages_before_but_the_system_messages(until, kept):
-    assert shown(SummaryRecord("They said hello.", until)) == kept
+async def test_a_summary_stands_for_all_messages_before_but_the_system_messages(until, kept):
+    assert await shown(SummaryRecord("They said hello.", until)) == kept
 
 
 async def test_a_summary_of_nothing_hides_nothing():
     transcript = Transcript.of([QUESTION])
     await transcript.set_summary("They met before.", until=-1)
     assert (await transcript.for_request())[1:] == [QUESTION]
-    assert (await transcript.history()).visible == (QUESTION,)
 
 
 def test_a_summary_hides_nothing_from_the_history():
-    history = history_of(journal(SummaryRecord("They said hello.", 5)))
+    history = history_of([*enumerate(journal(SummaryRecord("They said hello.", 5)))])
     assert history.messages == tuple(TALK)
 
 
-def test_a_later_system_message_stays_wherever_it_stands():
+async def test_a_later_system_message_stays_wherever_it_stands():
     later = Message.system("Be long.")
-    assert shown(SummaryRecord("…", 3), talk=[QUESTION, later, REPLY, QUESTION]) == [
+    assert await shown(SummaryRecord("…", 3), talk=[QUESTION, later, REPLY, QUESTION]) == [
         later,
         QUESTION,
     ]
 
 
-def test_the_last_summary_counts():
-    assert shown(SummaryRecord("old", 2), SummaryRecord("new", 5)) == [SYSTEM, REPLY]
-    assert shown(SummaryRecord("new", 5), SummaryRecord("shorter", 2)) == [SYSTEM, *TALK[2:]]
+async def test_the_last_summary_counts():
+    assert await shown(SummaryRecord("old", 2), SummaryRecord("new", 5)) == [SYSTEM, REPLY]
+    assert await shown(SummaryRecord("new", 5), SummaryRecord("shorter", 2)) == [SYSTEM, *TALK[2:]]
 
 
 @pytest.mark.parametrize("until", [0, 5])
-def test_an_empty_summary_takes_the_summary_back(until):
-    assert shown(SummaryRecord("They said hello.", 5), SummaryRecord("", until)) == TALK
+async def test_an_empty_summary_takes_the_summary_back(until):
+    assert await shown(SummaryRecord("They said hello.", 5), SummaryRecord("", until)) == TALK
 
 
 def test_a_summary_is_told_in_a_system_message():
-    view = View()
-    view.take(SummaryRecord("They said hello.", 5))
-    assert summary_message(view.summary) == Message.system(
+    projection = Projection()
+    projection.apply(SummaryRecord("They said hello.", 5))
+    assert summary_message(projection.summary) == Message.system(
         "Summary of the conversation before the messages that follow:\nThey said hello."
     )
 
@@ -100,40 +94,81 @@ def test_a_summary_is_told_in_a_system_message():
 LATE = Message.tool("late", "a")
 
 
-def test_a_repair_shows_messages_behind_others_and_hides_some():
-    assert shown(RepairRecord(((2, LATE), (2, REPLY), (5, QUESTION)), (1, 3))) == [
-        *[SYSTEM, CALL, LATE, REPLY],
-        *[LONG, REPLY, QUESTION],
+async def test_a_repair_shows_messages_behind_others_and_hides_some():
+    assert await shown(RepairRecord(((2, LATE), (2, REPLY), (5, QUESTION)), (1, 3))) == [
+        *[SYSTEM, CALL, LATE, LONG],
+        *[REPLY, REPLY, QUESTION],
     ]
 
 
-def test_a_message_is_replaced_by_hiding_it_and_showing_another_in_its_place():
-    assert shown(RepairRecord(((3, LATE),), (3,))) == [SYSTEM, QUESTION, CALL, LATE, LONG, REPLY]
-
-
-def test_a_repair_changes_the_history_and_the_journal_keeps_what_was():
-    entries = journal(RepairRecord(((3, LATE),), (3, 5)))
-    assert messages_of(entries) == [(0, SYSTEM), (1, QUESTION), (2, CALL), (3, LATE), (4, LONG)]
-    assert history_of(entries).messages == (SYSTEM, QUESTION, CALL, LATE, LONG)
-    assert entries[3] == (3, MessageRecord(SHORT))
-
-
-def test_a_later_repair_adds_to_an_earlier_one_and_hides_what_it_showed():
-    first = RepairRecord(((2, LATE),), (3,))
-    assert shown(first, RepairRecord(((2, REPLY),))) == [
+async def test_a_message_is_replaced_by_hiding_it_and_showing_another_in_its_place():
+    assert await shown(RepairRecord(((3, LATE),), (3,))) == [
         SYSTEM,
         QUESTION,
         CALL,
         LATE,
-        REPLY,
         LONG,
         REPLY,
     ]
-    assert shown(first, RepairRecord(((2, CALL),), (2,))) == [SYSTEM, QUESTION, CALL, LONG, REPLY]
-    assert shown(first, RepairRecord((), (2,))) == [SYSTEM, QUESTION, LONG, REPLY]
 
 
-def test_what_a_repair_shows_is_summarized_with_the_record_it_stands_behind():
-    repair = RepairRecord(((2, LONG), (5, LONG)), (4,))
-    assert shown(repair, SummaryRecord("…", 5)) == [SYSTEM, REPLY, LONG]
-    assert shown(SummaryRecord("…", 5), repair) == [SYSTEM, REPLY, LONG]
+def test_a_repair_changes_the_history_and_the_journal_keeps_what_was():
+    entries = [*enumerate(journal(RepairRecord(((3, LATE),), (3, 5))))]
+    assert history_of(entries).messages == (SYSTEM, QUESTION, CALL, LATE, LONG)
+    assert entries[3] == (3, MessageRecord(SHORT))
+
+
+async def test_a_later_repair_adds_to_an_earlier_one_and_hides_what_it_showed():
+    first = RepairRecord(((2, LATE),), (3,))
+    assert await shown(first, RepairRecord(((2, REPLY),))) == [
+        SYSTEM,
+        QUESTION,
+        CALL,
+        LATE,
+        LONG,
+        REPLY,
+        REPLY,
+    ]
+    assert await shown(first, RepairRecord(((2, CALL),), (2,))) == [
+        SYSTEM,
+        QUESTION,
+        CALL,
+        LONG,
+        REPLY,
+    ]
+    assert await shown(first, RepairRecord((), (2,))) == [SYSTEM, QUESTION, REPLY]
+
+
+async def test_what_a_repair_shows_is_summarized_with_the_record_it_stands_behind():
+    repair = RepairRecord(((2, QUESTION), (5, QUESTION)), (4,))
+    assert await shown(repair, SummaryRecord("…", 5)) == [SYSTEM, REPLY, QUESTION]
+    assert await shown(SummaryRecord("…", 5), repair) == [SYSTEM, REPLY, QUESTION]
+
+
+# ---- results
+# ---------------------------------------------------------------------------------------------
+
+
+async def test_a_result_is_shown_behind_its_call_and_those_before_it():
+    more = Message.user("Hurry.")
+    late = [QUESTION, CALL, SHORT, more, LONG, REPLY]
+    assert await shown(talk=late) == [QUESTION, CALL, SHORT, LONG, more, REPLY]
+    entries = [*enumerate(journal(talk=late))]
+    assert list(history_of(entries)) == [QUESTION, CALL, SHORT, LONG, more, REPLY]
+
+
+async def test_a_second_result_and_one_without_a_call_are_history_but_are_not_shown():
+    talk = [LATE, QUESTION, CALL, SHORT, LONG, LATE, REPLY]
+    assert await shown(talk=talk) == [QUESTION, CALL, SHORT, LONG, REPLY]
+    assert list(history_of([*enumerate(journal(talk=talk))])) == talk
+
+
+async def test_a_result_whose_call_was_summarized_is_not_shown():
+    late = [QUESTION, CALL, SHORT, QUESTION, LONG, REPLY]
+    assert await shown(SummaryRecord("They met.", 3), talk=late) == [QUESTION, REPLY]
+
+
+async def test_of_two_calls_with_one_id_the_newer_is_answered_first():
+    second = Message.tool("second", "a")
+    talk = [CALL, CALL, SHORT, REPLY, second]
+    assert await shown(talk=talk) == [CALL, second, CALL, SHORT, REPLY]

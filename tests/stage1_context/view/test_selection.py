@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import (
-    Calibration,
     CallStartedRecord,
     DropOldest,
     KeepEverything,
@@ -16,11 +15,12 @@ from stage1_context import (
     MemoryStore,
     MessageRecord,
     SummaryRecord,
+    TokenBudget,
     Transcript,
     WindowTooSmall,
 )
-from stage1_context.view.journal_reader import Tail
-from stage1_context.view.selection import Selector
+from stage1_context.view.journal_reader import JournalReader
+from stage1_context.view.selection import select
 
 
 class Letters:
@@ -101,7 +101,8 @@ windows = st.one_of(
 
 async def sent(transcript, **how):
     try:
-        return (await transcript.select(**how)).messages
+        selection = await transcript.select(**how)
+        return [each.message for each in selection.chosen]
     except WindowTooSmall as error:
         return str(error)
 
@@ -116,12 +117,12 @@ async def sent(transcript, **how):
     st.none() | st.floats(0, 0.99),
 )
 async def test_what_is_sent_is_the_same_whether_everything_was_read_or_not(
-    seed, length, window, alongside, reserve_tokens, include_summary, pinned
+    seed, length, window, extra_text, reserve_tokens, include_summary, pinned
 ):
     records = conversation(seed, length)
     said = [each.message for each in records if isinstance(each, MessageRecord)]
     how = {
-        "alongside": alongside,
+        "extra_text": extra_text,
         "reserve_tokens": reserve_tokens,
         "include_summary": include_summary,
         "pinned": said[int(len(said) * pinned)] if said and pinned is not None else None,
@@ -171,15 +172,14 @@ async def cost(window, length, pinned):
     """What a request of a conversation that was read to its beginning looks at and counts."""
     counter = Letters()
     store = MemoryStore({"s": exchanges(length)})
-    tail, selector = Tail(store, "s", counter), Selector(window, counter, Calibration())
-    await tail.read_on()
-    while not tail.whole:
-        await tail.read_back()
+    reader = JournalReader(store, "s", counter)
+    await reader.read_new()
+    while not reader.has_all:
+        await reader.read_back()
     counter.asked.clear()
-    tail.rest = Touched(tail.rest)
-    how = {"summary": None, "alongside": "tools", "reserve_tokens": 5}
-    selection = await selector.select(tail, pinned=pinned, **how)
-    return tail.rest.touched, counter.asked.total(), len(selection.chosen)
+    reader.messages = Touched(reader.messages)
+    selection = await select(reader, window, TokenBudget(5, 5, counter=counter), pinned)
+    return reader.messages.touched, counter.asked.total(), len(selection.chosen)
 
 
 @pytest.mark.parametrize(
@@ -253,5 +253,5 @@ async def test_a_selection_remembers_what_the_window_was_given():
         selection.budget.extra_tokens,
         selection.budget.ratio,
     ) == (3, 4, 1)
-    assert selection.messages == [messages[0], messages[2]]
+    assert [each.message for each in selection.chosen] == [messages[0], messages[2]]
     assert selection.tokens == (4 + 5) + (4 + 3) + 4

@@ -321,7 +321,7 @@ async def test_a_reference_that_leads_nowhere_is_told_with_the_variables_there_a
     noted = recorder()
     talk, result = await run([noted.tool], [call(x=[reference(9)])], values=["one", "two"])
     assert shown(talk) == (
-        "Error (validation): There is no variable 'var_9' in this session. Variables: var_1, var_2."
+        "Error (validation): Unknown variable 'var_9' in this session. Variables: var_1, var_2."
     )
     assert (noted.seen, result.history[0].result.error.kind) == ([], "validation")
 
@@ -460,8 +460,8 @@ async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
             {"id": "var_1", "pointer": "/c"},
             "'/c' leads nowhere at 'c'. There is no object or list.",
         ),
-        ({"id": "var_9"}, "There is no variable 'var_9' in this session. Variables: var_1, var_2."),
-        ({"id": "x"}, "There is no variable 'x' in this session. Variables: var_1, var_2."),
+        ({"id": "var_9"}, "Unknown variable 'var_9' in this session. Variables: var_1, var_2."),
+        ({"id": "x"}, "Unknown variable 'x' in this session. Variables: var_1, var_2."),
         ({"id": "var_1", "start": -1}, "/start"),
         ({"id": "var_1", "length": 0}, "/length"),
     ],
