@@ -87,7 +87,7 @@ async def test_one_value_in_two_places_of_the_arguments_is_two_values(variables)
         Message.user("hi"),
         {(1, 2): 3},
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 async def test_what_json_cannot_hold_is_refused_and_not_kept(variables, wrong):
     with pytest.raises(ValueError, match="cannot be written as JSON"):

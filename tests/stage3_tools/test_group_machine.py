@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stage0_gateway import ToolCall
-from stage3_tools import Execution, Tool, ToolError, ToolRegistry
+from stage3_tools import ExecutionSettings, Tool, ToolError, ToolRegistry
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 from stage3_tools.tool import Effect
@@ -162,7 +162,7 @@ class PendingCalls(RuleBasedStateMachine):
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
-        settings = Execution()
+        settings = ExecutionSettings()
         try:
             for one in self.pending:
                 await one.prepare(self.registry, settings)

@@ -516,7 +516,7 @@ class Crate(BaseModel, Generic[Item]):
         (5, False),
         ([int], False),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
 def test_a_type_is_told_from_a_json_schema(schema, typed):
     assert is_type(schema) is typed

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from stage0_gateway import ToolCall
-from stage3_tools import Execution, Tool, ToolRegistry, execute_tool_calls
+from stage3_tools import ExecutionSettings, Tool, ToolRegistry, execute_tool_calls
 from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 
 
@@ -15,7 +15,7 @@ class Group:
     """Prepared calls, and the settings to run them with."""
 
     def __init__(self, registry, calls, settings=None, max_parallel=8):
-        self.registry, self.settings = registry, settings or Execution()
+        self.registry, self.settings = registry, settings or ExecutionSettings()
         self.pending, self.max_parallel = [PendingCall(call) for call in calls], max_parallel
 
     async def run(self):
@@ -205,7 +205,7 @@ async def test_an_unapproved_result_of_a_batch_that_is_stopped_is_not_shown():
     async def thinking(request):
         await asyncio.Event().wait()
 
-    batch = Group(stage.registry, calls("a"), Execution(approve_result=thinking))
+    batch = Group(stage.registry, calls("a"), ExecutionSettings(approve_result=thinking))
     running = asyncio.create_task(batch.run())
     await stage.settle()
     running.cancel()

@@ -3,8 +3,15 @@ import pytest
 from stage0_gateway import Message, ToolCall
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
-from stage3_tools import Calls, FinalReply, RunState, ToolLoopDeps, ToolLoopOptions, ToolRegistry
-from stage3_tools.dialects.protocol import Unusable
+from stage3_tools import (
+    ToolCalls,
+    FinalReply,
+    RunState,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolRegistry,
+)
+from stage3_tools.dialects.protocol import InvalidReply
 from stage3_tools.run.state import ProviderStop, Turn
 from stage3_tools.run.stop_policy import (
     MAX_PAUSES,
@@ -46,22 +53,25 @@ def test_an_empty_reply_is_one_the_second_time():
 @pytest.mark.parametrize("retries", [0, 2])
 def test_a_reply_that_cannot_be_used_is_one_when_the_retries_are_used_up(retries):
     found = endings(
-        Unusable(Message.assistant("x"), "No JSON."), retries + 1, max_parse_retries=retries
+        InvalidReply(Message.assistant("x"), "No JSON."), retries + 1, max_parse_retries=retries
     )
     assert found == [None] * retries + [Ending("parse_failed", None, TOLD.format(retries + 1))]
 
 
 def test_a_call_in_between_begins_the_count_of_unusable_replies_anew():
-    stop, unusable = policy(max_parse_retries=1), turn(Unusable(Message.assistant("x"), "No JSON."))
+    stop, unusable = (
+        policy(max_parse_retries=1),
+        turn(InvalidReply(Message.assistant("x"), "No JSON.")),
+    )
     found = [
         stop.after(each)
-        for each in (unusable, turn(Calls(Message.assistant(""))), unusable, unusable)
+        for each in (unusable, turn(ToolCalls(Message.assistant(""))), unusable, unusable)
     ]
     assert found == [None, None, None, Ending("parse_failed", None, TOLD.format(2))]
 
 
 def test_after_too_many_turns_whose_calls_were_all_rejected_the_next_request_is_the_last():
-    stop, calls = policy(), turn(Calls(Message.assistant("")))
+    stop, calls = policy(), turn(ToolCalls(Message.assistant("")))
     last = []
     for _ in range(MAX_REJECTED_TURNS):
         assert stop.after(calls) is None
@@ -87,7 +97,7 @@ def test_pauses_are_one_when_there_are_too_many():
 
 
 def test_calls_that_wait_for_consent_are_an_ending_that_names_them():
-    found = policy().after(turn(Calls(Message.assistant("")), waiting=(CALL,)))
+    found = policy().after(turn(ToolCalls(Message.assistant("")), waiting=(CALL,)))
     assert found == awaiting_approval((CALL,))
     assert (found.status, found.reply, found.waiting) == ("awaiting_approval", None, (CALL,))
     assert found.reason.startswith("Waiting for approval: send.")
