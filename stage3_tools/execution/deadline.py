@@ -65,14 +65,12 @@ async def run_with_deadline(
     try:
         await waiter
     except asyncio.CancelledError:
-        ended_before = task.done()
-        if not ended_before:
+        if not task.done():
             on_stop()
             await _stop(task)
         if not task.done() or task.cancelled():
             raise
-        if ended_before:
-            _cancel_again()
+        _cancel_again()  # the function returned a result in spite of its cancellation
     finally:
         timer.cancel()
     if not task.done():
