@@ -72,13 +72,11 @@ async def invoke(
         try:
             await waiter
         except asyncio.CancelledError:
-            ended_before = task.done()
-            if not ended_before:
+            if not task.done():
                 await _cancel(task, context)
             if not task.done() or task.cancelled():
                 raise
-            if ended_before:
-                _cancel_again()
+            _cancel_again()  # the function returned in spite of its cancellation
         if not task.done():
             await _cancel(task, context)
             message = f"{tool.name} took longer than {limit:g} s."

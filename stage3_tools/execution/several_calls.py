@@ -10,7 +10,8 @@ A failing call does not affect the others. This module does not know the history
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
@@ -124,11 +125,11 @@ async def run_group(
     registry: ToolLookup,
     settings: ExecutionSettings,
     max_parallel: int,
-) -> AsyncIterator[PendingCall]:
+) -> AsyncGenerator[PendingCall, None]:
     """Run prepared calls at the same time; yield each when it has ended.
 
-    Calls that have a result already are yielded first. The caller must call `cancel` if it does
-    not read to the end.
+    Calls that have a result already are yielded first. A caller that does not read to the end must
+    close the generator and call `cancel`.
     """
     running = []
     for one in group:
@@ -208,9 +209,10 @@ async def execute_tool_calls(
             if one.is_waiting:
                 one.reject(registry)
         for group in groups(pending):
-            async for one in run_group(group, registry, settings, max_parallel):
-                if one.error is not None:
-                    raise one.error
+            async with aclosing(run_group(group, registry, settings, max_parallel)) as ended:
+                async for one in ended:
+                    if one.error is not None:
+                        raise one.error
         return [await one.review(settings) for one in pending]
     except BaseException:
         await cancel(pending)

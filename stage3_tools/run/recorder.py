@@ -8,7 +8,7 @@ for approval, no tool is run; that the calls wait is recorded instead. Used by `
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -76,13 +76,16 @@ async def run_and_record_calls(
             one.reject(registry)
         for group in groups(pending):
             await recorder.start(group)
-            async for one in run_group(group, registry, settings, run.options.max_parallel_tools):
-                await recorder.finish(one)
+            limit = run.options.max_parallel_tools
+            async with aclosing(run_group(group, registry, settings, limit)) as ended:
+                async for one in ended:
+                    await recorder.finish(one)
     except BaseException:
         await cancel(pending)
         await recorder.close()
         raise
     run.tool_rounds += ran_tools(recorder.records)
+    await deliver_cancellation()  # a tool may have returned in spite of it
     return ()
 
 

@@ -237,7 +237,9 @@ class World:
         asked = isinstance(error, TypeError) and (
             "approver returned" in str(error) or "is for calls" in str(error)
         )
-        emptied = isinstance(error, ValueError) and "before_send returned no message" in str(error)
+        emptied = isinstance(error, ValueError) and "before_send returned an empty list" in str(
+            error
+        )
         return isinstance(error, GatewayError | WindowTooSmall | Bite) or (
             self.bites and (asked or emptied)
         )

@@ -5,7 +5,7 @@ import asyncio
 import gc
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from hypothesis import settings
@@ -169,9 +169,11 @@ class PendingCalls(RuleBasedStateMachine):
                 if one.is_waiting:
                     one.reject(self.registry)
             for group in groups(self.pending):
-                async for one in run_group(group, self.registry, settings, self.parallel):
-                    await asyncio.sleep(0)  # as a store does
-                    self.ended.append(one.call.id)
+                running = run_group(group, self.registry, settings, self.parallel)
+                async with aclosing(running) as ended:
+                    async for one in ended:
+                        await asyncio.sleep(0)  # as a store does
+                        self.ended.append(one.call.id)
             self.results = [await one.review(settings) for one in self.pending]
         except BaseException:
             self.shop.stopping = True
@@ -197,12 +199,13 @@ class PendingCalls(RuleBasedStateMachine):
         self.shop.open.set()
         self.tick(1)
 
+    @precondition(lambda self: not self.cancelled)
     @rule(again=st.booleans())
     def whoever_waits_goes_away(self, again):
         self.cancelled |= self.task.cancel()
         self.tick(1)
-        if again:
-            self.task.cancel()
+        if again and all(plan.kind != "stubborn" for plan in self.plans):
+            self.task.cancel()  # a second cancellation does not wait for stubborn tools
 
     @invariant()
     def each_call_ends_once_and_tools_keep_their_limits_and_end_with_the_group(self):

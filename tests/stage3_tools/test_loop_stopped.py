@@ -191,3 +191,28 @@ async def test_a_call_that_was_never_told_has_no_result_told(conversation, nativ
     await talk.ask(abort=abort, approve=thinking, dialect=native)
     assert [event.name for event in talk.events][2:] == ["tool_call", "tool_result", "loop_end"]
     assert await talk.problems() == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_tool_that_returns_in_spite_of_its_cancellation_does_not_hide_it(
+    conversation, native, count
+):
+    started = asyncio.Event()
+
+    async def stubborn(arguments):
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "partial"
+
+    calls = [ToolCall(f"c{number}", "f", "{}") for number in range(count)]
+    talk = conversation([Message.assistant("", calls)], Tool("f", "", None, stubborn))
+    running = asyncio.create_task(talk.ask(dialect=native))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    results = [each.text for each in await talk.history() if each.role == "tool"]
+    assert results == ["partial"] * count
+    assert await talk.problems() == []

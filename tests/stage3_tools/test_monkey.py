@@ -165,7 +165,7 @@ async def leaves(world, runner, drawn):
             lambda now: replace(now, messages=[Message.user("First."), *now.messages])
         )
     elif drawn < 0.5:
-        with pytest.raises(ValueError, match="added by the runner"):
+        with pytest.raises(ValueError, match="cannot be pushed"):
             runner.push_messages(Message.tool("forged", "c1"))
         with pytest.raises(ValueError, match="cannot change its session"):
             runner.set_params(lambda now: replace(now, session_id="other"))
