@@ -254,12 +254,7 @@ class Gateway:
         )
         unread = unread_tokens(encoded.request, encoded.body, response.usage)
         if unread is not None:
-            text = (
-                f"The server read at least {unread} tokens fewer than were sent: it truncates long "
-                "prompts without an error. Raise its context size (Ollama: num_ctx), or set a "
-                "window on the context engine."
-            )
-            self._on_event(WarningEvent(encoded.endpoint.model, text))
+            self._on_event(_truncation_warning(encoded.endpoint.model, unread))
         return response
 
     def _resolve(self, model: str) -> ModelEndpoint:
@@ -316,6 +311,15 @@ def _secret(value: Any) -> Any:
 
 def _ignore_event(event: GatewayEvent) -> None:
     """Ignore an event: the default of `on_event`."""
+
+
+def _truncation_warning(model: str, unread: int) -> WarningEvent:
+    return WarningEvent(
+        model,
+        f"The server read at least {unread} tokens fewer than were sent: it truncates long prompts "
+        "without an error. Raise its context size (Ollama: num_ctx), or set a window on the "
+        "context engine.",
+    )
 
 
 def _cost(prices: Prices, endpoint: ModelEndpoint, response: ChatResponse) -> float | None:

@@ -108,11 +108,7 @@ class HttpResponse:
             if chunk:  # an empty chunk is not the end
                 self._size += len(chunk)
                 if self._size > self._max_bytes:
-                    raise MalformedResponse(
-                        f"{self._host} sent a reply of more than {self._max_bytes:,} bytes. "
-                        "To accept it, pass a larger max_reply_bytes=… to Gateway.",
-                        status=self.status,
-                    )
+                    raise self._too_large()
                 return chunk
         return b""
 
@@ -131,6 +127,13 @@ class HttpResponse:
         while piece := await self.chunk():
             pieces.append(piece)
         return b"".join(pieces)
+
+    def _too_large(self) -> MalformedResponse:
+        return MalformedResponse(
+            f"{self._host} sent a reply of more than {self._max_bytes:,} bytes. "
+            "To accept it, pass a larger max_reply_bytes=… to Gateway.",
+            status=self.status,
+        )
 
     def _unreadable(self) -> str:
         return (

@@ -326,9 +326,9 @@ def _start_and_deltas(
                 deltas.append({"type": "signature_delta", "signature": signature})
             return {**block, "thinking": "", "signature": ""}, deltas
         case {"input": value}:
+            # Without arguments, a server sends one empty delta.
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            pieces = ["", *split(text, piece)]
-            return {**block, "input": {}}, [
-                {"type": "input_json_delta", "partial_json": one} for one in pieces
-            ]
+            pieces = ["", *split(text, piece)] if value else [""]
+            deltas = [{"type": "input_json_delta", "partial_json": one} for one in pieces]
+            return {**block, "input": {}}, deltas
     return dict(block), []

@@ -1,27 +1,20 @@
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from traceback import format_exception
 
 import httpx
 import pytest
 
 from stage0_gateway import (
-    AuthenticationFailed,
-    ChatResponse,
-    ConnectionFailed,
     Gateway,
     GatewayError,
     MalformedResponse,
     Message,
     RateLimited,
     ServerFailed,
-    StreamInterrupted,
 )
 from stage0_gateway.http.receive import retry_after
-from stage0_gateway.http.redaction import redact_error, redact_response
 
 ASK = [Message.user("hi")]
-SECRETS = ("sk-secret",)
 
 
 def answering(status=200, **content):
@@ -131,66 +124,3 @@ async def test_the_id_of_the_exchange_is_kept():
     reply = await answering(json=body, headers={"x-request-id": "from the header"}).chat(ASK)
     assert (reply.request_id, reply.raw) == ("from the header", body)
     assert (await answering(json=body).chat(ASK)).request_id == "from the body"
-
-
-# ---- secrets
-# --------------------------------------------------------------------------------------------
-
-
-def failed(because):
-    """An error as the connection raises it: the library's own is its cause."""
-    try:
-        try:
-            raise because
-        except Exception as error:
-            raise ConnectionFailed(f"It broke ({error}).") from error
-    except ConnectionFailed as error:
-        return error
-
-
-def test_a_secret_is_taken_out_of_an_error():
-    error = AuthenticationFailed("sk-secret is wrong: sk-secret")
-    redact_error(error, SECRETS)
-    assert str(error) == "[hidden] is wrong: [hidden]"
-
-
-def test_a_cause_that_shows_no_secret_stays():
-    error = failed(httpx.ReadError("reset"))
-    redact_error(error, SECRETS)
-    assert isinstance(error.__cause__, httpx.ReadError)
-
-
-def test_a_cause_that_shows_a_secret_is_left_out():
-    error = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
-    redact_error(error, SECRETS)
-    assert (error.__cause__, error.__context__) == (None, None)
-    assert "sk-secret" not in "".join(format_exception(error))
-
-
-def test_a_cause_of_ours_keeps_its_place_without_the_secret():
-    first = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
-    error = StreamInterrupted("It broke.")
-    error.__cause__ = first
-    redact_error(error, SECRETS)
-    assert error.__cause__ is first
-    assert str(first) == "It broke (illegal header: [hidden])."
-    assert "sk-secret" not in "".join(format_exception(error))
-
-
-def test_what_a_library_was_doing_when_it_failed_is_searched_too():
-    inner = httpx.ReadError("fine")
-    inner.__context__ = ValueError("sk-secret")
-    error = failed(inner)
-    redact_error(error, SECRETS)
-    assert "sk-secret" not in "".join(format_exception(error))
-    assert error.__cause__ is inner
-
-
-def test_names_in_a_reply_hold_no_secret_and_what_the_model_said_is_left_alone():
-    message = Message.assistant("sk-secret")
-    reply = ChatResponse(message, model="m sk-secret", request_id="sk-secret")
-    assert redact_response(reply, SECRETS) == ChatResponse(
-        message, model="m [hidden]", request_id="[hidden]"
-    )
-    plain = ChatResponse(message, model="m")
-    assert redact_response(plain, SECRETS) is plain

@@ -1,14 +1,30 @@
 import html
 import json
 import re
+from traceback import format_exception
 from urllib.parse import quote, quote_plus
 
+import httpx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stage0_gateway.http.redaction import Secret, redact, redact_chunks
+from stage0_gateway import (
+    AuthenticationFailed,
+    ChatResponse,
+    ConnectionFailed,
+    Message,
+    StreamInterrupted,
+)
+from stage0_gateway.http.redaction import (
+    Secret,
+    redact,
+    redact_chunks,
+    redact_error,
+    redact_response,
+)
 
+KEYS = ("sk-secret",)
 ODD = 'sk-/"\\ü😀 +&<'  # every character that some encoder escapes
 SECRETS = st.text(
     st.characters(exclude_characters="[hiden]", exclude_categories=["Cs"]), min_size=4
@@ -161,3 +177,65 @@ def test_a_secret_is_a_text_that_no_repr_shows():
 )
 def test_a_secret_with_spaces_is_hidden_where_only_its_spaces_are_escaped(written):
     assert redact(f"key: {written} end", ["my long pass phrase"]) == "key: [hidden] end"
+
+
+# ---- errors and replies
+
+
+def failed(because):
+    """An error as the connection raises it: the library's own is its cause."""
+    try:
+        try:
+            raise because
+        except Exception as error:
+            raise ConnectionFailed(f"It broke ({error}).") from error
+    except ConnectionFailed as error:
+        return error
+
+
+def test_a_secret_is_taken_out_of_an_error():
+    error = AuthenticationFailed("sk-secret is wrong: sk-secret")
+    redact_error(error, KEYS)
+    assert str(error) == "[hidden] is wrong: [hidden]"
+
+
+def test_a_cause_that_shows_no_secret_stays():
+    error = failed(httpx.ReadError("reset"))
+    redact_error(error, KEYS)
+    assert isinstance(error.__cause__, httpx.ReadError)
+
+
+def test_a_cause_that_shows_a_secret_is_left_out():
+    error = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
+    redact_error(error, KEYS)
+    assert (error.__cause__, error.__context__) == (None, None)
+    assert "sk-secret" not in "".join(format_exception(error))
+
+
+def test_a_cause_of_ours_keeps_its_place_without_the_secret():
+    first = failed(httpx.RemoteProtocolError("illegal header: sk-secret"))
+    error = StreamInterrupted("It broke.")
+    error.__cause__ = first
+    redact_error(error, KEYS)
+    assert error.__cause__ is first
+    assert str(first) == "It broke (illegal header: [hidden])."
+    assert "sk-secret" not in "".join(format_exception(error))
+
+
+def test_what_a_library_was_doing_when_it_failed_is_searched_too():
+    inner = httpx.ReadError("fine")
+    inner.__context__ = ValueError("sk-secret")
+    error = failed(inner)
+    redact_error(error, KEYS)
+    assert "sk-secret" not in "".join(format_exception(error))
+    assert error.__cause__ is inner
+
+
+def test_names_in_a_reply_hold_no_secret_and_what_the_model_said_is_left_alone():
+    message = Message.assistant("sk-secret")
+    reply = ChatResponse(message, model="m sk-secret", request_id="sk-secret")
+    assert redact_response(reply, KEYS) == ChatResponse(
+        message, model="m [hidden]", request_id="[hidden]"
+    )
+    plain = ChatResponse(message, model="m")
+    assert redact_response(plain, KEYS) is plain
