@@ -107,7 +107,9 @@ class Claims:
         await self._run(lambda: self._add(records, skip))
 
     async def _run(self, write):  # type: ignore[no-untyped-def]
-        return await (write() if type(self._store) is MemoryStore else run_shielded(write))
+        return await (
+            write() if type(self._store) is MemoryStore else run_shielded(lambda _: write())
+        )
 
     async def _reply(self, records: list[Record]) -> int:
         while not self._others_replied:
