@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
 from stage1_context.journal import CallStartedRecord, MessageRecord, Record, record_to_json
@@ -160,8 +160,8 @@ class MemoryStore:
         """Return all records of a session without waiting."""
         return list(self._journal(session_id))
 
-    def history(self, session_id):  # type: ignore[no-untyped-def]  # noqa: D102
-        # Until stage 3 uses `Transcript.messages`.
+    def history(self, session_id: str) -> Any:
+        """Return all messages, until stage 3 uses `Transcript.messages`."""
         from stage1_context.view.projection import history_of
 
         return history_of([*enumerate(self._journal(session_id))])
@@ -234,7 +234,8 @@ def check_session_id(session_id: str) -> None:
     """Refuse an id that one of the stores could not hold."""
     if not searchable_id(session_id):
         raise ValueError(
-            f"A session id is non-empty text that UTF-8 can encode, without NUL, not {session_id!r}."
+            "A session id is non-empty text that UTF-8 can encode, without NUL, "
+            f"not {session_id!r}."
         )
 
 

@@ -110,12 +110,14 @@ class Transcript:
             ValueError: An entry is neither a message nor a record, or JSON cannot hold it.
         """
         expected = seen if expected is None else expected
-        records = [MessageRecord(each) if isinstance(each, Message) else each for each in entries]
-        for each in records:
-            if not isinstance(each, Record):
+        records: list[Record] = []
+        for entry in entries:
+            record = MessageRecord(entry) if isinstance(entry, Message) else entry
+            if not isinstance(record, Record):
                 raise ValueError(
-                    f"A transcript holds messages and records, not {type(each).__name__}."
+                    f"A transcript holds messages and records, not {type(entry).__name__}."
                 )
+            records.append(record)
         if type(self.store) is MemoryStore:  # writes without waiting
             return await self._append(records, expected, False)
         return await run_shielded(
@@ -126,9 +128,11 @@ class Transcript:
     # Until stage 3 uses `append`: its former names.
 
     async def note(self, *records: Record) -> int:
+        """Append records."""
         return await self.append(*records)
 
     def claims(self, seen: int) -> Any:
+        """Return the former interface for conflicts."""
         from stage1_context.claims import Claims
 
         async def write(*records: Record, expected: int | None = None) -> int:
@@ -137,12 +141,6 @@ class Transcript:
             return length
 
         return Claims(self.store, self.session_id, write, seen)
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """All messages, without waiting. Only a transcript in memory has this property."""
-        assert isinstance(self.store, MemoryStore)
-        return self.store.history(self.session_id).messages
 
     async def _append(
         self, records: Sequence[Record], expected: int | None, is_repeated: bool
@@ -321,6 +319,17 @@ class Transcript:
     async def history(self) -> MessageHistory:
         """Return all messages, also those that a window drops or a summary replaces."""
         return history_of(await self.store.read(self.session_id, kinds=VIEW_KINDS))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages of a transcript in memory, without waiting.
+
+        Raises:
+            ValueError: The store is not a `MemoryStore`.
+        """
+        if not isinstance(self.store, MemoryStore):
+            raise ValueError("Only a transcript in memory has messages. Use await history().")
+        return history_of([*enumerate(self.store.records(self.session_id))]).messages
 
     async def unused_call_ids(self, ids: Iterable[str]) -> list[str]:
         """Return ids that no call of this session has: the given ones, if they are unused."""

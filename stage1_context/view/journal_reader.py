@@ -213,6 +213,8 @@ def _call_ids(record: Record) -> list[str]:
 
 def is_open(exchange: Sequence[Counted]) -> bool:
     """Return whether a call of this exchange has no result."""
+    if not exchange:
+        return False
     answered = {each.message.tool_call_id for each in exchange}
     return any(call.id not in answered for each in exchange for call in each.message.tool_calls)
 
