@@ -77,7 +77,6 @@ __all__ = [
     "Calibration",
     "CallFinishedRecord",
     "CallStartedRecord",
-    "Claims",
     "Compaction",
     "ContextEngine",
     "ContextError",

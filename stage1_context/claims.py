@@ -15,6 +15,7 @@ by `transcript`.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from stage1_context.errors import SessionConflict
 from stage1_context.journal import (
@@ -89,7 +90,7 @@ class Claims:
         Raises:
             SessionConflict: Another writer has replied; nothing was added.
         """
-        return await self._run(lambda: self._reply([*records]))
+        return int(await self._run(lambda: self._reply([*records])))
 
     async def add(self, *records: ClaimRecord, skip: bool = False) -> None:
         """Add that calls begin, or their results: all, or none where another run has taken one of
@@ -106,8 +107,10 @@ class Claims:
         """
         await self._run(lambda: self._add(records, skip))
 
-    async def _run(self, write):  # type: ignore[no-untyped-def]
-        return await (write() if type(self._store) is MemoryStore else run_shielded(write))
+    async def _run(self, write: Any) -> Any:
+        return await (
+            write() if type(self._store) is MemoryStore else run_shielded(lambda _: write())
+        )
 
     async def _reply(self, records: list[Record]) -> int:
         while not self._others_replied:

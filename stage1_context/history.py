@@ -79,7 +79,7 @@ class MessageHistory:
         return cls(Message.from_dict(each) for each in plain)
 
     def check_history(self) -> list[str]:
-        """Return a sentence for each call or result that is not paired; empty for a sound history."""
+        """Return a sentence for each unpaired call or result; empty for a sound history."""
         problems: list[str] = []
         waiting: set[str] = set()
         called: Counter[str] = Counter()

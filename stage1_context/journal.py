@@ -195,7 +195,7 @@ def _check_fields(kind: type[_OtherRecord], plain: dict[str, Any]) -> None:
     for name, value in plain.items():
         expected = known[name].type
         if expected in (str, int) and type(value) is not expected:
-            name_of = {str: "text", int: "an integer"}[expected]  # type: ignore[index]
+            name_of = {str: "text", int: "an integer"}[expected]
             raise ValueError(
                 f"{name!r} of a {kind.kind!r} record is {name_of}, not {type(value).__name__}."
             )

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
 from stage1_context.journal import CallStartedRecord, MessageRecord, Record, record_to_json
@@ -160,8 +160,8 @@ class MemoryStore:
         """Return all records of a session without waiting."""
         return list(self._journal(session_id))
 
-    def history(self, session_id):  # type: ignore[no-untyped-def]  # noqa: D102
-        # Until stage 3 uses `Transcript.messages`.
+    def history(self, session_id: str) -> Any:
+        """Return all messages, until stage 3 uses `Transcript.messages`."""
         from stage1_context.view.projection import history_of
 
         return history_of([*enumerate(self._journal(session_id))])
@@ -178,13 +178,27 @@ def _check_json(records: Iterable[Record]) -> None:
         is_text = isinstance(record, CallStartedRecord) or (
             isinstance(record, MessageRecord)
             and isinstance(record.message.content, str)
-            and not record.message.tool_calls
+            and not any(call.provider_data for call in record.message.tool_calls)
         )
         if not is_text:
             record_to_json(record)
 
 
-async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True) -> T:
+class LoopLock:
+    """A lock for each event loop, because a lock of a former loop may be held or bound to it."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.Lock:
+        """Return the lock of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._lock = loop, asyncio.Lock()
+        return self._lock
+
+
+async def run_shielded(write: Callable[[bool], Awaitable[T]], *, repeat: bool = True) -> T:
     """Run a write to its end, even if the caller is cancelled.
 
     The write runs in a task of its own. A cancellation is delivered after the write, at the
@@ -194,12 +208,13 @@ async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True
     stored or not, so the write runs again.
 
     Args:
-        write: The write. A repeated call must not append what the first one stored.
+        write: The write. Its argument states whether it is repeated. Then it must not append again
+            what is stored already.
         repeat: False raises CancelledError instead of repeating the write.
     """
-    is_cancelled = False
+    is_cancelled = is_repeated = False
     while True:
-        task = asyncio.ensure_future(write())
+        task = asyncio.ensure_future(write(is_repeated))
         while not task.done():
             try:
                 await asyncio.wait({task})
@@ -208,6 +223,7 @@ async def run_shielded(write: Callable[[], Awaitable[T]], *, repeat: bool = True
         # A write may also raise CancelledError itself. Then its task was not cancelled.
         if not (repeat and task.cancelled() and task.cancelling()):
             break
+        is_repeated = True
     if is_cancelled and (caller := asyncio.current_task()):
         caller.cancel()
         caller.uncancel()  # this cancellation was counted when it was requested
@@ -218,7 +234,8 @@ def check_session_id(session_id: str) -> None:
     """Refuse an id that one of the stores could not hold."""
     if not searchable_id(session_id):
         raise ValueError(
-            f"A session id is non-empty text that UTF-8 can encode, without NUL, not {session_id!r}."
+            "A session id is non-empty text that UTF-8 can encode, without NUL, "
+            f"not {session_id!r}."
         )
 
 

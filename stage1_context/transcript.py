@@ -27,7 +27,7 @@ from stage1_context.journal import (
 )
 from stage1_context.recovery.open_calls import OpenCalls, open_calls
 from stage1_context.recovery.repair import repairs
-from stage1_context.store import MemoryStore, SessionInfo, SessionStore, run_shielded
+from stage1_context.store import LoopLock, MemoryStore, SessionInfo, SessionStore, run_shielded
 from stage1_context.tokens import TokenCounter
 from stage1_context.view.journal_reader import JournalReader, is_open
 from stage1_context.view.projection import exchanges_of, history_of, shown_exchanges
@@ -67,7 +67,7 @@ class Transcript:
         self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._calibration = Calibration() if calibration is None else calibration
         self._reader = JournalReader(store, session_id, self._counter)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = LoopLock()
         self._extra_text, self._extra_tokens = "", 0
         self._last_request: Selection | None = None
 
@@ -84,14 +84,7 @@ class Transcript:
     @property
     def lock(self) -> asyncio.Lock:
         """The lock of the running event loop that serializes the runs on this session."""
-        return self._locks()[0]
-
-    def _locks(self) -> tuple[asyncio.Lock, asyncio.Lock]:
-        """Return the locks of the running event loop: for runs, and for the reader."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._pair = loop, (asyncio.Lock(), asyncio.Lock())
-        return self._pair
+        return self._lock.get()
 
     @property
     def length(self) -> int:
@@ -122,47 +115,40 @@ class Transcript:
             ValueError: An entry is neither a message nor a record, or JSON cannot hold it.
         """
         expected = seen if expected is None else expected
-        records = [MessageRecord(each) if isinstance(each, Message) else each for each in entries]
-        for each in records:
-            if not isinstance(each, Record):
+        records: list[Record] = []
+        for entry in entries:
+            record = MessageRecord(entry) if isinstance(entry, Message) else entry
+            if not isinstance(record, Record):
                 raise ValueError(
-                    f"A transcript holds messages and records, not {type(each).__name__}."
+                    f"A transcript holds messages and records, not {type(entry).__name__}."
                 )
+            records.append(record)
         if type(self.store) is MemoryStore:  # writes without waiting
-            return await self._append(records, expected)
-        attempts = 0
-
-        async def write() -> int:
-            nonlocal attempts
-            attempts += 1
-            return await self._append(records, expected, is_repeated=attempts > 1)
-
-        return await run_shielded(write, repeat=expected is not None)
+            return await self._append(records, expected, False)
+        return await run_shielded(
+            lambda is_repeated: self._append(records, expected, is_repeated),
+            repeat=expected is not None,
+        )
 
     # Until stage 3 uses `append`: its former names.
 
     async def note(self, *records: Record) -> int:
+        """Append records."""
         return await self.append(*records)
 
     def claims(self, seen: int) -> Any:
+        """Return the former interface for conflicts."""
         from stage1_context.claims import Claims
 
         async def write(*records: Record, expected: int | None = None) -> int:
             length = await self.store.append(self.session_id, *records, expected=expected)
-            if not self._locks()[1].locked():
-                self._reader.on_append(records, length)
+            self._reader.on_append(records, length)
             return length
 
         return Claims(self.store, self.session_id, write, seen)
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """All messages, without waiting. Only a transcript in memory has this property."""
-        assert isinstance(self.store, MemoryStore)
-        return self.store.history(self.session_id).messages
-
     async def _append(
-        self, records: Sequence[Record], expected: int | None, *, is_repeated: bool = False
+        self, records: Sequence[Record], expected: int | None, is_repeated: bool
     ) -> int:
         while True:
             try:
@@ -180,8 +166,7 @@ class Transcript:
                         "reply or the progress of a call. Read the new records and decide again."
                     ) from None
                 expected += len(new)
-        if not self._locks()[1].locked():  # otherwise the reader finds the records
-            self._reader.on_append(records, length)
+        self._reader.on_append(records, length)
         return length
 
     async def for_request(
@@ -224,18 +209,10 @@ class Transcript:
         pinned: Message | None = None,
         complete: bool = False,
     ) -> Selection:
-        """Return the same selection with everything that the window was given.
+        """Return what `for_request` selects, and what the window was given.
 
-        Args:
-            extra_text: See `for_request`; None repeats the text of the last request.
-            reserve_tokens: See `for_request`.
-            include_summary: See `for_request`.
-            pinned: See `for_request`.
-            complete: Read and count everything, also what the window does not need.
-
-        Raises:
-            SessionNotFound: The session does not exist.
-            WindowTooSmall: The newest exchange does not fit.
+        `extra_text=None` repeats the text of the last request. `complete` reads and counts
+        everything, also what the window does not need.
         """
         if extra_text is not None and extra_text != self._extra_text:
             self._extra_text, self._extra_tokens = extra_text, -1  # not counted yet
@@ -245,14 +222,13 @@ class Transcript:
         budget = TokenBudget(
             reserve_tokens, max(0, self._extra_tokens), self._calibration.ratio, self._counter
         )
-        async with self._locks()[1]:
-            reader = self._reader
-            if not include_summary:
-                reader = JournalReader(self.store, self.session_id, self._counter, summaries=False)
-            await reader.read_new()
-            while complete and not reader.has_all:
-                await reader.read_back()
-            return await select(reader, self._window, budget, pinned)
+        reader = self._reader
+        if not include_summary:
+            reader = JournalReader(self.store, self.session_id, self._counter, summaries=False)
+        await reader.read_new()
+        while complete and not reader.has_all:
+            await reader.read_back()
+        return await select(reader, self._window, budget, pinned)
 
     def report_usage(self, usage: Usage | None) -> None:
         """Learn the server's token counts from the reported usage of the last request."""
@@ -261,9 +237,8 @@ class Transcript:
 
     async def summary(self) -> str:
         """Return the summary; empty without one."""
-        async with self._locks()[1]:
-            await self._reader.read_new()
-            return self._reader.projection.summary
+        await self._reader.read_new()
+        return self._reader.projection.summary
 
     async def set_summary(
         self, text: str, *, until: int | None = None, expected: int | None = None
@@ -280,16 +255,14 @@ class Transcript:
             SessionConflict: The journal has another number of records.
         """
         if until is None:
-            async with self._locks()[1]:
-                await self._reader.read_new()
-                until = self._reader.projection.until if text else 0
+            await self._reader.read_new()
+            until = self._reader.projection.until if text else 0
         await self.store.append(self.session_id, SummaryRecord(text, until), expected=expected)
 
     async def open_calls(self) -> OpenCalls | None:
         """Return the calls of the newest exchange without a result, and their progress."""
-        async with self._locks()[1]:
-            await self._reader.read_new()
-            exchange, length = await self._reader.newest_exchange(), self._reader.length
+        await self._reader.read_new()
+        exchange, length = await self._reader.newest_exchange(), self._reader.length
         if not is_open(exchange):
             return None
         progress = await self.store.read(self.session_id, exchange[0].index, kinds=PROGRESS_KINDS)
@@ -305,9 +278,8 @@ class Transcript:
         Raises:
             SessionConflict: Another writer continued the session.
         """
-        async with self._locks()[1]:
-            await self._reader.read_new()
-            exchange, length = await self._reader.newest_exchange(), self._reader.length
+        await self._reader.read_new()
+        exchange, length = await self._reader.newest_exchange(), self._reader.length
         entries = [(each.index, each.message) for each in exchange]
         if records := repairs(exchanges_of(entries)):
             await self.append(*records, expected=length)
@@ -320,12 +292,11 @@ class Transcript:
         Raises:
             SessionConflict: Another writer continued the session.
         """
-        async with self._locks()[1]:
-            await self._reader.read_new()
-            exchange, length = await self._reader.newest_exchange(), self._reader.length
-            entries = [(each.index, each.message) for each in self._reader.messages]
-            if self._reader.has_all:
-                entries += self._reader.results
+        await self._reader.read_new()
+        exchange, length = await self._reader.newest_exchange(), self._reader.length
+        entries = [(each.index, each.message) for each in self._reader.messages]
+        if self._reader.has_all:
+            entries += self._reader.results
         skip = exchange[0].index if is_open(exchange) else None
         if records := repairs(exchanges_of(entries), skip):
             await self.append(*records, expected=length)
@@ -354,11 +325,21 @@ class Transcript:
         """Return all messages, also those that a window drops or a summary replaces."""
         return history_of(await self.store.read(self.session_id, kinds=VIEW_KINDS))
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages of a transcript in memory, without waiting.
+
+        Raises:
+            ValueError: The store is not a `MemoryStore`.
+        """
+        if not isinstance(self.store, MemoryStore):
+            raise ValueError("Only a transcript in memory has messages. Use await history().")
+        return history_of([*enumerate(self.store.records(self.session_id))]).messages
+
     async def unused_call_ids(self, ids: Iterable[str]) -> list[str]:
         """Return ids that no call of this session has: the given ones, if they are unused."""
-        async with self._locks()[1]:
-            await self._reader.read_new()
-            return await self._reader.unused_call_ids(ids)
+        await self._reader.read_new()
+        return await self._reader.unused_call_ids(ids)
 
 
 def _find_stored(records: Sequence[Record], new: Sequence[Record]) -> int | None:

@@ -65,7 +65,7 @@ class VariableStore:
         """
         record = record_from_json(record_to_json(VariableRecord(value)))
         await self._create(session_id)
-        length = await run_shielded(lambda: self._store.append(session_id, record))
+        length = await run_shielded(lambda _: self._store.append(session_id, record))
         return f"var_{self._mark}{length}"
 
     async def get(self, session_id: str, id: str) -> Any:

@@ -83,11 +83,11 @@ async def compact(
     except Exception as error:  # the conversation continues without a summary
         return Compaction(False, f"The model failed: {error}", fill, error=error)
     until = newest[0].index if newest else old[-1].index + 1
-    reason = _disadvantage(selection, text, old, newest) or await _write(
-        transcript, created, before, text, until
-    )
-    if reason:
-        return Compaction(False, reason, fill)
+    problem = _disadvantage(selection, text, old, newest)
+    if problem is None:
+        problem = await _write(transcript, created, before, text, until)
+    if problem is not None:
+        return Compaction(False, problem, fill)
     return Compaction(True, f"{len(old)} messages were summarized.", fill, len(old))
 
 

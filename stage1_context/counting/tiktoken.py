@@ -91,21 +91,21 @@ def _load(encoding: str, download: bool) -> "tiktoken.Encoding":
 
     if not download and not _is_available(encoding):
         raise ContextError(
-            f"The file of the encoding {encoding!r} is missing or damaged. Set TIKTOKEN_CACHE_DIR to a "
-            "folder that contains it (TiktokenCounter(..., download=True) downloads it once), or use "
-            "ApproximateCounter()."
+            f"The file of the encoding {encoding!r} is missing or damaged. Set TIKTOKEN_CACHE_DIR "
+            "to a folder that contains it (TiktokenCounter(..., download=True) downloads it once), "
+            "or use ApproximateCounter()."
         )
     try:
         return tiktoken.get_encoding(encoding)
     except Exception as error:  # of the HTTP library, the disk or the file's content
         raise ContextError(
-            f"The file of the encoding {encoding!r} could not be downloaded ({type(error).__name__}). "
-            "Use ApproximateCounter()."
+            f"The file of the encoding {encoding!r} could not be downloaded "
+            f"({type(error).__name__}). Use ApproximateCounter()."
         ) from error
 
 
 def _is_available(encoding: str) -> bool:
-    """Return whether tiktoken would use a local file. It would download a missing or damaged one."""
+    """Return whether tiktoken would use a local file instead of downloading it."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")
     name, checksum = _FILES.get(encoding, ("", ""))
     file = Path(folder) / name

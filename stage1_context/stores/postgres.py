@@ -154,8 +154,7 @@ class PostgresStore:
         raise session_not_found(session_id, [id for (id,) in reversed(await self._fetch(query))])
 
     async def _fetch(self, query: str, *arguments: object) -> list[Any]:
-        """Return the rows of one statement. A statement that conflicts with another one is
-        repeated.
+        """Return the rows of one statement, which is repeated after a conflict with another one.
 
         Raises:
             StoreFailed: The database cannot be reached or refuses the statement.
@@ -211,9 +210,8 @@ class PostgresStore:
             reason = f"no reply within {self._timeout:g} seconds"
         if isinstance(error, ValueError):
             reason, advice = f"asyncpg cannot read the dsn ({type(error).__name__})", ""
-        return StoreFailed(
-            f"The PostgreSQL database {self._address} could not be used: {reason}. {advice}".rstrip()
-        )
+        text = f"The PostgreSQL database {self._address} could not be used: {reason}. {advice}"
+        return StoreFailed(text.rstrip())
 
 
 def _only(kinds: Collection[str] | None) -> str:

@@ -40,14 +40,16 @@ WITH made AS (
     ON CONFLICT DO NOTHING RETURNING key
 ), added AS (
     INSERT INTO llm_stages_record (session, position, kind, body)
-    SELECT key, n - 1, kind, body FROM made, unnest($2::text[], $3::text[]) WITH ORDINALITY AS new (kind, body, n)
+    SELECT key, n - 1, kind, body
+    FROM made, unnest($2::text[], $3::text[]) WITH ORDINALITY AS new (kind, body, n)
 )
 SELECT key FROM made"""
 
 # Writers lock the row of the session, which holds the position of the next record.
 APPEND = """
 WITH grown AS (
-    UPDATE llm_stages_session SET records = records + cardinality($2::text[]), updated = clock_timestamp()
+    UPDATE llm_stages_session
+    SET records = records + cardinality($2::text[]), updated = clock_timestamp()
     WHERE id = $1 AND ($4::integer IS NULL OR records = $4) RETURNING key, records
 ), added AS (
     INSERT INTO llm_stages_record (session, position, kind, body)
@@ -98,7 +100,7 @@ async def _has_tables(connection: Any, address: str) -> bool:
     version = await connection.fetchval("SELECT version FROM llm_stages_version")
     if version != VERSION:
         raise StoreFailed(
-            f"The tables in {address} have version {version}; this program knows version {VERSION}. "
-            "Use the program that created them, or another database."
+            f"The tables in {address} have version {version}; this program knows version "
+            f"{VERSION}. Use the program that created them, or another database."
         )
     return True

@@ -105,7 +105,8 @@ class SqliteStore:
         # Without the hint SQLite would scan all messages to find a few other records.
         few = kinds is not None and "message" not in kinds
         records = "record INDEXED BY record_by_kind" if few else "record"
-        query = f"SELECT position, body FROM {records} WHERE session = ? AND position >= ? AND position < ?"
+        query = f"SELECT position, body FROM {records} "
+        query += "WHERE session = ? AND position >= ? AND position < ?"
         if kinds is not None:
             query += f" AND kind IN ({', '.join('?' * len(kinds))})"
 
@@ -183,8 +184,8 @@ def _failure(path: str, error: Exception) -> str:
     if isinstance(error, sqlite3.OperationalError) and hasattr(error, "sqlite_errorcode"):
         return text
     return (
-        f"{text} It may be damaged: restore a backup, or recover its content with the command .recover of the "
-        "sqlite3 shell."
+        f"{text} It may be damaged: restore a backup, or recover its content with the command "
+        ".recover of the sqlite3 shell."
     )
 
 

@@ -83,8 +83,8 @@ def _has_tables(database: sqlite3.Connection, path: str) -> bool:
         return False
     if version != VERSION:
         raise StoreFailed(
-            f"The SQLite file {path!r} has version {version}; this program knows version {VERSION}. "
-            "Use the program that wrote it, or another file."
+            f"The SQLite file {path!r} has version {version}; this program knows version "
+            f"{VERSION}. Use the program that wrote it, or another file."
         )
     return True
 

@@ -71,9 +71,8 @@ class Explanation:
         lines += ["", f"sent  role       tokens  {'why':{why}}  message".rstrip()]
         for each in self.messages:
             sent = "yes" if each.sent else "no"
-            lines.append(
-                f"{sent:4}  {each.role:9}  {each.tokens:6}  {each.why:{why}}  {each.preview}".rstrip()
-            )
+            line = f"{sent:4}  {each.role:9}  {each.tokens:6}  {each.why:{why}}  {each.preview}"
+            lines.append(line.rstrip())
         return "\n".join(lines)
 
 

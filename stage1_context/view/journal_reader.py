@@ -18,7 +18,7 @@ from stage1_context.journal import (
     Record,
     RepairRecord,
 )
-from stage1_context.store import SessionInfo, SessionStore
+from stage1_context.store import LoopLock, SessionInfo, SessionStore
 from stage1_context.tokens import Counted, TokenCounter
 from stage1_context.view.projection import Entry, Projection, exchanges_of, summary_message
 
@@ -64,6 +64,7 @@ class JournalReader:
         self._counter = counter
         self._summaries = summaries
         self._first_page = self._page = page
+        self._lock = LoopLock()  # held while records are read
         self._begin = 0  # the records from here to `length` were read
         self._created: datetime | None = None
         self._is_stale = True  # the journal must be opened again
@@ -76,15 +77,16 @@ class JournalReader:
 
     async def read_new(self) -> None:
         """Read the records that were added since the last reading."""
-        info = await self._store.info(self._session_id)
-        if info.created != self._created:  # the first reading, or another journal with this id
-            self._created, self._is_stale, self._call_ids = info.created, True, None
-        elif info.records > self.length and not self._is_stale:
-            start = self.length
-            new = await self._store.read(self._session_id, start, info.records, kinds=VIEW_KINDS)
-            self._take(new, info.records)
-        if self._is_stale:
-            await self._open(info)
+        async with self._lock.get():
+            info = await self._store.info(self._session_id)
+            if info.created != self._created:  # the first reading, or another journal with this id
+                self._created, self._is_stale, self._call_ids = info.created, True, None
+            elif info.records > self.length and not self._is_stale:
+                kinds, start = VIEW_KINDS, self.length
+                new = await self._store.read(self._session_id, start, info.records, kinds=kinds)
+                self._take(new, info.records)
+            if self._is_stale:
+                await self._open(info)
         if not self.messages:
             await self.read_back()
 
@@ -95,26 +97,16 @@ class JournalReader:
             records: The records.
             length: The number of records in the journal, with these.
         """
-        if length == self.length + len(records) and not self._is_stale:
+        is_next = length == self.length + len(records)
+        if is_next and not self._is_stale and not self._lock.get().locked():
             self._take(enumerate(records, self.length), length)
 
     async def read_back(self) -> None:
         """Read older messages, at least one exchange if there is one."""
         count = len(self.messages)
         while len(self.messages) == count and not self.has_all:
-            begin = max(self.projection.until, self._begin - self._page)
-            page = await self._store.read(self._session_id, begin, self._begin, kinds=MESSAGE_KINDS)
-            self._begin = begin
-            self._page = min(self._page * 2, _LARGEST_PAGE)
-            older = [entry for record in page for entry in self.projection.shown(*record)]
-            exchanges = exchanges_of([*older, *self.results])
-            self.results = [each[0] for each in exchanges if each[0][1].role == "tool"]
-            self.messages[:0] = [
-                Counted(message, self._counter, index)
-                for exchange in exchanges
-                if exchange[0][1].role != "tool"
-                for index, message in exchange
-            ]
+            async with self._lock.get():
+                await self._read_page()
 
     async def newest_exchange(self) -> Sequence[Counted]:
         """Return the newest reply and the results of its calls; empty without a reply."""
@@ -138,10 +130,13 @@ class JournalReader:
         Args:
             ids: The preferred ids. Each is returned if it is unused and not empty.
         """
-        if self._call_ids is None:
-            kinds = ("call", "repair")  # a repair may show calls with new ids
-            calls = await self._store.read(self._session_id, 0, self.length, kinds=kinds)
-            self._call_ids = {id for _, record in calls for id in _call_ids(record)}
+        async with self._lock.get():
+            if self._call_ids is None:
+                kinds = ("call", "repair")  # a repair may show calls with new ids
+                calls = await self._store.read(self._session_id, 0, self.length, kinds=kinds)
+                self._call_ids = set()
+                for _, record in calls:
+                    self._call_ids.update(_call_ids(record))
         unused = []
         for id in ids:
             number = len(self._call_ids)
@@ -170,12 +165,29 @@ class JournalReader:
         self._page = self._first_page
         self._is_stale = False
 
+    async def _read_page(self) -> None:
+        begin = max(self.projection.until, self._begin - self._page)
+        kinds = MESSAGE_KINDS
+        page = await self._store.read(self._session_id, begin, self._begin, kinds=kinds)
+        self._begin = begin
+        self._page = min(self._page * 2, _LARGEST_PAGE)
+        older = [entry for record in page for entry in self.projection.shown(*record)]
+        exchanges = exchanges_of([*older, *self.results])
+        self.results = [each[0] for each in exchanges if each[0][1].role == "tool"]
+        self.messages[:0] = [
+            Counted(message, self._counter, index)
+            for exchange in exchanges
+            if exchange[0][1].role != "tool"
+            for index, message in exchange
+        ]
+
     def _take(self, entries: Iterable[tuple[int, Record]], length: int) -> None:
         """Take records from the end of the journal."""
         for index, record in entries:
-            if self._call_ids is not None:
+            kind = record.kind
+            if self._call_ids is not None and kind in ("call", "repair"):
                 self._call_ids.update(_call_ids(record))
-            if record.kind in ("summary", "repair"):
+            if kind in ("summary", "repair"):
                 self._is_stale = True
             for _, message in self.projection.shown(index, record):
                 new = Counted(message, self._counter, index)
@@ -201,6 +213,8 @@ def _call_ids(record: Record) -> list[str]:
 
 def is_open(exchange: Sequence[Counted]) -> bool:
     """Return whether a call of this exchange has no result."""
+    if not exchange:
+        return False
     answered = {each.message.tool_call_id for each in exchange}
     return any(call.id not in answered for each in exchange for call in each.message.tool_calls)
 

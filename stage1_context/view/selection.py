@@ -40,10 +40,7 @@ class Selection:
 
 
 async def select(
-    reader: JournalReader,
-    window: WindowPolicy,
-    budget: TokenBudget,
-    pinned: Message | None = None,
+    reader: JournalReader, window: WindowPolicy, budget: TokenBudget, pinned: Message | None = None
 ) -> Selection:
     """Select the messages of a request.
 

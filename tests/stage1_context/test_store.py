@@ -576,7 +576,7 @@ async def test_a_cancellation_is_delivered_after_a_shielded_write():
     steps, go = [], asyncio.Event()
 
     async def work():
-        steps.append(await run_shielded(lambda: written(steps, go)))
+        steps.append(await run_shielded(lambda _: written(steps, go)))
         await asyncio.sleep(0)
         steps.append("never")
 
@@ -593,7 +593,7 @@ async def test_a_cancellation_is_delivered_after_a_shielded_write():
 
 
 async def test_an_error_of_a_shielded_write_is_raised():
-    async def failing():
+    async def failing(_):
         raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
@@ -604,7 +604,13 @@ async def test_an_error_of_a_shielded_write_is_raised():
 async def test_a_shielded_write_whose_own_task_is_cancelled_runs_again(times):
     steps, go = [], asyncio.Event()
     before = asyncio.all_tasks()
-    work = asyncio.create_task(run_shielded(lambda: written(steps, go)))
+    repeated = []
+
+    def write(is_repeated):
+        repeated.append(is_repeated)
+        return written(steps, go)
+
+    work = asyncio.create_task(run_shielded(write))
     for _ in range(times):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -613,12 +619,13 @@ async def test_a_shielded_write_whose_own_task_is_cancelled_runs_again(times):
     await asyncio.sleep(0)
     go.set()
     assert (await work, steps) == ("value", ["written"])
+    assert (repeated[0], set(repeated[1:])) == (False, {True})
 
 
 async def test_a_shielded_write_that_raises_a_cancellation_itself_is_not_repeated():
     tries = []
 
-    async def closed():
+    async def closed(_):
         tries.append(1)
         raise asyncio.CancelledError
 

@@ -679,3 +679,14 @@ async def test_an_interrupted_append_without_expected_is_not_repeated(writes):
     with pytest.raises(asyncio.CancelledError):
         await Transcript(store, "s").append(HI)
     assert (await store.info("s")).records == writes
+
+
+# ---- messages without waiting
+# ------------------------------------------------------------------------------
+
+
+async def test_a_transcript_in_memory_has_its_messages_without_waiting(tmp_path):
+    transcript = Transcript.of([SYSTEM, CALLS, MORE, RESULT])
+    assert transcript.messages == (await transcript.history()).messages
+    with pytest.raises(ValueError, match="Use await history"):
+        _ = Transcript(SqliteStore(tmp_path / "s.db"), "s").messages

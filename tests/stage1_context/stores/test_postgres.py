@@ -286,6 +286,6 @@ async def test_a_user_who_may_not_make_tables_is_told_so(postgres, dsn, server, 
     poor = PostgresStore(f"{postgres.dsn(user=schema, password=PASSWORD)}&search_path={schema}")
     assert str(await failure(poor)).endswith(
         f"could not be used: permission denied for schema {schema}. "
-        "At first use the user makes tables: grant CREATE on the schema."
+        "The first use creates tables: grant CREATE on the schema to the user."
     )
     assert await tables() == []

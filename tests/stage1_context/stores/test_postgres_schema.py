@@ -34,7 +34,7 @@ async def test_somebody_elses_tables_are_left_alone(store, server, tables, failu
     await server.execute("INSERT INTO llm_stages_record VALUES ('precious')")
     assert str(await failure(store)).endswith(
         'relation "llm_stages_record" already exists. '
-        "Somebody else's tables have these names; choose another database or schema."
+        "Another program's tables have these names. Choose another database or schema."
     )
     assert await tables() == ["llm_stages_record"]
     assert await server.fetchval("SELECT mine FROM llm_stages_record") == "precious"
