@@ -172,7 +172,7 @@ def _best_result(
 ) -> ParseResult:
     """Return the last valid candidate with the fewest doubts, else issues of the last object."""
     rejected: set[str] = set()  # so that equal candidates are checked once
-    for candidate in sorted(found, key=lambda each: (doubts(each, text), -each.start)):
+    for candidate in sorted(found, key=lambda item: (doubts(item, text), -item.start)):
         content = text[candidate.start : candidate.end]
         if not candidate.complete or content in rejected:
             continue
@@ -184,7 +184,7 @@ def _best_result(
         rejected.add(content)
     last = max(
         found,
-        key=lambda each: (each.source != "thinking", isinstance(each.value, dict), each.start),
+        key=lambda item: (item.source != "thinking", isinstance(item.value, dict), item.start),
     )
     return _validated(text, last, schema, coerce)
 

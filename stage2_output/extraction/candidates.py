@@ -118,7 +118,7 @@ class _Scanner:
             else:
                 if self._markup.consume(mark):  # everything before the mark is thinking
                     found[thoughts:] = [
-                        replace(each, source="thinking") for each in found[thoughts:]
+                        replace(thought, source="thinking") for thought in found[thoughts:]
                     ]
                     thoughts = len(found)
                 if mark["closing"]:

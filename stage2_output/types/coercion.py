@@ -21,14 +21,8 @@ from stage2_output.types.conversions import ExpectedType
 from stage2_output.validation.patterns import matches, time_limit
 from stage2_output.validation.suggestions import pointer_step
 
-_MOST_LEVELS = 200
-
 _Changes = list[tuple[str, str]]
 """JSON pointers and descriptions of changes."""
-
-
-class _TooDeep(Exception):
-    """Value and schema are nested too deeply."""
 
 
 def coerce_types(value: Any, schema: OutputSchema) -> tuple[Any, tuple[str, ...]]:
@@ -45,7 +39,7 @@ def coerce_types(value: Any, schema: OutputSchema) -> tuple[Any, tuple[str, ...]
     try:
         with time_limit():
             changed, changes = _Coercion(schema).convert("", value)
-    except (_TooDeep, RecursionError, TimeoutError):
+    except (RecursionError, TimeoutError):
         return value, ()
     return changed, tuple(f"{path or 'the value'}: {change}" for path, change in changes)
 
@@ -54,7 +48,7 @@ class _Coercion:
     """The conversion of one value."""
 
     def __init__(self, schema: OutputSchema) -> None:
-        self._schema, self._fits, self._depth = schema.schema, schema.fits, 0
+        self._schema, self._fits = schema.schema, schema.fits
         self._parts: dict[str, tuple[Mapping[str, Any], ExpectedType] | None] = {}
         self._converted: dict[tuple[int, str], tuple[Any, Any, _Changes]] = {}
 
@@ -63,11 +57,7 @@ class _Coercion:
         known = self._converted.get((id(value), pointer))
         if known is not None:
             return known[1:]
-        if self._depth > _MOST_LEVELS:
-            raise _TooDeep
-        self._depth += 1
         changed, changes = self._convert(pointer, value)
-        self._depth -= 1
         # Alternatives lead to the same part again. The entry holds the value, so that its id
         # remains unique.
         self._converted[id(value), pointer] = (value, changed, changes)

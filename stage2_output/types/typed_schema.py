@@ -151,8 +151,8 @@ def _type_adapter(kind: Any) -> "TypeAdapter[Any]":
         return kind
     if not is_type(kind):
         raise InvalidSchema(
-            "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not"
-            f" {_description(kind)}."
+            "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not a"
+            f" value of the type {type(kind).__name__}."
         )
     return TypeAdapter(kind)
 
@@ -167,15 +167,6 @@ def _is_model_instance(kind: object) -> bool:
     return not isinstance(kind, type) and (
         is_dataclass(kind) or hasattr(type(kind), "__pydantic_fields__")
     )
-
-
-def _description(kind: object) -> str:
-    """Describe an object that is not a schema, without its content."""
-    if _is_function(kind):
-        return "a function"
-    name = type(kind).__name__
-    fix = f"; pass the type {name} itself" if _is_model_instance(kind) else ""
-    return f"a value of the type {name}{fix}"
 
 
 def _json_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:

@@ -179,7 +179,7 @@ class _Converter:
         branches = [*islice(union_errors.branches_of(error), _MOST_BRANCHES)]
         rule, expected = str(error.validator), error.validator_value
         if missing := _only_missing(union_errors.possible(branches)):
-            names = " or ".join(" and ".join(map(quoted, each)) for each in missing[:MOST_NAMES])
+            names = " or ".join(" and ".join(map(quoted, group)) for group in missing[:MOST_NAMES])
             yield _KeyIssue(path, f"must have {names}", rule, expected, None, error.instance)
         elif found := union_errors.choice(branches):
             yield _choice_issue(found, path)

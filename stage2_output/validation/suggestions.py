@@ -33,7 +33,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         known: The known names, more likely ones first.
     """
     start = name[:_MOST_LETTERS].lower()
-    by_start = {each[:_MOST_LETTERS].lower(): each for each in islice(known, _MOST_KNOWN)}
+    by_start = {other[:_MOST_LETTERS].lower(): other for other in islice(known, _MOST_KNOWN)}
     if start in by_start or not any(map(str.isalpha, start)):
         return by_start.get(start) or None  # numbers have no nearest one: 2009 is not near 2019
     scores = {other: _spelling(start, other) for other in islice(by_start, _MOST_COMPARED)}
@@ -82,8 +82,8 @@ def printable(text: str, most: int) -> str:
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for each in text
+        mark if mark.isprintable() else " " if mark.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for mark in text
     )
 
 

@@ -49,7 +49,8 @@ def test_a_text_that_does_not_fit_gives_no_data_but_every_issue():
         ("no", "No JSON was found."),
         (
             'a {"n": 1, "n": 2}',
-            'The JSON that begins at character 2 has the key "n" twice in one object (at character 11).',
+            'The JSON that begins at character 2 has the key "n" twice in one '
+            "object (at character 11).",
         ),
     ],
 )

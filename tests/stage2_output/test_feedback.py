@@ -42,13 +42,15 @@ def test_where_only_a_part_was_found_it_is_not_said_to_be_of_a_wrong_kind():
     [
         (
             {"file": "hunter2"},
-            "Your JSON does not fit:\n- /path is missing (string); you sent `file`; did you mean `path`?",
+            "Your JSON does not fit:\n- /path is missing (string); you sent `file`; "
+            "did you mean `path`?",
         ),
         (
             {"file": "hunter2", "days": 0},
             "Your JSON does not fit:\n"
             "- /days must be at least 1\n"
-            "- /path is missing (string); you sent `file`, `days`; did you mean `path` instead of `file`?",
+            "- /path is missing (string); you sent `file`, `days`; did you mean "
+            "`path` instead of `file`?",
         ),
         ([], "Your JSON does not fit:\n- the value must be object, not array"),
     ],

@@ -58,12 +58,13 @@ def same(one, other):
     )  # tells 1 from True and from 1.0, and one order from another
 
 
-INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, single quotes, smart quotes,
-    full-width punctuation, full-width quotes, backtick quotes, triple quotes, joined strings, unquoted key,
-    unquoted text, comment, special space, foreign literal, foreign escape, unescaped newline, unescaped quote,
-    unescaped apostrophe, unescaped backslash, wrong closer, ellipsis""")
-OUTSIDE = listed("""missing closers, extra closers, double encoding, escaped quotes, byte order mark,
-    doubled braces""")
+INSIDE = listed("""trailing comma, leading comma, missing comma, missing colon, single quotes,
+    smart quotes, full-width punctuation, full-width quotes, backtick quotes, triple quotes,
+    joined strings, unquoted key, unquoted text, comment, special space, foreign literal,
+    foreign escape, unescaped newline, unescaped quote, unescaped apostrophe,
+    unescaped backslash, wrong closer, ellipsis""")
+OUTSIDE = listed("""missing closers, extra closers, double encoding, escaped quotes,
+    byte order mark, doubled braces""")
 COMMENTS = ["/* c */", '/* "x": 1, */', "// c\n", "// it's }\n", "# c\n", '# "c": [\n', "/*\n*/"]
 SPACES = ["\u00a0", "\u2003", "\u200b", "\ufeff", "\u3000", "\v", "\f", "\x85", "\u2028"]
 SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -218,7 +219,8 @@ def damaged(text, damages, random):
 
 FRAMES = listed(
     """@,  ↵ @ ↵,  ```json↵@↵```,  ```↵@↵```,  Here you go:↵↵```json↵@↵```↵Is that all?,  ```json↵@,
-    Sure! Here it is: @,  **Answer:** @,  The answer is↵@↵as you asked.,  As {name} said [1]: use↵@↵,
+    Sure! Here it is: @,  **Answer:** @,  The answer is↵@↵as you asked.,
+    As {name} said [1]: use↵@↵,
     <think>Let me see. I need {one} of [these].</think>↵@,  <think>Or {"draft": 1} or [1]?</think>@,
     So the user wants it.</think>↵@,  <tool_call>↵@↵</tool_call>,  <tool_call>@""".replace(
         "↵", "\n"

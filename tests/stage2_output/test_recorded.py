@@ -83,7 +83,8 @@ def test_hardly_any_text_gives_a_value_that_was_not_meant(judged, say):
     tiers = {tier: share(of_tier(judged, tier), "pass") for tier in ("core", "hard", "negative")}
     right = ", ".join(f"{tier} {part:.1%} right" for tier, part in tiers.items())
     say(
-        f"output.jsonl: {len(judged)} texts, {dict(Counter(each.verdict for each in judged))}; {right}"
+        f"output.jsonl: {len(judged)} texts, "
+        f"{dict(Counter(each.verdict for each in judged))}; {right}"
     )
     assert share(judged, *WRONG) <= 0.005, names(each for each in judged if each.verdict in WRONG)
 

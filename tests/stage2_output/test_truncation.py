@@ -121,7 +121,8 @@ def test_no_cut_of_a_decision_is_complete_or_gives_other_arguments(decisions, sa
             cuts, read_at_all = cuts + 1, read_at_all + (found is not None)
         assert read(text) == Extraction(decision, 0, len(text), "bare")
     say(
-        f"tools.jsonl: {len(decisions)} decisions cut at {cuts} places, {read_at_all} read as incomplete"
+        f"tools.jsonl: {len(decisions)} decisions cut at {cuts} places, "
+        f"{read_at_all} read as incomplete"
     )
     assert read_at_all >= 0.99 * cuts
 

@@ -162,7 +162,8 @@ FOUND = {
                 "｛“a”：1｝",
                 ONE,
                 "prose",
-                "fullwidth_punctuation@3 smart_quotes@4 fullwidth_punctuation@7 fullwidth_punctuation@9",
+                "fullwidth_punctuation@3 smart_quotes@4 fullwidth_punctuation@7 "
+                "fullwidth_punctuation@9",
             )
         ],
     ),

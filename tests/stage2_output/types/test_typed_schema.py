@@ -421,10 +421,10 @@ class Calls:
         (Color.RED, NEITHER + "a value of the type Color."),
         (
             Person(name="hunter2"),
-            NEITHER + "a value of the type Person; pass the type Person itself.",
+            NEITHER + "a value of the type Person.",
         ),
-        (Secret("hunter2"), NEITHER + "a value of the type Secret; pass the type Secret itself."),
-        *((each, NEITHER + "a function.") for each in FUNCTIONS),
+        (Secret("hunter2"), NEITHER + "a value of the type Secret."),
+        *((each, NEITHER + "a value of the type ") for each in FUNCTIONS),
     ],
     ids=[
         "field",

@@ -249,7 +249,8 @@ def test_every_recorded_call_is_judged_as_by_the_library(recorded, say, with_rs)
                 wrong.append((row["id"], call))
     confirmed = sum(ours._confirm is not never for ours, _ in schemas.values())
     say(
-        f"tools.jsonl: {calls} calls judged alike; jsonschema-rs confirms {confirmed} of {len(schemas)} schemas"
+        f"tools.jsonl: {calls} calls judged alike; jsonschema-rs confirms "
+        f"{confirmed} of {len(schemas)} schemas"
     )
     assert wrong == []
     assert bool(confirmed) is with_rs

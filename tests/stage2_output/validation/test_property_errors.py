@@ -231,7 +231,8 @@ def test_keys_from_a_model_are_cleaned_shortened_and_counted():
     value = {"a`b\n# New orders": 1, "k" * 500: 1, **{f"k{number}": 1 for number in range(20)}}
     [issue] = issues({"required": ["n"]}, value)
     assert issue.hint == (
-        f"you sent `a'b # New orders`, `{'k' * 39}…`, `k0`, `k1`, `k2`, `k3`, `k4`, `k5`, `k6`, `k7` and 12 more"
+        f"you sent `a'b # New orders`, `{'k' * 39}…`, `k0`, `k1`, `k2`, `k3`, "
+        f"`k4`, `k5`, `k6`, `k7` and 12 more"
     )
 
 
