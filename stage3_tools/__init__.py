@@ -1,58 +1,32 @@
-"""Stage 3: does the model want a tool, which, and what happens then?
+"""Stage 3: does the model want a tool, which one, and what happens next?
 
-    question ─▶ run_tool_loop ─▶ run_turn ─▶ model ─▶ decision ─┬─▶ tool ─▶ result ─▶ run_turn again
+    question ─▶ run_tool_loop ─▶ run_turn ─▶ model ─▶ decision ─┬─▶ tool ─▶ result ─▶ run_turn
                                                                 └─▶ reply
-Knows nothing of HTTP.
+
+This stage does not know HTTP.
 
 Reading order:
-    errors         failures for the model, failures for the developer
-    kinds          from an exception to a kind of failure
-    result         output for the model, details for people
-    context        what a tool may know of its call
-    callables      what can be known of a function
-    docstring      what a docstring says
-    signature      from a function to a JSON Schema
-    threads        run a plain function without stopping the event loop
-    deadline       a time limit that holds even if cancellation is ignored
-    tool           Tool: name, description, schema, function
-    decorator      @tool: a Tool out of a function
-    arguments      from a model's text to arguments that fit
-    registry       ToolRegistry: tools by name
-    registry_view  some tools of a registry, or one more
-    attempts       again, where a second time does no harm
-    execution      how calls are executed
-    outcome        completed, failed, cut off
-    approval       somebody is asked first
-    cache          what read tools said before
-    executor       one call, one honest result
-    batch          several calls: together, in order
-    events         what the loop tells whoever watches
-    repeats        the same call again and again
-    placement      where a decision is in a reply
-    decision       the decision a model writes as JSON text
-    dialect        the seam: describe, render, read
-    forgery        a line that imitates ours
-    prompt         PromptDialect: tools by text
-    native         NativeDialect: the provider's own tool calls
-    abort          stop a run, from wherever
-    limits         time, tokens and money of a run
-    options        what a run works with, and how it is to go
-    long_values    long results as variables
-    run            a run in progress, and its counts
-    answers        the calls of a message, and each result written down
-    asking         one request: windowed, rendered, sent
-    turn           run_turn: one model call and the tools it asks for
-    stopping       stop a run from outside
-    ending         when a run is over
-    loop_result    what became of a question
-    resume         calls that an earlier run left open
-    loop           run_turns, the one loop; run_tool_loop: one question, one result
-    runner_params  what a runner is to do, and edits of it
-    stepping       a run that stops whenever the model has replied
-    runner         ToolRunner: step by step
-    flow           a chain of calls as one text
-    chain_options  how a chain is to go
-    chain          execute_tool_chain: from a reply with calls on
+    errors    `ToolError` for the model, `RegistrationError` for the developer
+    result    the result of a call: output for the model, details for people
+    events    one value for each step of a run
+    context   data about the current call for a tool's function
+    abort     stop a run from any thread
+    tool      `Tool` and `@tool`: name, description, schema, function
+    registry  `ToolRegistry`: the tools that a model may call, by name
+    decision  the JSON text with which a model calls a tool or replies
+    options   the dependencies and the options of a run
+    turn      one turn: request, read, act
+    loop      turns until a stop policy ends the run; `run_tool_loop`
+
+Rooms:
+    schema/     a function's description and JSON Schema
+    execution/  run calls: arguments, approval, retries, cache, time limits
+    dialects/   tools in the system prompt, or the provider's own tool calls
+    variables/  long results and arguments, stored as variables
+    run/        the state of a run, its stop policy, its cancellation
+    resume/     calls that an earlier run left without results
+    runner/     `ToolRunner`: a run step by step
+    chain/      `execute_tool_chain`: a run that starts at an existing reply
 """
 
 from stage3_tools.abort import Abort, RunStopped

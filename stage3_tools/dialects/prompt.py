@@ -65,9 +65,10 @@ def build_tool_system_prompt(registry: ToolRegistry, *, multiple: bool = False) 
         registry: The tools. Without tools, the instructions request a reply.
         multiple: Whether the model may call several tools in one reply.
     """
-    if not len(registry):
+    tools = registry.described()
+    if not tools:
         return _WITHOUT_TOOLS
-    return (_WITH_MULTIPLE if multiple else _WITH_TOOLS) + registry.described()
+    return (_WITH_MULTIPLE if multiple else _WITH_TOOLS) + tools
 
 
 class PromptDialect:
