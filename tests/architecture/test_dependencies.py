@@ -4,6 +4,8 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -36,9 +38,15 @@ def imported(source: str) -> set[str]:
     return modules - set(sys.stdlib_module_names) - {*STAGES}
 
 
+@cache
+def installed() -> Mapping[str, list[str]]:
+    """The distributions that provide each importable module."""
+    return packages_distributions()
+
+
 def undeclared(source: str, declared: set[str]) -> set[str]:
     """The imported modules that no declared distribution provides."""
-    providers = packages_distributions()
+    providers = installed()
 
     def is_declared(module: str) -> bool:
         found = {normalized(each) for each in providers.get(module, ())}
@@ -56,7 +64,10 @@ def test_every_imported_distribution_is_declared(stage):
 
 
 def test_an_undeclared_import_is_found():
-    source = "import httpx, json\nfrom stage0_gateway import Gateway\ndef later():\n    from hypothesis import given"
+    source = (
+        "import httpx, json\nfrom stage0_gateway import Gateway\n"
+        "def later():\n    from hypothesis import given"
+    )
     assert undeclared(source, {"httpx"}) == {"hypothesis"}
 
 

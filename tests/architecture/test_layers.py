@@ -23,31 +23,42 @@ ROOT = Path(__file__).parents[2]
 LAYERS = {
     "stage0_gateway": {
         "stages": [],
-        "values": [],
-        "core": [],
-        "orchestrators": [],
-        "entry": [],
+        "values": ["errors", "json_fields", "parts", "messages", "request", "response", "events"],
+        "core": ["streaming/", "wire/", "http/", "accounting/"],
+        "orchestrators": ["retry", "settings", "gateway"],
+        "entry": ["server/", "recording/", "offline/", "__main__"],
     },
     "stage1_context": {
         "stages": ["stage0_gateway"],
-        "values": [],
-        "core": [],
-        "orchestrators": [],
-        "entry": [],
+        "values": ["errors", "journal", "history", "tokens"],
+        "core": ["window", "store", "counting/", "view/", "recovery/", "variables"],
+        "orchestrators": ["transcript", "engine"],
+        "entry": ["stores/", "compaction/"],
     },
     "stage2_output": {
         "stages": [],
-        "values": [],
-        "core": [],
-        "orchestrators": [],
-        "entry": [],
+        "values": ["errors", "result"],
+        "core": ["parsing/", "extraction/", "extract", "validation/"],
+        "orchestrators": ["schema", "feedback", "request", "controller"],
+        "entry": ["partial", "types/"],
     },
     "stage3_tools": {
         "stages": ["stage0_gateway", "stage1_context", "stage2_output"],
-        "values": [],
-        "core": [],
-        "orchestrators": [],
-        "entry": [],
+        "values": ["errors", "result", "events", "context", "abort"],
+        "core": [
+            "schema/",
+            "tool",
+            "execution/",
+            "registry",
+            "decision",
+            "dialects/",
+            "variables/",
+            "options",
+            "run/",
+            "resume/",
+        ],
+        "orchestrators": ["turn", "loop"],
+        "entry": ["runner/", "chain/"],
     },
 }
 """The layers of each stage, in import order. A name with a slash is a room."""
@@ -62,7 +73,7 @@ def order(table):
 
 def modules(stage: Path) -> dict[str, Path]:
     """The modules of a stage by their dotted names; a room's `__init__` holds only a docstring."""
-    files = (path for path in stage.rglob("*.py") if path.stem not in ("__init__", "__main__"))
+    files = (path for path in stage.rglob("*.py") if path.stem != "__init__")
     return {".".join(path.relative_to(stage.parent).with_suffix("").parts): path for path in files}
 
 
