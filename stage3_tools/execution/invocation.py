@@ -4,9 +4,9 @@ An async function runs in a task of its own:
 
     in time            its value is returned, or its exception is raised
     too late           it is cancelled and has `GRACE` seconds to end; its outcome is dropped
-    caller cancelled   it is cancelled and has `GRACE` seconds to end; if it returns a value or
-                       raises an exception of its own, that is its outcome, and otherwise the
-                       cancellation propagates
+    caller cancelled   it is cancelled and has `GRACE` seconds to end; a value or an exception of
+                       its own is its outcome, and the caller is cancelled at its next `await`;
+                       otherwise the cancellation propagates immediately
 
 A function that is still running after the grace period is abandoned. A second cancellation of the
 caller ends the grace period.
@@ -72,13 +72,11 @@ async def invoke(
         try:
             await waiter
         except asyncio.CancelledError:
-            ended_before = task.done()
-            if not ended_before:
+            if not task.done():
                 await _cancel(task, context)
             if not task.done() or task.cancelled():
                 raise
-            if ended_before:
-                _cancel_again()
+            _cancel_again()  # the function ended on its own in spite of its cancellation
         if not task.done():
             await _cancel(task, context)
             message = f"{tool.name} took longer than {limit:g} s."
