@@ -4,9 +4,9 @@ An async function runs in a task of its own:
 
     in time            its value is returned, or its exception is raised
     too late           it is cancelled and has `GRACE` seconds to end; its outcome is dropped
-    caller cancelled   it is cancelled and has `GRACE` seconds to end; a value or an exception of
-                       its own is its outcome, and the caller is cancelled at its next `await`;
-                       otherwise the cancellation propagates immediately
+    caller cancelled   it is cancelled and has `GRACE` seconds to end; if it returns a value or
+                       raises an exception of its own, that is its outcome, and otherwise the
+                       cancellation propagates
 
 A function that is still running after the grace period is abandoned. A second cancellation of the
 caller ends the grace period.
@@ -76,7 +76,7 @@ async def invoke(
                 await _cancel(task, context)
             if not task.done() or task.cancelled():
                 raise
-            _cancel_again()  # the function ended on its own in spite of its cancellation
+            _cancel_again()  # the function returned in spite of its cancellation
         if not task.done():
             await _cancel(task, context)
             message = f"{tool.name} took longer than {limit:g} s."
