@@ -56,8 +56,6 @@ class Counted:
             return NotImplemented
         return (self.message, self.tokens, self.index) == (other.message, other.tokens, other.index)
 
-    __hash__ = None  # type: ignore[assignment]  # comparing counts the tokens
-
     def __repr__(self) -> str:
         return f"Counted({self.message!r}, {self.tokens}, {self.index})"
 

@@ -15,7 +15,7 @@ from stage1_context.view.projection import Entry
 
 _INTERRUPTED = (
     "[interrupted] The program ended before this call had a result. "
-    "What it was to do may have happened or not; look before you do it again."
+    "Its effect may have happened or not; check before you repeat it."
 )
 
 

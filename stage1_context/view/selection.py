@@ -84,7 +84,7 @@ async def _fill(
 
 
 def _includes(selection: Selection, message: Message) -> bool:
-    """Return whether a message is sent, be it truncated."""
+    """Return whether a message is sent, possibly truncated."""
     if any(each.message == message for each in selection.chosen):
         return True
     sent = {each.index for each in selection.chosen}

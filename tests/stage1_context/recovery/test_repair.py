@@ -156,7 +156,7 @@ def result(id, text="1"):
 def interrupted(id):
     text = (
         "[interrupted] The program ended before this call had a result. "
-        "What it was to do may have happened or not; look before you do it again."
+        "Its effect may have happened or not; check before you repeat it."
     )
     return Message.tool(text, id, is_error=True, name="f")
 
