@@ -66,7 +66,7 @@ from stage1_context.window import (
 )
 
 if TYPE_CHECKING:
-    from stage1_context.claims import Claims
+    from stage1_context.claims import Claims as Claims
     from stage1_context.compaction.compact import Compaction
     from stage1_context.stores.postgres import PostgresStore
     from stage1_context.stores.sqlite import SqliteStore
