@@ -25,6 +25,7 @@ Rooms:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from stage1_context.compaction.compact import Compaction
 from stage1_context.counting.calibration import Calibration
 from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.counting.tiktoken import TiktokenCounter
@@ -66,8 +67,6 @@ from stage1_context.window import (
 )
 
 if TYPE_CHECKING:
-    from stage1_context.claims import Claims as Claims
-    from stage1_context.compaction.compact import Compaction
     from stage1_context.stores.postgres import PostgresStore
     from stage1_context.stores.sqlite import SqliteStore
 
@@ -116,8 +115,6 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Claims": "claims",
-    "Compaction": "compaction.compact",
     "PostgresStore": "stores.postgres",
     "SqliteStore": "stores.sqlite",
 }

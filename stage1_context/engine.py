@@ -6,11 +6,12 @@ messages. It knows neither HTTP nor tools.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from stage0_gateway import ChatResponse, Message, Usage, as_message
+from stage1_context.compaction.compact import Compaction, compact
 from stage1_context.counting.calibration import Calibration
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord
@@ -21,9 +22,6 @@ from stage1_context.transcript import Transcript
 from stage1_context.variables import VariableStore
 from stage1_context.view.explanation import Explanation, explain
 from stage1_context.window import WindowPolicy
-
-if TYPE_CHECKING:
-    from stage1_context.compaction.compact import Compaction
 
 MAX_TRANSCRIPTS = 256
 """The number of sessions whose counted messages stay in memory, the last used ones."""
@@ -235,7 +233,7 @@ class ContextEngine:
         at: float = 1.0,
         to: float = 0.5,
         reserve_tokens: int = 0,
-    ) -> "Compaction":
+    ) -> Compaction:
         """Let a model summarize the old messages if the window is full. The history keeps them.
 
         Args:
@@ -254,8 +252,6 @@ class ContextEngine:
             WindowTooSmall: The newest exchange does not fit.
             ValueError: `at` or `to` is invalid, or `chat` is not a function.
         """
-        from stage1_context.compaction.compact import compact
-
         transcript = self.transcript(session_id)
         return await compact(transcript, chat, at=at, to=to, reserve_tokens=reserve_tokens)
 

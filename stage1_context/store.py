@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from stage1_context.errors import SessionConflict, SessionExists, SessionNotFound
 from stage1_context.journal import CallStartedRecord, MessageRecord, Record, record_to_json
@@ -159,12 +159,6 @@ class MemoryStore:
     def records(self, session_id: str) -> list[Record]:
         """Return all records of a session without waiting."""
         return list(self._journal(session_id))
-
-    def history(self, session_id: str) -> Any:
-        """Return all messages, until stage 3 uses `Transcript.messages`."""
-        from stage1_context.view.projection import history_of
-
-        return history_of([*enumerate(self._journal(session_id))])
 
     def _journal(self, session_id: str) -> list[Record]:
         if session_id not in self._journals:

@@ -10,7 +10,6 @@ another process added a reply or the progress of a call. Then no tool runs twice
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from stage0_gateway import Message, Usage
 from stage1_context.counting.calibration import Calibration
@@ -91,9 +90,7 @@ class Transcript:
         """The number of records when the journal was read or written last."""
         return self._reader.length
 
-    async def append(
-        self, *entries: Message | Record, expected: int | None = None, seen: int | None = None
-    ) -> int:
+    async def append(self, *entries: Message | Record, expected: int | None = None) -> int:
         """Append messages and other records, all or none.
 
         A cancellation is delivered after the write, at the caller's next wait. If `asyncio.run`
@@ -114,7 +111,6 @@ class Transcript:
             SessionNotFound: The session does not exist.
             ValueError: An entry is neither a message nor a record, or JSON cannot hold it.
         """
-        expected = seen if expected is None else expected
         records: list[Record] = []
         for entry in entries:
             record = MessageRecord(entry) if isinstance(entry, Message) else entry
@@ -129,23 +125,6 @@ class Transcript:
             lambda is_repeated: self._append(records, expected, is_repeated),
             repeat=expected is not None,
         )
-
-    # Until stage 3 uses `append`: its former names.
-
-    async def note(self, *records: Record) -> int:
-        """Append records."""
-        return await self.append(*records)
-
-    def claims(self, seen: int) -> Any:
-        """Return the former interface for conflicts."""
-        from stage1_context.claims import Claims
-
-        async def write(*records: Record, expected: int | None = None) -> int:
-            length = await self.store.append(self.session_id, *records, expected=expected)
-            self._reader.on_append(records, length)
-            return length
-
-        return Claims(self.store, self.session_id, write, seen)
 
     async def _append(
         self, records: Sequence[Record], expected: int | None, is_repeated: bool
@@ -173,7 +152,6 @@ class Transcript:
         self,
         *,
         extra_text: str = "",
-        alongside: str = "",
         reserve_tokens: int = 0,
         include_summary: bool = True,
         pinned: Message | None = None,
@@ -193,7 +171,7 @@ class Transcript:
             WindowTooSmall: The newest exchange does not fit.
         """
         self._last_request = await self.select(
-            extra_text=extra_text or alongside,
+            extra_text=extra_text,
             reserve_tokens=reserve_tokens,
             include_summary=include_summary,
             pinned=pinned,

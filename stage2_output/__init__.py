@@ -11,13 +11,13 @@ Reading order:
     feedback    describe issues to a model
     request     build requests for data and their corrections
     controller  OutputController: parse, validate, request
+    partial     show JSON while a model is still writing it
 
 Rooms:
     parsing/     read one JSON value, strictly or leniently
     extraction/  find JSON values in a text with fences, tags and thinking blocks
     validation/  check values against a JSON Schema, and describe every issue
     types/       pydantic types as schemas, and exact type conversions
-    partial      show JSON while a model is still writing it
 
     text ──▶ candidates ──▶ schema ──▶ data
                  │             │

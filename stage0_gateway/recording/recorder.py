@@ -113,7 +113,7 @@ class _RecordedBody(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._response.stream:  # type: ignore[union-attr]  # an async transport's is async
+            async for chunk in self._response.stream:  # type: ignore[union-attr]
                 self._chunks.append(chunk)
                 yield chunk
         except httpx.RequestError as error:

@@ -21,8 +21,8 @@ _LONGEST = 500
 # Errors that the JSON Schema also finds. For a value that fits the schema, they belong to
 # alternatives that were not meant.
 _SCHEMA_ERRORS = re.compile(
-    r"missing|extra_forbidden|literal_error|enum|none_required|union_tag_.*|.*_type|string_(too_|pattern_).*"
-    r"|too_(short|long)|(greater|less)_than.*|multiple_of"
+    r"missing|extra_forbidden|literal_error|enum|none_required|union_tag_.*|.*_type"
+    r"|string_(too_|pattern_).*|too_(short|long)|(greater|less)_than.*|multiple_of"
 )
 # Messages for errors whose own message repeats a value or mentions Python.
 _MESSAGES = {

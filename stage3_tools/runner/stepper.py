@@ -212,9 +212,7 @@ class TurnStepper:
         self._run.end(ending.status, ending.reply)
 
     def _stored_messages(self) -> tuple[Message, ...]:
-        store = self._run.transcript.store
-        assert isinstance(store, MemoryStore)
-        return store.history(self._run.transcript.session_id).messages
+        return self._run.transcript.messages
 
     async def _apply_edits(self) -> bool:
         """Apply the edits; return whether there is something new to answer."""

@@ -50,7 +50,7 @@ class LongValues:
         store, session_id = transcript.store, transcript.session_id
         mark = ""
         if isinstance(store, MemoryStore) and not session_id:
-            mark = mark_of(store.history(session_id))
+            mark = mark_of(transcript.messages)
         return cls(VariableStore(store, mark=mark), session_id)
 
     @cached_property

@@ -45,10 +45,8 @@ def test_an_example_prints_its_transcript(path):
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("stage*.py")), ids=lambda path: path.stem)
-def test_an_example_of_a_stage_is_short_and_names_its_key_points(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 60
-    assert "Key points:\n  1. " in text
+def test_an_example_of_a_stage_names_its_key_points(path):
+    assert "Key points:\n  1. " in path.read_text()
 
 
 def test_the_main_job_prints_what_was_promised():
