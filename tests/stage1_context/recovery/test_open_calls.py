@@ -53,7 +53,7 @@ async def test_a_conversation_without_open_calls_says_so(messages):
 
 async def test_a_transcript_finds_its_open_calls_and_what_was_noted_of_them():
     transcript = Transcript.of([Message.user("hi"), ASKS])
-    await transcript.note(CallStartedRecord("a", "f"), pending(C))
+    await transcript.append(CallStartedRecord("a", "f"), pending(C))
     assert await transcript.open_calls() == OpenCalls(
         ASKS, (A, B, C), frozenset("a"), frozenset("c")
     )
@@ -69,7 +69,7 @@ async def test_calls_that_were_closed_are_not_open():
 
 async def test_notes_are_not_messages():
     transcript = Transcript.of([Message.user("hi")])
-    assert await transcript.note(CallStartedRecord("a", "f")) == 2
+    assert await transcript.append(CallStartedRecord("a", "f")) == 2
     assert await transcript.for_request() == [Message.user("hi")]
     assert (await transcript.history()).check_history() == []
 
