@@ -76,9 +76,7 @@ async def the_registry_alone(registry: ToolRegistry) -> None:
 async def the_whole_pipeline(
     registry: ToolRegistry, question: str, model: str | None, show: bool
 ) -> None:
-    """The model decides, stage 2 checks, stage 3 runs the tool, the result goes back to the
-    model.
-    """
+    """The model decides, stage 2 checks, stage 3 runs the tool, the model gets the result."""
     print("\n== 2. The whole pipeline: the model decides, the code checks and runs ==\n")
     print("Question:", question)
     async with Gateway.from_env(model, on_event=print_request) as gateway:

@@ -41,9 +41,7 @@ from stage3_tools import (
 
 
 class Folder:
-    """What a model may do in a folder; its methods become tools. Nothing beside the folder is
-    touched.
-    """
+    """The operations of a model in one folder; its methods become tools."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -136,7 +134,8 @@ REPLIES = [
     '{"tool": "read_file", "arguments": {"path": "home/secret.txt"}}',
     '{"tool": "search", "arguments": {"word": "Ada"}}',
     '{"tool": "write_file", "arguments": {"path": "list.txt", "text": "Tea"}}',
-    '{"tool": "write_file", "arguments": {"path": "list.txt", "text": "Buy milk.\\nBuy tea for Ada.\\n"}}',
+    '{"tool": "write_file", "arguments": {"path": "list.txt", '
+    '"text": "Buy milk.\\nBuy tea for Ada.\\n"}}',
     '{"tool": null, "reply": "Tea is on the list now, below the milk."}',
 ]
 

@@ -33,9 +33,7 @@ async def ask(gateway: Gateway, context: ContextEngine, question: str) -> None:
 
 
 async def main(part: str, store: SqliteStore) -> None:
-    """Talk, make room where the window is full, and stop in mid-call; then, in another process, go
-    on.
-    """
+    """Talk, summarize where the window is full, and stop in mid-call; then continue elsewhere."""
     window = KeepSystemAndRecent(max_messages=6 if part == "talk" else 3)
     async with Gateway.from_env() as gateway, ContextEngine(store=store, window=window) as context:
         if part == "talk":
@@ -52,7 +50,8 @@ async def main(part: str, store: SqliteStore) -> None:
         print("  wrong with the history:", await context.repair_history("ada"))
         await ask(gateway, context, "What is my name?")
         print(
-            f"  {len(await context.history('ada'))} messages are kept.\n{await context.explain('ada')}"
+            f"  {len(await context.history('ada'))} messages are kept.\n"
+            f"{await context.explain('ada')}"
         )
 
 

@@ -46,7 +46,8 @@ async def main() -> None:
         if found := result.extraction:
             repairs = ", ".join(repair.name for repair in found.repairs) or "none"
             print(
-                f"  found {found.value} ({found.source}; repairs: {repairs}; complete: {found.complete})"
+                f"  found {found.value} ({found.source}; repairs: {repairs}; "
+                f"complete: {found.complete})"
             )
         print("  ->", result.data if result.success else feedback(result).replace("\n", "\n     "))
 

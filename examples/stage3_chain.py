@@ -43,9 +43,7 @@ ONE, TWO, READ_ON = (Message.assistant("I look.", [call]) for call in CALLS)
 
 
 async def main() -> None:
-    """A chain of two calls, kept as one message; then a question that needs what was read, in the
-    same dialect.
-    """
+    """Store a chain of two calls as one message, then ask a question about its results."""
     model = ScriptedModel([ONE, TWO, "It rains in both.", READ_ON, "With the sun."])
     book, context, asked = (
         ToolRegistry(read_chapter),

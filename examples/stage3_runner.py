@@ -1,5 +1,4 @@
-"""Stage 3: the loop, step by step, for whoever wants to look at a reply before its tools run, or to
-step in.
+"""Stage 3: the loop, step by step: look at each reply before its tools run, and step in.
 
     python examples/stage3_runner.py
 

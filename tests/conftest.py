@@ -4,7 +4,6 @@ need."""
 import gc
 import importlib.util
 import os
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path

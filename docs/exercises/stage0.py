@@ -2,9 +2,9 @@
 
     .venv/bin/python -m pytest docs/exercises/stage0.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the other
-(`-k token_meter` runs only the first). You need nothing but the face of `stage0_gateway` and httpx; there
-is no network and no key in any of them. If you are stuck, read `events.py`, then `scripted.py`.
+All three tests fail with NotImplementedError until you write the functions; do them one after the
+other (`-k token_meter` runs only the first). You need nothing but the face of `stage0_gateway` and
+httpx; there is no network and no key in any of them. If you are stuck, read `events.py`, then `scripted.py`.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ HELLO = [Message.user("Hello!")]
 def token_meter() -> tuple[Callable[[GatewayEvent], None], Callable[[], Usage]]:
     """A listener for `on_event` that adds up tokens, and a way to read the sum.
 
-    One listener may serve several gateways. A server that reports no usage adds nothing, and does not turn
-    the sum into None. Hint: which of the events knows a usage?
+    One listener may serve several gateways. A server that reports no usage adds nothing, and does
+    not turn the sum into None. Hint: which of the events knows a usage?
 
     Returns:
         The listener, and a function that tells the sum so far; `Usage()` before the first reply.
@@ -62,8 +62,8 @@ async def ask_several(
 ) -> list[str | GatewayError]:
     """Ask several models the same question, all at once.
 
-    One failing model must not cost you the answers of the others. A mistake of the caller (a message that is
-    none) is no model's failure: let it be raised.
+    One failing model must not cost you the answers of the others. A mistake of the caller (a
+    message that is none) is no model's failure: let it be raised.
 
     Args:
         gateway: A way to all of them.

@@ -2,9 +2,10 @@
 
     .venv/bin/python -m pytest docs/exercises/stage1.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the other
-(`-k first_and_recent` runs only the first). You need nothing but the faces of the two stages. If you are
-stuck, read `window.py` again (what is an exchange, and where does it begin?), and for the last `journal.py`.
+All three tests fail with NotImplementedError until you write the functions; do them one after the
+other (`-k first_and_recent` runs only the first). You need nothing but the faces of the two stages.
+If you are stuck, read `window.py` again (what is an exchange, and where does it begin?), and for
+the last `journal.py`.
 """
 
 import asyncio
@@ -43,8 +44,9 @@ TALK = (
 def first_and_recent(first: int, recent: int) -> WindowPolicy:
     """A window that forgets the middle: the task stays, and so does what happened last.
 
-    It sends all system messages, the first exchanges, and the newest exchanges. No exchange is parted, and
-    none is sent twice where the two ends meet. Tokens do not matter here, so it need not look at the room.
+    It sends all system messages, the first exchanges, and the newest exchanges. No exchange is
+    parted, and none is sent twice where the two ends meet. Tokens do not matter here, so it need
+    not look at the room.
 
     Args:
         first: How many exchanges to keep from the beginning.
@@ -57,10 +59,11 @@ def first_and_recent(first: int, recent: int) -> WindowPolicy:
 
 
 async def fork(engine: ContextEngine, session_id: str, length: int) -> str:
-    """Begin a new session with the first messages of another one, to try something different from there.
+    """Begin a new session with the first messages of another one, to try something different from
+    there.
 
-    The old session is left as it is. A fork must be fit to be sent: if a tool call within `length` would be
-    left without one of its results, cut before that call.
+    The old session is left as it is. A fork must be fit to be sent: if a tool call within `length`
+    would be left without one of its results, cut before that call.
 
     Args:
         engine: Keeps both sessions.
@@ -79,9 +82,9 @@ async def fork(engine: ContextEngine, session_id: str, length: int) -> str:
 async def take_back(engine: ContextEngine, session_id: str) -> Message | None:
     """Take back the last question, and all that was said after it.
 
-    Nothing in a journal is edited: add one record that hides what is taken back (`RepairRecord`), and let the
-    store refuse it if somebody else wrote to the session after you had read it. System messages stay. A second
-    call takes back the question before.
+    Nothing in a journal is edited: add one record that hides what is taken back (`RepairRecord`),
+    and let the store refuse it if somebody else wrote to the session after you had read it. System
+    messages stay. A second call takes back the question before.
 
     Args:
         engine: Keeps the session; its `store` reads records with their indices.

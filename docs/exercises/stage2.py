@@ -2,9 +2,9 @@
 
     .venv/bin/python -m pytest docs/exercises/stage2.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the other
-(`-k without_guesses` runs only the first). You need nothing but the face of `stage2_output`. If you are
-stuck, look at what `ParseResult` and `Extraction` carry besides the value.
+All three tests fail with NotImplementedError until you write the functions; do them one after the
+other (`-k without_guesses` runs only the first). You need nothing but the face of `stage2_output`.
+If you are stuck, look at what `ParseResult` and `Extraction` carry besides the value.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ PERSON = {
 def without_guesses(text: str, schema: dict[str, Any], trusted: Collection[str]) -> ParseResult:
     """Accept only data that was read without repairs, or with repairs that you trust.
 
-    A comma too many is nothing. But is `{"name": Ada}` a string that lost its quotes, or the name of something?
-    Somebody who pays bills may rather ask again.
+    A comma too many is nothing. But is `{"name": Ada}` a string that lost its quotes, or the name
+    of something? Somebody who pays bills may rather ask again.
 
     Args:
         text: Anything a model wrote.
@@ -33,8 +33,9 @@ def without_guesses(text: str, schema: dict[str, Any], trusted: Collection[str])
         trusted: Names of repairs, such as "trailing_comma".
 
     Returns:
-        The controller's result. If it is a success with a repair that is not trusted, it is a success no more:
-        no data, and one issue of the whole value, with the rule "repair", whose message names these repairs.
+        The controller's result. If it is a success with a repair that is not trusted, it is a
+        success no more: no data, and one issue of the whole value, with the rule "repair", whose
+        message names these repairs.
     """
     raise NotImplementedError
 
@@ -42,8 +43,8 @@ def without_guesses(text: str, schema: dict[str, Any], trusted: Collection[str])
 def fields_as_they_come(pieces: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Tell each field of the object in a stream once, as soon as it is whole.
 
-    A page that is filled in while the model writes shows a field when it is sure of it. Hint: a field that still
-    grows is not closed.
+    A page that is filled in while the model writes shows a field when it is sure of it. Hint: a
+    field that still grows is not closed.
 
     Args:
         pieces: A reply, piece by piece.
@@ -59,9 +60,9 @@ async def ask_with_hints(
 ) -> ParseResult:
     """Ask for data, and help a little more after each bad reply.
 
-    Send the question as one user message. After the n-th bad reply append it as an assistant message, and a
-    user message: the feedback, a line break, and the n-th hint. When the hints are used up, ask no more. A
-    reply that was cut off is a bad reply.
+    Send the question as one user message. After the n-th bad reply append it as an assistant
+    message, and a user message: the feedback, a line break, and the n-th hint. When the hints are
+    used up, ask no more. A reply that was cut off is a bad reply.
 
     Args:
         chat: Takes a list of messages; returns a reply with `content` and `finish_reason`.
@@ -76,7 +77,8 @@ async def ask_with_hints(
 
 
 def test_without_guesses():
-    """What was mended is trusted by its name; what is wrong anyway stays as the controller says it."""
+    """What was mended is trusted by its name; what is wrong anyway stays as the controller says
+    it."""
     ada, trusted = {"name": "Ada", "age": 36}, ("trailing_comma", "single_quotes")
     assert without_guesses('{"name": "Ada", "age": 36}', PERSON, ()).data == ada
     assert without_guesses("{'name': 'Ada', \"age\": 36,}", PERSON, trusted).data == ada
@@ -95,7 +97,8 @@ def test_without_guesses():
 
 
 def test_fields_as_they_come():
-    """However the text is cut, a field comes when its end has been read, and what is never closed never comes."""
+    """However the text is cut, a field comes when its end has been read, and what is never closed
+    never comes."""
     text = 'So: {"name": "Ada \\u2764", "ships": [{"n": 1}, {}], "age": 36, "note": "a, b"} Done.'
     fields = [("name", "Ada ❤"), ("ships", [{"n": 1}, {}]), ("age", 36), ("note", "a, b")]
     for size in (1, 7, 1000):

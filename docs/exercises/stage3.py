@@ -2,9 +2,10 @@
 
     .venv/bin/python -m pytest docs/exercises/stage3.py
 
-All three tests fail with NotImplementedError until you write the functions; do them one after the other
-(`-k booking` runs only the first). You need the faces of `stage0_gateway` and `stage3_tools`. For the third,
-keep `stage3_tools/dialects/prompt.py` open: your dialect does the same three things with other words.
+All three tests fail with NotImplementedError until you write the functions; do them one after the
+other (`-k booking` runs only the first). You need the faces of `stage0_gateway` and `stage3_tools`.
+For the third, keep `stage3_tools/dialects/prompt.py` open: your dialect does the same three things
+with other words.
 """
 
 import asyncio
@@ -31,11 +32,12 @@ from stage3_tools import (
 def make_booking_tool(free: dict[str, int]) -> Tool:
     """A tool `book_seats(show: str, seats: int)` that checks what no schema can say.
 
-    It takes the seats off `free` and returns {"show": …, "booked": …, "left": …}. Otherwise it books
-    nothing and raises a `ToolError` whose hint lets the model do better:
+    It takes the seats off `free` and returns {"show": …, "booked": …, "left": …}. Otherwise it
+    books nothing and raises a `ToolError` whose hint lets the model do better:
 
     - an unknown show: kind "not_found", the hint names the shows there are;
-    - fewer than 1 seat, or more than are free: kind "validation", the hint says how many can be booked.
+    - fewer than 1 seat, or more than are free: kind "validation", the hint says how many can be
+    booked.
 
     Args:
         free: Seats by show; the tool changes it.
@@ -46,12 +48,14 @@ def make_booking_tool(free: dict[str, int]) -> Tool:
 def storyteller(tell: Callable[[str], None]) -> Callable[[LoopEvent], None]:
     """An `on_event` listener that tells each run in one line.
 
-    It collects while the run goes on, and calls `tell` once, when the run is over, with the steps joined by
-    " > ". A step is, in the order of the events:
+    It collects while the run goes on, and calls `tell` once, when the run is over, with the steps
+    joined by " > ". A step is, in the order of the events:
 
-    - "get_weather ok" for a result, or "get_weather failed (validation)" with the kind of the error;
+    - "get_weather ok" for a result, or "get_weather failed (validation)" with the kind of the
+    error;
     - "not understood" where the model got feedback;
-    - at the end the status, with the reply if there is one: "completed: It is warm." or "parse_failed".
+    - at the end the status, with the reply if there is one: "completed: It is warm." or
+    "parse_failed".
 
     One listener may hear several runs, one after the other.
 
@@ -65,11 +69,14 @@ def make_line_dialect() -> Dialect:
     """A dialect of two lines: the model writes `CALL name {json}` or `SAY text`, and nothing else.
 
     - `describe`: some words on the two lines, and each tool's name and description.
-    - `render`: one system message (the history's own, then the description); a tool message becomes the user
-      message `RESULT name: text`; an assistant message becomes the line that the model would write for it.
+    - `render`: one system message (the history's own, then the description); a tool message becomes
+    the user
+      message `RESULT name: text`; an assistant message becomes the line that the model would write
+      for it.
     - `read`: `ToolCalls`, `FinalReply`, or `InvalidReply` with feedback that says what to write.
 
-    What is stored must be the same as in any other dialect: calls as `tool_calls`, a reply as its text.
+    What is stored must be the same as in any other dialect: calls as `tool_calls`, a reply as its
+    text.
     """
     raise NotImplementedError
 
@@ -132,7 +139,8 @@ def test_storyteller():
     run_script([*calls, "Warm!", '{"tool": null, "reply": "It is warm."}'], registry, options)
     run_script(["No!"] * 3, registry, options)
     assert told == [
-        "get_weather failed (validation) > get_weather ok > not understood > completed: It is warm.",
+        "get_weather failed (validation) > get_weather ok > not understood > "
+        "completed: It is warm.",
         "not understood > not understood > not understood > parse_failed",
     ]
 

@@ -7,10 +7,10 @@ from stage0_gateway import Gateway, ScriptedModel
 from stage1_context import ContextEngine
 from stage2_output import OutputController
 from stage3_tools import (
-    ToolCalls,
     FinalReply,
     RequestParts,
     Tool,
+    ToolCalls,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,

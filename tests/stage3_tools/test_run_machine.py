@@ -22,7 +22,7 @@ from stage3_tools import (
     ToolRegistry,
     run_tool_loop,
 )
-from stage3_tools.dialects.protocol import ToolCalls, FinalReply, RequestParts
+from stage3_tools.dialects.protocol import FinalReply, RequestParts, ToolCalls
 from stage3_tools.execution.approval import Always, Edit, Later, Reject
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 from stage3_tools.options import ToolLoopOptions

@@ -29,7 +29,7 @@ from stage3_tools import (
     ToolError,
     ToolRegistry,
 )
-from stage3_tools.dialects.protocol import ToolCalls, FinalReply, RequestParts
+from stage3_tools.dialects.protocol import FinalReply, RequestParts, ToolCalls
 from stage3_tools.execution.approval import Always, Edit, Reject
 from stage3_tools.execution.one_call import execute_tool_call
 from stage3_tools.execution.several_calls import execute_tool_calls

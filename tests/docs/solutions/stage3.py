@@ -4,14 +4,14 @@ import re as _re
 
 from stage0_gateway import Message as _Message
 from stage0_gateway import ToolCall as _ToolCall
-from stage3_tools import ToolCalls as _Calls
 from stage3_tools import FeedbackGiven as _FeedbackGiven
 from stage3_tools import FinalReply as _FinalReply
+from stage3_tools import InvalidReply as _Unusable
 from stage3_tools import LoopEnded as _LoopEnded
 from stage3_tools import RequestParts as _RequestParts
 from stage3_tools import ToolAnswered as _ToolAnswered
+from stage3_tools import ToolCalls as _Calls
 from stage3_tools import ToolError as _ToolError
-from stage3_tools import InvalidReply as _Unusable
 from stage3_tools import tool as _tool
 
 

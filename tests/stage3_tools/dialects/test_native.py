@@ -22,15 +22,15 @@ from stage1_context import ContextEngine, SqliteStore
 from stage2_output import OutputController
 from stage3_tools import (
     LAST_REQUEST,
-    ToolCalls,
     FinalReply,
+    InvalidReply,
     NativeDialect,
     PromptDialect,
     Tool,
+    ToolCalls,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
-    InvalidReply,
     run_tool_loop,
 )
 

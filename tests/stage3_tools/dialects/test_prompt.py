@@ -5,12 +5,12 @@ import pytest
 from stage0_gateway import ChatResponse, ImagePart, Message, TextPart, ToolCall, Usage
 from stage2_output import OutputController, feedback
 from stage3_tools import (
-    ToolCalls,
     FinalReply,
+    InvalidReply,
     PromptDialect,
     Tool,
+    ToolCalls,
     ToolRegistry,
-    InvalidReply,
     build_tool_system_prompt,
     parse_tool_decision,
     parse_tool_decisions,

@@ -1,5 +1,5 @@
 from stage0_gateway import Message, ToolCall, ToolSpec
-from stage3_tools import ToolCalls, FinalReply, RequestParts
+from stage3_tools import FinalReply, RequestParts, ToolCalls
 
 DONE = '{"tool": null, "reply": "done"}'
 

@@ -3,7 +3,7 @@ from pydantic import BaseModel
 
 from stage2_output import Issue, OutputError, Repair, extract_json
 from stage3_tools import Tool, ToolError
-from stage3_tools.execution.arguments import Arguments, validate_arguments, parse_arguments
+from stage3_tools.execution.arguments import Arguments, parse_arguments, validate_arguments
 
 PARAMETERS = {
     "type": "object",

@@ -4,9 +4,9 @@ from stage0_gateway import Message, ToolCall
 from stage1_context import ContextEngine, Transcript
 from stage2_output import OutputController
 from stage3_tools import (
-    ToolCalls,
     FinalReply,
     RunState,
+    ToolCalls,
     ToolLoopDeps,
     ToolLoopOptions,
     ToolRegistry,
