@@ -4,7 +4,8 @@
 
 All three tests fail with NotImplementedError until you write the functions; do them one after the
 other (`-k token_meter` runs only the first). You need nothing but the face of `stage0_gateway` and
-httpx; there is no network and no key in any of them. If you are stuck, read `events.py`, then `scripted.py`.
+httpx; there is no network and no key in any of them. If you are stuck, read `events.py`, then
+`offline/scripted.py`.
 """
 
 import asyncio
