@@ -15,7 +15,7 @@ demo: .venv/.demo ## answer a question through all four stages, with no key and 
 	@$(BIN)/python examples/basic_usage.py --model offline:teacher
 
 test: .venv/.test ## run the tests (no network, no key)
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto
 
 check: .venv/.dev ## format check, lint, types, tests: what must pass before a change is handed in
 	$(BIN)/ruff format --check .

@@ -65,7 +65,7 @@ class World:
         transcript = engine.transcript("s")
         await transcript.append(Message.user("Go."), message)
         calls = {call.id: call.name for call in message.tool_calls}
-        await transcript.note(*(CallStartedRecord(each, calls[each]) for each in started))
+        await transcript.append(*(CallStartedRecord(each, calls[each]) for each in started))
 
     async def history(self):
         return list(await ContextEngine(store=self.store).history("s"))
