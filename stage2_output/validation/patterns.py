@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from time import thread_time
+from time import perf_counter
 from typing import Any
 
 MOST_SECONDS = 0.1
-"""Processor time for the patterns of a schema, per value or per text with several values."""
+"""Seconds for the patterns of a schema, per value or per text with several values."""
 
 _SECONDS_LEFT: ContextVar[float] = ContextVar("_SECONDS_LEFT")
 
@@ -39,13 +39,13 @@ def matches(pattern: str, text: object) -> bool:
     """
     if not isinstance(text, str):
         return False
-    seconds, start = _SECONDS_LEFT.get(), thread_time()
+    seconds, start = _SECONDS_LEFT.get(), perf_counter()
     if seconds <= 0:
         raise TimeoutError
     try:
         return compile_pattern(pattern).search(text, timeout=seconds) is not None
     finally:
-        _SECONDS_LEFT.set(seconds - (thread_time() - start))
+        _SECONDS_LEFT.set(seconds - (perf_counter() - start))
 
 
 def matches_any(patterns: Iterable[str], text: object) -> bool:
