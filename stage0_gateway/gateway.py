@@ -6,11 +6,11 @@ models. It knows no sessions, decisions or tool code: every call carries the who
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, Unpack, overload
+from typing import Any, TypeVar, Unpack
 
 import httpx
 
@@ -31,13 +31,16 @@ from stage0_gateway.http.endpoint import PROVIDERS, ModelEndpoint, resolve
 from stage0_gateway.http.receive import receive
 from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
-from stage0_gateway.http.streaming_response import StreamingResponse, open_stream
+from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Message, as_message
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
+
+_Complete = Callable[[ChatResponse], ChatResponse]
+_Reply = TypeVar("_Reply")
 
 
 class Gateway:
@@ -152,7 +155,7 @@ class Gateway:
             ValueError: There is no message, a message is invalid, or JSON cannot represent a value.
         """
         endpoints, request = self._prepare(messages, **options)
-        return await self._send(endpoints, request, stream=False)
+        return await self._send(endpoints, request, receive, stream=False)
 
     def stream(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
@@ -166,7 +169,7 @@ class Gateway:
                 other errors.
         """
         endpoints, request = self._prepare(messages, **options)
-        return MessageStream(lambda: self._send(endpoints, request, stream=True))
+        return MessageStream(lambda: self._send(endpoints, request, open_stream, stream=True))
 
     def _prepare(
         self,
@@ -194,19 +197,14 @@ class Gateway:
             endpoints = self._with_schema_support(endpoints)
         return endpoints, request
 
-    @overload
     async def _send(
-        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: Literal[False]
-    ) -> ChatResponse: ...
-
-    @overload
-    async def _send(
-        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: Literal[True]
-    ) -> StreamingResponse: ...
-
-    async def _send(
-        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: bool
-    ) -> ChatResponse | StreamingResponse:
+        self,
+        endpoints: list[ModelEndpoint],
+        request: ChatRequest,
+        receive_reply: Callable[[HttpClient, EncodedRequest, int, _Complete], Awaitable[_Reply]],
+        *,
+        stream: bool,
+    ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
         errors: list[GatewayError] = []
         for position, endpoint in enumerate(endpoints):
@@ -222,16 +220,11 @@ class Gateway:
             backoff = None
             for attempt in count(1):
                 self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
-                started = time.perf_counter()
+                complete = partial(self._complete, encoded, time.perf_counter())
                 try:
-                    if stream:
-                        complete = partial(self._complete, encoded, started)
-                        return await open_stream(client, encoded, attempt, complete)
-                    response = await receive(client, encoded)
+                    return await receive_reply(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
-                else:
-                    return self._complete(encoded, started, response)
                 if isinstance(error, ConfigurationError):
                     raise error
                 if attempt > self._max_retries or not can_retry(error):

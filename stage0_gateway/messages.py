@@ -24,6 +24,7 @@ from stage0_gateway.parts import (
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
+_OPTIONAL = ("tool_call_id", "is_error", "name", "raw_text")
 _Encoding = TypeVar("_Encoding")
 
 
@@ -149,7 +150,7 @@ class Message(CachedEncoding):
             plain["content"] = [part_to_dict(part) for part in self.content]
         if self.tool_calls:
             plain["tool_calls"] = [call_to_dict(call) for call in self.tool_calls]
-        for name in ("tool_call_id", "is_error", "name", "raw_text"):
+        for name in _OPTIONAL:
             if value := getattr(self, name):
                 plain[name] = value
         return plain
@@ -167,14 +168,8 @@ class Message(CachedEncoding):
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(part_from_dict(part) for part in content)
-        calls = tuple(
-            call_from_dict(call) for call in as_list(plain.get("tool_calls"), "tool_calls")
-        )
-        rest = {
-            name: plain[name]
-            for name in ("tool_call_id", "is_error", "name", "raw_text")
-            if plain.get(name)
-        }
+        calls = tuple(map(call_from_dict, as_list(plain.get("tool_calls"), "tool_calls")))
+        rest = {name: plain[name] for name in _OPTIONAL if plain.get(name)}
         return cls(plain["role"], content, calls, **rest)
 
 
@@ -184,10 +179,8 @@ def as_message(value: "Message | Mapping[str, Any]") -> Message:
         return value
     if isinstance(value, Mapping):
         return Message.from_dict(value)
-    raise ValueError(
-        "A message is a Message or a mapping with 'role' and 'content', "
-        f"not {type(value).__name__}."
-    )
+    kind = type(value).__name__
+    raise ValueError(f"A message is a Message or a mapping with 'role' and 'content', not {kind}.")
 
 
 def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) -> str:

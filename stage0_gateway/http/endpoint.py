@@ -36,11 +36,6 @@ class Provider:
     example_model: str
     supports_schema: bool = True
 
-    @property
-    def wire(self) -> WireFormat:
-        """The wire format's module, imported with its first use."""
-        return cast("WireFormat", import_module(f"stage0_gateway.wire.{self.wire_name}"))
-
 
 _OPENAI_COMPATIBLE = {
     "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat", False),
@@ -132,7 +127,8 @@ def resolve(
             f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass "
             f"api_key=… Without a key, {OFFLINE!r} answers by rules."
         )
-    base, wire = _split(base_url or provider.base_url), provider.wire
+    base = _split(base_url or provider.base_url)
+    wire = cast("WireFormat", import_module(f"stage0_gateway.wire.{provider.wire_name}"))
     token = _basic_token(base)
     headers = {"Authorization": f"Basic {token}"} if token else {}
     headers |= wire.headers(api_key)
@@ -152,24 +148,18 @@ def resolve(
 
 
 def _split(url: str) -> SplitResult:
-    if problem := _problem(url):
-        raise ConfigurationError(problem)
-    return urlsplit(url)
-
-
-def _problem(url: str) -> str | None:
-    """Return why a base URL is invalid. The text omits the URL, which may contain a password."""
+    """Split a base URL. Errors omit the URL, which may contain a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is invalid
     except ValueError:
-        return (
+        raise ConfigurationError(
             "The base URL is invalid: its host or its port (0 to 65535) cannot be used. "
             "In a password, write / as %2F, ? as %3F, # as %23 and @ as %40."
-        )
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "The base URL does not start with http:// or https:// and a host."
-    return None
+        raise ConfigurationError("The base URL does not start with http:// or https:// and a host.")
+    return parts
 
 
 def _join(base: SplitResult, path: str) -> str:

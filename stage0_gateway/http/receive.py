@@ -4,7 +4,7 @@ This module connects the wire format and the HTTP client. It knows no retries an
 `streaming_response.py` reads streamed replies, with the same errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -18,8 +18,13 @@ from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.error_body import error_for_body, error_message
 
 
-async def receive(client: HttpClient, encoded: EncodedRequest) -> ChatResponse:
-    """Send a request and return the whole reply.
+async def receive(
+    client: HttpClient,
+    encoded: EncodedRequest,
+    attempt: int,
+    complete: Callable[[ChatResponse], ChatResponse],
+) -> ChatResponse:
+    """Send a request and return the whole reply; see `open_stream` for the arguments.
 
     Raises:
         GatewayError: The request failed. The caller must redact the error.
@@ -40,7 +45,7 @@ async def receive(client: HttpClient, encoded: EncodedRequest) -> ChatResponse:
         )
     reader = endpoint.wire.reader(encoded.names)
     reader.builder.request_id = response.headers.get("x-request-id")
-    return redact_response(reader.decode_whole(body), endpoint.secrets)
+    return complete(redact_response(reader.decode_whole(body), endpoint.secrets))
 
 
 def response_error(status: int, headers: Mapping[str, str], content: bytes) -> GatewayError:

@@ -35,9 +35,9 @@ class OfflineModel(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, faults: str | Iterable[str | None] = ()) -> None:
-        from stage0_gateway.offline.faults import FaultPlan  # many programs never need it
+        from stage0_gateway.offline.faults import fault_plan  # many programs never need it
 
-        self._plan = FaultPlan(faults)
+        self._plan = fault_plan(faults)
         _log.warning(NOTICE)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

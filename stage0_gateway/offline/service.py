@@ -5,9 +5,10 @@ This module knows neither sockets nor an HTTP library. The transport (`model.py`
 """
 
 import json
+from collections.abc import Iterator
 
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.faults import Fault, FaultPlan
+from stage0_gateway.offline.faults import Fault
 from stage0_gateway.offline.teacher import answer
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse, Usage
@@ -17,9 +18,12 @@ from stage0_gateway.server.format import ServerFormat
 from stage0_gateway.server.routing import format_of
 
 MODEL = "teacher"
+NO_FAULTS: Iterator[Fault | None] = iter(())
 
 
-def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = None) -> Answer:
+def answer_http(
+    method: str, path: str, body: bytes, plan: Iterator[Fault | None] = NO_FAULTS
+) -> Answer:
     """Answer a chat request in any format, or `GET .../models`; others are a 404.
 
     Args:
@@ -33,7 +37,7 @@ def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = No
     """
     form = format_of(path)
     if method == "POST" and form is not None:
-        return _answer_chat(form, path, body, plan.next() if plan else None)
+        return _answer_chat(form, path, body, next(plan, None))
     if method == "GET" and path.partition("?")[0].rstrip("/").endswith("/models"):
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
         return json_answer(200, {"object": "list", "data": [model]})

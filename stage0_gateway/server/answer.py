@@ -21,13 +21,13 @@ class Answer:
     """The response to one request.
 
     Attributes:
-        status: The HTTP status; None if the connection breaks before the response.
+        status: The HTTP status.
         chunks: The body: one chunk, or one chunk for each event of a stream.
         content_type: The media type of the body.
         is_cut: Whether the connection breaks before the end of the body.
     """
 
-    status: int | None
+    status: int
     chunks: tuple[bytes, ...] = ()
     content_type: str = "application/json"
     is_cut: bool = False

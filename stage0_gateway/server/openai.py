@@ -22,7 +22,7 @@ from stage0_gateway.parts import (
     TextPart,
     ThinkingPart,
     ToolCall,
-    data_url,
+    file_source,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason, Usage
@@ -91,9 +91,8 @@ def _message(plain: Any) -> Message:
             calls = as_list(plain.get("tool_calls"), "'tool_calls'")
             return Message.assistant(_content(plain), map(_call, calls))
         case "tool":
-            return Message.tool(
-                _content(plain), as_text(plain.get("tool_call_id"), "'tool_call_id'")
-            )
+            call_id = as_text(plain.get("tool_call_id"), "'tool_call_id'")
+            return Message.tool(_content(plain), call_id)
         case role:
             roles = "system, user, assistant and tool"
             raise ValueError(f"A message has the role {role!r}; the roles are {roles}.")
@@ -116,24 +115,15 @@ def _part(plain: Any) -> Part:
     """Decode a part; unknown kinds are stored unchanged."""
     match plain:
         case {"type": "text", "text": str(text)}:
-            return TextPart(
-                text, provider_data=extra_data(NAME, plain, {"type": "text", "text": text})
-            )
+            data = extra_data(NAME, plain, {"type": "text", "text": text})
+            return TextPart(text, provider_data=data)
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             data = extra_data(NAME, plain, {"type": "image_url", "image_url": {"url": url}})
-            inline = data_url(url)
-            return (
-                ImagePart(*inline, provider_data=data)
-                if inline
-                else ImagePart(url=url, provider_data=data)
-            )
+            return ImagePart(**file_source(url), provider_data=data)
         case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}}:
-            data = extra_data(
-                NAME, plain, {"type": "file", "file": {"filename": name, "file_data": url}}
-            )
-            if inline := data_url(url):
-                return DocumentPart(*inline, name, provider_data=data)
-            return DocumentPart(name=name, url=url, provider_data=data)
+            file = {"filename": name, "file_data": url}
+            data = extra_data(NAME, plain, {"type": "file", "file": file})
+            return DocumentPart(name=name, **file_source(url), provider_data=data)
         case {"type": "thinking", "thinking": [{"type": "text", "text": str(text)}]}:  # Mistral's
             return ThinkingPart(text, {NAME: {"field": "thinking"}})
     return ProviderPart(NAME, as_mapping(plain, "A part of 'content'"))
@@ -186,13 +176,8 @@ def _response_schema(response_format: Any) -> Mapping[str, Any] | None:
 
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
     """Encode a whole `chat.completion` object."""
-    reason = _finish_reason(reply)
-    choice = {
-        "index": 0,
-        "message": _reply_message(reply),
-        "finish_reason": reason,
-        "logprobs": None,
-    }
+    message, reason = _reply_message(reply), _finish_reason(reply)
+    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
     return {**_head(reply, "chat.completion"), "choices": [choice], **_usage(reply.usage)}
 
 
@@ -250,9 +235,8 @@ def _annotation(citation: Citation) -> dict[str, Any]:
 
 def _reply_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return deep_merge(
-        {"id": call.id, "type": "function", "function": function}, own_data(call, NAME)
-    )
+    plain = {"id": call.id, "type": "function", "function": function}
+    return deep_merge(plain, own_data(call, NAME))
 
 
 def _finish_reason(reply: ChatResponse) -> str:
