@@ -28,7 +28,7 @@ from stage0_gateway.events import (
 from stage0_gateway.http.client import MAX_REPLY_BYTES, HttpClient
 from stage0_gateway.http.encode import EncodedRequest, encode_request
 from stage0_gateway.http.endpoint import PROVIDERS, ModelEndpoint, resolve
-from stage0_gateway.http.receive import receive
+from stage0_gateway.http.receive import Complete, receive
 from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
 from stage0_gateway.http.streaming_response import open_stream
@@ -39,8 +39,8 @@ from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
 
-_Complete = Callable[[ChatResponse], ChatResponse]
 _Reply = TypeVar("_Reply")
+_Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
 
 
 class Gateway:
@@ -155,7 +155,7 @@ class Gateway:
             ValueError: There is no message, a message is invalid, or JSON cannot represent a value.
         """
         endpoints, request = self._prepare(messages, **options)
-        return await self._send(endpoints, request, receive, stream=False)
+        return await self._send(endpoints, request, receive)
 
     def stream(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
@@ -169,7 +169,7 @@ class Gateway:
                 other errors.
         """
         endpoints, request = self._prepare(messages, **options)
-        return MessageStream(lambda: self._send(endpoints, request, open_stream, stream=True))
+        return MessageStream(lambda: self._send(endpoints, request, open_stream))
 
     def _prepare(
         self,
@@ -198,12 +198,7 @@ class Gateway:
         return endpoints, request
 
     async def _send(
-        self,
-        endpoints: list[ModelEndpoint],
-        request: ChatRequest,
-        receive_reply: Callable[[HttpClient, EncodedRequest, int, _Complete], Awaitable[_Reply]],
-        *,
-        stream: bool,
+        self, endpoints: list[ModelEndpoint], request: ChatRequest, fetch: _Fetch[_Reply]
     ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
         errors: list[GatewayError] = []
@@ -214,7 +209,7 @@ class Gateway:
                 self._on_event(FallbackEvent(errors[-1], *names))
             if request.model != endpoint.model:
                 request = replace(request, model=endpoint.model)
-            encoded = encode_request(endpoint, request, stream=stream)
+            encoded = encode_request(endpoint, request, stream=fetch is open_stream)
             client = self._offline_client if endpoint.provider == "offline" else self._client
             sizes = len(request.messages), len(request.tools)
             backoff = None
@@ -222,7 +217,7 @@ class Gateway:
                 self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
                 complete = partial(self._complete, encoded, time.perf_counter())
                 try:
-                    return await receive_reply(client, encoded, attempt, complete)
+                    return await fetch(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
                 if isinstance(error, ConfigurationError):

@@ -39,13 +39,7 @@ class CachedEncoding:
     encodings: dict[str, Any]
 
     def encoded(self, form: str, encode: Callable[[Self], _Encoding]) -> _Encoding:
-        """Return `encode(self)`, computed once.
-
-        Args:
-            form: The name of the encoding.
-            encode: Returns the encoding, which must depend on this value alone. If it raises,
-                nothing is stored.
-        """
+        """Return `encode(self)`, which must depend on this value alone, computed once per form."""
         try:
             return self.encodings[form]  # type: ignore[no-any-return]
         except (AttributeError, KeyError):
@@ -179,8 +173,10 @@ def as_message(value: "Message | Mapping[str, Any]") -> Message:
         return value
     if isinstance(value, Mapping):
         return Message.from_dict(value)
-    kind = type(value).__name__
-    raise ValueError(f"A message is a Message or a mapping with 'role' and 'content', not {kind}.")
+    raise ValueError(
+        "A message is a Message or a mapping with 'role' and 'content', "
+        f"not {type(value).__name__}."
+    )
 
 
 def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) -> str:

@@ -60,12 +60,7 @@ class HttpClient:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Send a JSON body, and return when the head of the response arrived.
-
-        Raises:
-            GatewayError: ConnectionFailed, RequestTimeout or ConfigurationError. Any HTTP status is
-                a response.
-        """
+        """Send a JSON body, and return the response, of any status, when its head arrived."""
         loop, timeouts, host = asyncio.get_running_loop(), self._timeouts, ""
         if self._loop is not loop:  # connections belong to the event loop that opened them
             self._open_transport(loop)

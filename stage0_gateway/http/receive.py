@@ -17,18 +17,14 @@ from stage0_gateway.json_fields import parse_json
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.error_body import error_for_body, error_message
 
+Complete = Callable[[ChatResponse], ChatResponse]
+"""Adds the cost to a complete reply, and reports it."""
+
 
 async def receive(
-    client: HttpClient,
-    encoded: EncodedRequest,
-    attempt: int,
-    complete: Callable[[ChatResponse], ChatResponse],
+    client: HttpClient, encoded: EncodedRequest, attempt: int, complete: Complete
 ) -> ChatResponse:
-    """Send a request and return the whole reply; see `open_stream` for the arguments.
-
-    Raises:
-        GatewayError: The request failed. The caller must redact the error.
-    """
+    """Send a request and return the whole reply; like `open_stream`, with the same errors."""
     endpoint = encoded.endpoint
     response = await client.post(encoded.url, endpoint.headers, encoded.body)
     try:

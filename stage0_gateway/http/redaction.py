@@ -40,12 +40,7 @@ class Secret(str):
 
 
 def redact(text: str, secrets: Collection[str]) -> str:
-    """Replace every secret in a text, in any of its spellings.
-
-    Args:
-        text: Any text.
-        secrets: Keys and passwords; those with fewer than four characters are ignored.
-    """
+    """Replace every secret of at least four characters in a text, in any of its spellings."""
     # A fast check first, because every event of a stream is redacted. All spellings but the plain
     # one contain one of these characters.
     if not ("\\" in text or "%" in text or "&" in text or "+" in text):
