@@ -91,10 +91,6 @@ class Gateway:
             raise ConfigurationError(
                 f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
-        if max_reply_bytes < 1:
-            raise ConfigurationError(
-                f"max_reply_bytes is {max_reply_bytes}; it must be at least 1."
-            )
         self._is_network = transport is None
         self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
         if timeout is None:
@@ -127,9 +123,8 @@ class Gateway:
         Raises:
             ConfigurationError: The settings are invalid.
         """
-        options |= {
-            name: _secret(options[name]) for name in ("api_key", "base_url") if name in options
-        }
+        for name in {"api_key", "base_url"} & options.keys():
+            options[name] = _secret(options[name])
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
 

@@ -164,9 +164,7 @@ def part_from_dict(fields: Any) -> Part:
     if "text" in fields and name in ("text", "thinking"):
         fields["text"] = as_text(fields.get("text"), f"The text of a {name} part")
     if name == "text":
-        fields["citations"] = tuple(
-            _citation(citation) for citation in as_list(fields.get("citations"), "citations")
-        )
+        fields["citations"] = tuple(map(_citation, as_list(fields.get("citations"), "citations")))
     try:
         return kind(**fields)
     except TypeError as error:

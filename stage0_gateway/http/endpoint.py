@@ -36,6 +36,11 @@ class Provider:
     example_model: str
     supports_schema: bool = True
 
+    @property
+    def wire(self) -> WireFormat:
+        """The wire format's module, imported with its first use."""
+        return cast("WireFormat", import_module(f"stage0_gateway.wire.{self.wire_name}"))
+
 
 _OPENAI_COMPATIBLE = {
     "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat", False),
@@ -109,9 +114,7 @@ def resolve(
             f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or "
             "'openai:gpt-5-mini'."
         )
-    if api_key is not None and not (
-        api_key.isascii() and api_key.isprintable() and " " not in api_key
-    ):
+    if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ConfigurationError(
             f"The key for {prefix!r} contains a space, a line break or a non-ASCII character."
         )
@@ -127,8 +130,7 @@ def resolve(
             f"{model} needs a key: set {provider.key_variable} and use Gateway.from_env(), or pass "
             f"api_key=… Without a key, {OFFLINE!r} answers by rules."
         )
-    base = _split(base_url or provider.base_url)
-    wire = cast("WireFormat", import_module(f"stage0_gateway.wire.{provider.wire_name}"))
+    base, wire = _split(base_url or provider.base_url), provider.wire
     token = _basic_token(base)
     headers = {"Authorization": f"Basic {token}"} if token else {}
     headers |= wire.headers(api_key)
@@ -174,9 +176,8 @@ def _basic_token(base: SplitResult) -> str:
     """Return user and password as the token of a Basic header; empty without them."""
     if not (base.username or base.password):
         return ""
-    return b64encode(
-        f"{unquote(base.username or '')}:{unquote(base.password or '')}".encode()
-    ).decode()
+    user, password = unquote(base.username or ""), unquote(base.password or "")
+    return b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _secrets(api_key: str | None, base: SplitResult, token: str) -> Iterator[str]:

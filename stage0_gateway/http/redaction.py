@@ -146,9 +146,8 @@ def _pattern(secret: str, rest: bytes = b"") -> re.Pattern[bytes]:
     """Return a pattern for a secret, with each of its characters in any spelling."""
     # A run of n backslashes is one part. As n parts they could be matched in 8ⁿ ways.
     parts = re.findall(r"\\+|[^\\]", secret)
-    return re.compile(
-        b"".join(b"(?:%s)" % b"|".join(_spellings(part[0], len(part))) for part in parts) + rest
-    )
+    spelled = [b"(?:%s)" % b"|".join(_spellings(part[0], len(part))) for part in parts]
+    return re.compile(b"".join(spelled) + rest)
 
 
 def _spellings(character: str, times: int) -> Iterator[bytes]:

@@ -55,8 +55,7 @@ async def open_stream(
         if response.status != 200:
             content = await response.read()
             raise response_error(response.status, response.headers, content)
-        connected = ConnectEvent(encoded.request.model, encoded.public_url, attempt)
-        reply = StreamingResponse(response, encoded, connected, complete)
+        reply = StreamingResponse(response, encoded, attempt, complete)
         await reply.read_start()
     except BaseException:
         await response.aclose()
@@ -72,13 +71,10 @@ class StreamingResponse:
     """
 
     def __init__(
-        self,
-        response: HttpResponse,
-        encoded: EncodedRequest,
-        connected: ConnectEvent,
-        complete: Complete,
+        self, response: HttpResponse, encoded: EncodedRequest, attempt: int, complete: Complete
     ) -> None:
-        self.connected, self._complete = connected, complete
+        self.connected = ConnectEvent(encoded.request.model, encoded.public_url, attempt)
+        self._complete = complete
         self._response, self._secrets = response, encoded.endpoint.secrets
         self._reader = encoded.endpoint.wire.reader(encoded.names)
         self._builder = self._reader.builder

@@ -98,9 +98,8 @@ def write_json(value: Any) -> str:
 
 
 def _is_question(message: Message) -> bool:
-    return message.role == "user" and not (
-        message.text.startswith(_FEEDBACK) or _RESULT.match(message.text)
-    )
+    is_from_program = message.text.startswith(_FEEDBACK) or _RESULT.match(message.text)
+    return message.role == "user" and not is_from_program
 
 
 def _next_call_id(messages: tuple[Message, ...]) -> str:

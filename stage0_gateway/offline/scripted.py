@@ -57,9 +57,8 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         self.requests.append(form.decode_request(body, path))
         number = len(self.requests)
         if number > len(self._replies):
-            raise ScriptError(
-                f"The script ends after reply {len(self._replies)}; this is request {number}."
-            )
+            replies = len(self._replies)
+            raise ScriptError(f"The script ends after reply {replies}; this is request {number}.")
         reply = self._replies[number - 1]
         if isinstance(reply, Exception):
             raise reply
@@ -88,6 +87,5 @@ def _response(reply: str | Message | ChatResponse, number: int) -> ChatResponse:
     if isinstance(reply, ChatResponse):
         return reply
     message = Message.assistant(reply) if isinstance(reply, str) else reply
-    return ChatResponse(
-        message, usage=Usage(10, 5), model="scripted", request_id=f"scripted-{number}"
-    )
+    request_id = f"scripted-{number}"
+    return ChatResponse(message, usage=Usage(10, 5), model="scripted", request_id=request_id)

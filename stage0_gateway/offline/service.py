@@ -79,6 +79,5 @@ def _reply(request: ChatRequest, fault: Fault | None) -> ChatResponse:
 
 
 def _size(message: Message) -> int:
-    return len(message.text) + sum(
-        len(call.name) + len(call.arguments) for call in message.tool_calls
-    )
+    calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return len(message.text) + calls

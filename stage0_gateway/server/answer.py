@@ -62,7 +62,6 @@ def reply_answer(
     if not stream:
         return json_answer(200, form.encode_reply(reply))
     # Half of a surrogate pair becomes \ud83d, as in JSON.
-    events = (
-        event.encode(errors="backslashreplace") for event in form.encode_stream(reply, piece=piece)
-    )
-    return Answer(200, tuple(events), EVENT_STREAM)
+    events = form.encode_stream(reply, piece=piece)
+    chunks = tuple(event.encode(errors="backslashreplace") for event in events)
+    return Answer(200, chunks, EVENT_STREAM)

@@ -297,9 +297,8 @@ def _start_and_deltas(
     match block:
         case {"type": "text", "text": text}:
             deltas = [{"type": "text_delta", "text": one} for one in split(text, piece)]
-            deltas += [
-                {"type": "citations_delta", "citation": one} for one in block.get("citations", ())
-            ]
+            for cited in block.get("citations", ()):
+                deltas.append({"type": "citations_delta", "citation": cited})
             return {"type": "text", "text": ""}, deltas
         case {"type": "thinking", "thinking": text, "signature": signature}:
             deltas = [{"type": "thinking_delta", "thinking": one} for one in split(text, piece)]

@@ -34,7 +34,7 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason, Usage
 from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
@@ -50,7 +50,6 @@ _REASONS: dict[FinishReason, str] = {
     "refusal": "SAFETY",
     "error": "MALFORMED_FUNCTION_CALL",
 }
-_NO_PARAMETERS = {"type": "object", "properties": {}}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 Plain = Mapping[str, Any]
@@ -199,7 +198,7 @@ def _tools(tools: Any) -> Iterator[ToolSpec]:
             name = required_text(function, "name", "A function declaration")
             parameters = function.get("parametersJsonSchema")
             if parameters is None:
-                parameters = _json_schema(function.get("parameters") or _NO_PARAMETERS)
+                parameters = _json_schema(function.get("parameters") or NO_PARAMETERS)
             description = as_text(function.get("description"), f"The 'description' of {name}")
             yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
 

@@ -24,7 +24,7 @@ from stage0_gateway.parts import (
     ToolCall,
     file_source,
 )
-from stage0_gateway.request import ChatRequest, ToolSpec
+from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, FinishReason, Usage
 from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
@@ -33,7 +33,6 @@ from stage0_gateway.wire.openai import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
-_NO_PARAMETERS = {"type": "object", "properties": {}}
 _REASONS: dict[FinishReason, str] = {
     "length": "length",
     "refusal": "content_filter",
@@ -135,9 +134,8 @@ def _call(plain: Any) -> ToolCall:
             function = {"name": name, "arguments": arguments}
             written = {"id": call_id, "type": "function", "function": function}
             return ToolCall(call_id, name, arguments or "{}", extra_data(NAME, plain, written))
-    raise ValueError(
-        "Each of 'tool_calls' needs an 'id' and a 'function' with 'name' and 'arguments'."
-    )
+    needed = "an 'id' and a 'function' with 'name' and 'arguments'"
+    raise ValueError(f"Each of 'tool_calls' needs {needed}.")
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
@@ -146,7 +144,7 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
         match tool:
             case {"function": {"name": str(name), **function}}:
                 description = as_text(function.get("description"), f"The 'description' of {name}")
-                parameters = function.get("parameters", _NO_PARAMETERS)
+                parameters = function.get("parameters", NO_PARAMETERS)
                 yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
             case {"type": str(kind)} if kind != "function":
                 pass

@@ -111,9 +111,8 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
 
 def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
     """Return the system prompt: one text if possible."""
-    blocks = [
-        block for message in messages if _is_system_prompt(message) for block in _blocks(message)
-    ]
+    prompts = filter(_is_system_prompt, messages)
+    blocks = [block for message in prompts for block in _blocks(message)]
     if any(block.keys() != {"type", "text"} for block in blocks):
         return blocks
     return "\n\n".join(block["text"] for block in blocks)
@@ -181,9 +180,6 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _result(message: Message) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _blocks(message)
-    block = {
-        "type": "tool_result",
-        "tool_use_id": sent_id(message.tool_call_id or ""),
-        "content": content,
-    }
+    call_id = sent_id(message.tool_call_id or "")
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return {**block, "is_error": True} if message.is_error else block

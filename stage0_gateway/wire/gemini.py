@@ -58,9 +58,8 @@ def decode(body: Mapping[str, Any]) -> ChatResponse:
 
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """Encode a request as the body of a generateContent request."""
-    system = [
-        part for message in request.messages if message.role == "system" for part in _parts(message)
-    ]
+    prompts = [message for message in request.messages if message.role == "system"]
+    system = [part for message in prompts for part in _parts(message)]
     body: dict[str, Any] = {"systemInstruction": {"parts": system}} if system else {}
     body[MESSAGES] = encode_messages(request.messages)
     if request.tools:
