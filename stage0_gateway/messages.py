@@ -179,5 +179,16 @@ def as_message(value: "Message | Mapping[str, Any]") -> Message:
     )
 
 
+def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:
+    """Return parts as message content; a single plain text becomes a str."""
+    content = tuple(parts)
+    match content:
+        case ():
+            return ""
+        case (TextPart(text, citations, data),) if not (citations or data):
+            return text
+    return content
+
+
 def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) -> str:
     return "".join(part.text for part in parts if isinstance(part, kind))

@@ -108,7 +108,7 @@ FAULTS: dict[str, Fault] = {
     "not_json": Fault("a sentence instead of JSON", _in_json(_not_json)),
     "wrong_argument_name": Fault("the first argument is renamed", _in_json(_wrong_argument_name)),
     "overloaded": Fault("HTTP status 503", in_answer=_overloaded),
-    "disconnect_mid_stream": Fault("half of the answer arrives", in_answer=_disconnect),
+    "disconnect_mid_stream": Fault("the connection breaks halfway", in_answer=_disconnect),
     "no_finish_reason": Fault("the finish reason is missing", in_answer=_no_finish_reason),
     "error_in_stream": Fault("an error after half of the stream", in_answer=_error_in_stream),
 }

@@ -12,8 +12,6 @@ import httpx
 
 from stage0_gateway.server.in_process import as_response
 
-__all__ = ["NOTICE", "OfflineModel"]
-
 NOTICE = (
     "NOTICE: these answers come from rules, not from a language model. To connect a real one, set "
     "LLM_MODEL (such as openai:gpt-5-mini) with OPENAI_API_KEY, or LLM_MODEL=ollama:llama3.2 for a "

@@ -18,6 +18,10 @@ from stage0_gateway.server.format import ServerFormat
 from stage0_gateway.server.routing import format_of
 
 MODEL = "teacher"
+_PATHS = (
+    "Use POST /v1/chat/completions, /v1/messages or "
+    "/v1beta/models/teacher:generateContent, or GET /v1/models."
+)
 NO_FAULTS: Iterator[Fault | None] = iter(())
 
 
@@ -41,12 +45,7 @@ def answer_http(
     if method == "GET" and path.partition("?")[0].rstrip("/").endswith("/models"):
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
         return json_answer(200, {"object": "list", "data": [model]})
-    return refuse(
-        path,
-        404,
-        f"Unknown {method} {path[:200]}. Use POST /v1/chat/completions, /v1/messages or "
-        "/v1beta/models/teacher:generateContent, or GET /v1/models.",
-    )
+    return refuse(path, 404, f"Unknown {method} {path[:200]}. {_PATHS}")
 
 
 def refuse(path: str, status: int, text: str) -> Answer:

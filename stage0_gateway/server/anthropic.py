@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -27,8 +27,8 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
@@ -38,11 +38,7 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 _TOOL_BLOCKS = ("tool_use", "tool_result")
 _DECODED = {"messages", "system", "stream"}
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
-_REASONS: dict[FinishReason, str] = {
-    "length": "max_tokens",
-    "refusal": "refusal",
-    "pause": "pause_turn",
-}
+_REASONS = {"length": "max_tokens", "refusal": "refusal", "pause": "pause_turn"}
 _ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 
 
@@ -210,12 +206,8 @@ def encode_error(status: int, message: str) -> dict[str, Any]:
 
 
 def _head(reply: ChatResponse) -> dict[str, Any]:
-    return {
-        "id": reply.request_id or "msg_0",
-        "type": "message",
-        "role": "assistant",
-        "model": reply.model or "",
-    }
+    identity = {"id": reply.request_id or "msg_0", "model": reply.model or ""}
+    return {**identity, "type": "message", "role": "assistant"}
 
 
 def _end(reply: ChatResponse) -> dict[str, Any]:
@@ -247,12 +239,8 @@ def _reply_block(part: Part) -> dict[str, Any] | None:
 
 
 def _reply_call(call: ToolCall) -> dict[str, Any]:
-    block = {
-        "type": "tool_use",
-        "id": call.id,
-        "name": call.name,
-        "input": arguments_value(call.arguments),
-    }
+    arguments = arguments_value(call.arguments)
+    block = {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
     return deep_merge(block, own_data(call, NAME))
 
 

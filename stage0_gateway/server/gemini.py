@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text, required_text
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     DocumentPart,
     ImagePart,
@@ -35,8 +35,8 @@ from stage0_gateway.parts import (
     ToolCall,
 )
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.gemini import encode
@@ -45,11 +45,7 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 _DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
-_REASONS: dict[FinishReason, str] = {
-    "length": "MAX_TOKENS",
-    "refusal": "SAFETY",
-    "error": "MALFORMED_FUNCTION_CALL",
-}
+_REASONS = {"length": "MAX_TOKENS", "refusal": "SAFETY", "error": "MALFORMED_FUNCTION_CALL"}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 Plain = Mapping[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -25,19 +25,15 @@ from stage0_gateway.parts import (
     file_source,
 )
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.openai import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
-_REASONS: dict[FinishReason, str] = {
-    "length": "length",
-    "refusal": "content_filter",
-    "error": "error",
-}
+_REASONS = {"length": "length", "refusal": "content_filter", "error": "error"}
 
 
 def is_path(path: str) -> bool:
@@ -200,12 +196,8 @@ def encode_error(status: int, message: str) -> dict[str, Any]:
 
 def _head(reply: ChatResponse, kind: str) -> dict[str, Any]:
     """Return the first fields of every object. A constant creation time makes replies equal."""
-    return {
-        "id": reply.request_id or "chatcmpl-0",
-        "object": kind,
-        "created": 0,
-        "model": reply.model or "",
-    }
+    identity = {"id": reply.request_id or "chatcmpl-0", "model": reply.model or ""}
+    return {**identity, "object": kind, "created": 0}
 
 
 def _reply_message(reply: ChatResponse) -> dict[str, Any]:

@@ -115,7 +115,5 @@ def is_error(data: Mapping[str, Any]) -> bool:
         return True
     if not _REPLY_FIELDS.isdisjoint(data):
         return False
-    return any(
-        isinstance(data.get(name), str | list) and data[name]
-        for name in ("message", "detail", "errors")
-    )
+    values = map(data.get, ("message", "detail", "errors"))
+    return any(isinstance(value, str | list) and value for value in values)
