@@ -150,18 +150,24 @@ def resolve(
 
 
 def _split(url: str) -> SplitResult:
-    """Split a base URL. Errors omit the URL, which may contain a password."""
+    if problem := _problem(url):  # the variables of a frame that raises appear in error reports
+        raise ConfigurationError(problem)
+    return urlsplit(url)
+
+
+def _problem(url: str) -> str | None:
+    """Return why a base URL is invalid. The text omits the URL, which may contain a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is invalid
     except ValueError:
-        raise ConfigurationError(
+        return (
             "The base URL is invalid: its host or its port (0 to 65535) cannot be used. "
             "In a password, write / as %2F, ? as %3F, # as %23 and @ as %40."
-        ) from None
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError("The base URL does not start with http:// or https:// and a host.")
-    return parts
+        return "The base URL does not start with http:// or https:// and a host."
+    return None
 
 
 def _join(base: SplitResult, path: str) -> str:

@@ -68,12 +68,9 @@ class Recorder(httpx.AsyncBaseTransport):
             reply = write_response(response, chunks, cut, secrets)
             self._write({"request": written, "response": reply})
 
-        return httpx.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_RecordedBody(response, write),
-            extensions=response.extensions,
-        )
+        status, headers, extensions = response.status_code, response.headers, response.extensions
+        body = _RecordedBody(response, write)
+        return httpx.Response(status, headers=headers, stream=body, extensions=extensions)
 
     def _create_file(self) -> None:
         if self._is_created:

@@ -238,11 +238,9 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
     """Return the token counts; this format requires both."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return {}
-    counts: dict[str, Any] = {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
+    read, written = usage.input_tokens, usage.output_tokens
+    counts: dict[str, Any] = {"prompt_tokens": read, "completion_tokens": written}
+    counts["total_tokens"] = read + written
     if usage.cached_input_tokens is not None:
         counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_input_tokens}
     if usage.reasoning_tokens is not None:

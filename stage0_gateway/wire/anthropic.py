@@ -99,14 +99,12 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     """Encode tools."""
-    return [
-        {
-            "name": sent_name(tool.name),
-            "description": tool.description,
-            "input_schema": {"type": "object", **tool.parameters},
-        }
-        for tool in tools
-    ]
+    encoded = []
+    for tool in tools:
+        schema = {"type": "object", **tool.parameters}
+        plain = {"name": sent_name(tool.name), "description": tool.description}
+        encoded.append({**plain, "input_schema": schema})
+    return encoded
 
 
 def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:

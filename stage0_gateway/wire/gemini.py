@@ -107,14 +107,10 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     """Encode tools."""
-    declarations = [
-        {
-            "name": sent_name(tool.name),
-            "description": tool.description,
-            "parametersJsonSchema": dict(tool.parameters),
-        }
-        for tool in tools
-    ]
+    declarations = []
+    for tool in tools:
+        plain = {"name": sent_name(tool.name), "description": tool.description}
+        declarations.append({**plain, "parametersJsonSchema": dict(tool.parameters)})
     return [{"functionDeclarations": declarations}]
 
 
