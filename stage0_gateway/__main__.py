@@ -40,24 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    faults = (f"  {name:21}  {fault.description}" for name, fault in FAULTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m stage0_gateway",
         description="Serve the rule-based model in the formats of OpenAI, Anthropic and Gemini.",
-        epilog="\n".join(
-            ["faults:", *(f"  {name:21}  {fault.description}" for name, fault in FAULTS.items())]
-        ),
+        epilog="\n".join(["faults:", *faults]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=["serve"], help="the only command")
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
-    )
-    parser.add_argument(
-        "--port", type=int, default=8099, help="0 selects a free one (default: 8099)"
-    )
-    parser.add_argument(
-        "--faults", default="", metavar="NAME,…", help="the faults of the first replies, in order"
-    )
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
+    parser.add_argument("--port", default=8099, type=int, help="default: 8099; 0: a free one")
+    parser.add_argument("--faults", default="", help="the faults of the first replies, in order")
     return parser
 
 

@@ -6,11 +6,11 @@ models. It knows no sessions, decisions or tool code: every call carries the who
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, Unpack, overload
+from typing import Any, TypeVar, Unpack
 
 import httpx
 
@@ -28,16 +28,19 @@ from stage0_gateway.events import (
 from stage0_gateway.http.client import MAX_REPLY_BYTES, HttpClient
 from stage0_gateway.http.encode import EncodedRequest, encode_request
 from stage0_gateway.http.endpoint import PROVIDERS, ModelEndpoint, resolve
-from stage0_gateway.http.receive import receive
+from stage0_gateway.http.receive import Complete, receive
 from stage0_gateway.http.redaction import Secret, redact_error
 from stage0_gateway.http.response import Timeouts
-from stage0_gateway.http.streaming_response import StreamingResponse, open_stream
+from stage0_gateway.http.streaming_response import open_stream
 from stage0_gateway.messages import Message, as_message
 from stage0_gateway.request import ChatOptions, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.retry import Backoff, can_retry, combine_errors
 from stage0_gateway.settings import settings_from_env
 from stage0_gateway.streaming.stream import MessageStream
+
+_Reply = TypeVar("_Reply")
+_Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
 
 
 class Gateway:
@@ -88,10 +91,6 @@ class Gateway:
             raise ConfigurationError(
                 f"max_concurrency is {max_concurrency}; it must be at least 1, or None."
             )
-        if max_reply_bytes < 1:
-            raise ConfigurationError(
-                f"max_reply_bytes is {max_reply_bytes}; it must be at least 1."
-            )
         self._is_network = transport is None
         self._endpoints = [self._resolve(name) for name in (model, *fallback_models)]
         if timeout is None:
@@ -124,9 +123,8 @@ class Gateway:
         Raises:
             ConfigurationError: The settings are invalid.
         """
-        options |= {
-            name: _secret(options[name]) for name in ("api_key", "base_url") if name in options
-        }
+        for name in {"api_key", "base_url"} & options.keys():
+            options[name] = _secret(options[name])
         options["fallback_models"] = tuple(options.get("fallback_models", ()))
         return cls(**{**settings_from_env(model, options["fallback_models"]), **options})
 
@@ -152,7 +150,7 @@ class Gateway:
             ValueError: There is no message, a message is invalid, or JSON cannot represent a value.
         """
         endpoints, request = self._prepare(messages, **options)
-        return await self._send(endpoints, request, stream=False)
+        return await self._send(endpoints, request, receive)
 
     def stream(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
@@ -166,7 +164,7 @@ class Gateway:
                 other errors.
         """
         endpoints, request = self._prepare(messages, **options)
-        return MessageStream(lambda: self._send(endpoints, request, stream=True))
+        return MessageStream(lambda: self._send(endpoints, request, open_stream))
 
     def _prepare(
         self,
@@ -194,19 +192,9 @@ class Gateway:
             endpoints = self._with_schema_support(endpoints)
         return endpoints, request
 
-    @overload
     async def _send(
-        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: Literal[False]
-    ) -> ChatResponse: ...
-
-    @overload
-    async def _send(
-        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: Literal[True]
-    ) -> StreamingResponse: ...
-
-    async def _send(
-        self, endpoints: list[ModelEndpoint], request: ChatRequest, *, stream: bool
-    ) -> ChatResponse | StreamingResponse:
+        self, endpoints: list[ModelEndpoint], request: ChatRequest, fetch: _Fetch[_Reply]
+    ) -> _Reply:
         """Send a request to one model after the other, with retries, until one replies."""
         errors: list[GatewayError] = []
         for position, endpoint in enumerate(endpoints):
@@ -216,22 +204,17 @@ class Gateway:
                 self._on_event(FallbackEvent(errors[-1], *names))
             if request.model != endpoint.model:
                 request = replace(request, model=endpoint.model)
-            encoded = encode_request(endpoint, request, stream=stream)
+            encoded = encode_request(endpoint, request, stream=fetch is open_stream)
             client = self._offline_client if endpoint.provider == "offline" else self._client
             sizes = len(request.messages), len(request.tools)
             backoff = None
             for attempt in count(1):
                 self._on_event(RequestEvent(request.model, encoded.public_url, *sizes, attempt))
-                started = time.perf_counter()
+                complete = partial(self._complete, encoded, time.perf_counter())
                 try:
-                    if stream:
-                        complete = partial(self._complete, encoded, started)
-                        return await open_stream(client, encoded, attempt, complete)
-                    response = await receive(client, encoded)
+                    return await fetch(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
-                else:
-                    return self._complete(encoded, started, response)
                 if isinstance(error, ConfigurationError):
                     raise error
                 if attempt > self._max_retries or not can_retry(error):

@@ -24,6 +24,7 @@ from stage0_gateway.parts import (
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES = get_args(Role)
+_OPTIONAL = ("tool_call_id", "is_error", "name", "raw_text")
 _Encoding = TypeVar("_Encoding")
 
 
@@ -38,13 +39,7 @@ class CachedEncoding:
     encodings: dict[str, Any]
 
     def encoded(self, form: str, encode: Callable[[Self], _Encoding]) -> _Encoding:
-        """Return `encode(self)`, computed once.
-
-        Args:
-            form: The name of the encoding.
-            encode: Returns the encoding, which must depend on this value alone. If it raises,
-                nothing is stored.
-        """
+        """Return `encode(self)`, which must depend on this value alone, computed once per form."""
         try:
             return self.encodings[form]  # type: ignore[no-any-return]
         except (AttributeError, KeyError):
@@ -149,7 +144,7 @@ class Message(CachedEncoding):
             plain["content"] = [part_to_dict(part) for part in self.content]
         if self.tool_calls:
             plain["tool_calls"] = [call_to_dict(call) for call in self.tool_calls]
-        for name in ("tool_call_id", "is_error", "name", "raw_text"):
+        for name in _OPTIONAL:
             if value := getattr(self, name):
                 plain[name] = value
         return plain
@@ -167,14 +162,8 @@ class Message(CachedEncoding):
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(part_from_dict(part) for part in content)
-        calls = tuple(
-            call_from_dict(call) for call in as_list(plain.get("tool_calls"), "tool_calls")
-        )
-        rest = {
-            name: plain[name]
-            for name in ("tool_call_id", "is_error", "name", "raw_text")
-            if plain.get(name)
-        }
+        calls = tuple(map(call_from_dict, as_list(plain.get("tool_calls"), "tool_calls")))
+        rest = {name: plain[name] for name in _OPTIONAL if plain.get(name)}
         return cls(plain["role"], content, calls, **rest)
 
 
@@ -188,6 +177,17 @@ def as_message(value: "Message | Mapping[str, Any]") -> Message:
         "A message is a Message or a mapping with 'role' and 'content', "
         f"not {type(value).__name__}."
     )
+
+
+def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:
+    """Return parts as message content; a single plain text becomes a str."""
+    content = tuple(parts)
+    match content:
+        case ():
+            return ""
+        case (TextPart(text, citations, data),) if not (citations or data):
+            return text
+    return content
 
 
 def _joined(parts: tuple[Part, ...], kind: type[TextPart] | type[ThinkingPart]) -> str:

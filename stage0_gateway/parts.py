@@ -156,16 +156,15 @@ def part_from_dict(fields: Any) -> Part:
     fields = dict(as_mapping(fields, "A message part"))
     name = as_text(fields.pop("type", ""), "type")
     if name == "image_url":
-        return _image_from_url(as_mapping(fields.get("image_url"), "image_url"))
+        image = as_mapping(fields.get("image_url"), "image_url")
+        return ImagePart(**file_source(required_text(image, "url", "image_url")))
     kind = _TYPES.get(name)
     if kind is None:
         raise ValueError(f"Unknown part type {name!r}. The types are {', '.join(_TYPES)}.")
     if "text" in fields and name in ("text", "thinking"):
         fields["text"] = as_text(fields.get("text"), f"The text of a {name} part")
     if name == "text":
-        fields["citations"] = tuple(
-            _citation(citation) for citation in as_list(fields.get("citations"), "citations")
-        )
+        fields["citations"] = tuple(map(_citation, as_list(fields.get("citations"), "citations")))
     try:
         return kind(**fields)
     except TypeError as error:
@@ -204,10 +203,12 @@ def call_from_dict(fields: Any) -> ToolCall:
     )
 
 
-def data_url(text: str) -> tuple[str, str] | None:
-    """Return the base64 text and the media type of a `data:` URL, or None for any other URL."""
-    head, found, data = text.partition(";base64,")
-    return (data, head.removeprefix("data:")) if found and head.startswith("data:") else None
+def file_source(url: str) -> dict[str, Any]:
+    """Return the fields of a file part: `data` and `media_type` of a `data:` URL, else `url`."""
+    head, found, data = url.partition(";base64,")
+    if found and head.startswith("data:"):
+        return {"data": data, "media_type": head.removeprefix("data:")}
+    return {"url": url}
 
 
 def _fields(value: Part | Citation) -> dict[str, Any]:
@@ -220,12 +221,6 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     return {name: _plain(content) for name, content in value.items()}
-
-
-def _image_from_url(image: Mapping[str, Any]) -> ImagePart:
-    url = required_text(image, "url", "image_url")
-    inline = data_url(url)
-    return ImagePart(inline[0], inline[1]) if inline else ImagePart(url=url)
 
 
 def _citation(fields: Any) -> Citation:

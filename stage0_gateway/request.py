@@ -10,6 +10,9 @@ from typing import Any, TypedDict
 
 from stage0_gateway.messages import CachedEncoding, Message
 
+NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+"""The JSON Schema of a tool without arguments."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec(CachedEncoding):
@@ -25,9 +28,7 @@ class ToolSpec(CachedEncoding):
 
     name: str
     description: str
-    parameters: Mapping[str, Any] = field(
-        default_factory=lambda: {"type": "object", "properties": {}}
-    )
+    parameters: Mapping[str, Any] = field(default_factory=lambda: dict(NO_PARAMETERS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,13 +93,7 @@ def known_finish_reason(raw: str | None) -> FinishReason:
 
 
 def normalize_finish_reason(raw: str | None, *, has_calls: bool) -> FinishReason:
-    """Convert a server's finish reason to a `FinishReason`.
-
-    Args:
-        raw: The server's value, or None.
-        has_calls: Whether the reply contains tool calls. Many servers report "stop" or no reason
-            beside them.
-    """
+    """Convert a server's finish reason; many report "stop" or none beside tool calls."""
     reason = known_finish_reason(raw)
     if has_calls and reason in ("stop", "unknown"):
         return "tool_calls"

@@ -7,12 +7,8 @@ nothing: the gateway repeats a request, and then tries the next model.
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 from stage0_gateway.errors import GatewayError
-
-if TYPE_CHECKING:
-    pass
 
 MAX_WAIT = 60.0
 """Seconds. If a server requests a longer wait, its error is raised at once."""

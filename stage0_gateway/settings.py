@@ -39,8 +39,6 @@ def settings_from_env(
     others = {_provider(name): other for name in fallback_models if (other := _key_of(name))}
     if others:
         key = others | ({provider: key} if isinstance(key, str) else {})
-    if provider == "offline" and not others:
-        return {"model": model}
     return {"model": model, "base_url": base_url, "api_key": key}
 
 

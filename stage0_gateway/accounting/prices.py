@@ -159,11 +159,8 @@ class PriceTable:
     def cost(self, provider: str, model: str, wire: str, usage: Usage | None) -> float | None:
         """Return the cost of a reply, or None if the model or the counts are unknown."""
         tokens = billed_tokens(wire, usage)
-        names = (
-            f"{prefix}{name}"
-            for name in (model, _DATE.sub("", model))
-            for prefix in (f"{provider}:", "")
-        )
+        undated = _DATE.sub("", model)
+        names = (f"{provider}:{model}", model, f"{provider}:{undated}", undated)
         price = next((self._prices[name] for name in names if name in self._prices), None)
         return None if price is None or tokens is None else price.of(tokens)
 

@@ -12,13 +12,8 @@ _USUAL_BYTES = 6  # of JSON per token; a prompt with fewer was read completely
 
 
 def unread_tokens(request: ChatRequest, body: bytes, usage: Usage | None) -> int | None:
-    """Return the minimum number of tokens that the server did not read, or None.
-
-    Args:
-        request: The request.
-        body: Its encoding. Counting its words takes less time than reading every message.
-        usage: The server's token counts. A server that reports cached tokens does not truncate.
-    """
+    """Return the minimum number of tokens of a request's body that the server did not read."""
+    # A server that reports cached tokens does not truncate.
     read = usage.input_tokens if usage and usage.cached_input_tokens is None else None
     if not read or len(body) < _USUAL_BYTES * read:
         return None

@@ -7,7 +7,6 @@ no proxy; otherwise `pool.py`. It knows no models, messages or retries.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.request import getproxies
 
@@ -34,14 +33,6 @@ class QuietRequest(httpx.Request):
         return f"<Request({self.method!r}, {str(self.url).partition('?')[0]!r})>"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _RequestHead:
-    """The parsed URL and headers. They may contain a key, so the repr hides them."""
-
-    url: httpx.URL
-    headers: httpx.Headers
-
-
 class HttpClient:
     """Sends requests. The transport is opened with the first request.
 
@@ -65,16 +56,11 @@ class HttpClient:
         self._phase_timeouts |= {"read": timeouts.read, "write": timeouts.read}
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
         self._max_reply_bytes = max_reply_bytes
-        self._heads: dict[tuple[str, ...], _RequestHead] = {}
+        self._heads: dict[tuple[str, ...], QuietRequest] = {}  # parsed URLs and headers
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Send a JSON body, and return when the head of the response arrived.
-
-        Raises:
-            GatewayError: ConnectionFailed, RequestTimeout or ConfigurationError. Any HTTP status is
-                a response.
-        """
+        """Send a JSON body, and return the response, of any status, when its head arrived."""
         loop, timeouts, host = asyncio.get_running_loop(), self._timeouts, ""
         if self._loop is not loop:  # connections belong to the event loop that opened them
             self._open_transport(loop)
@@ -87,8 +73,8 @@ class HttpClient:
             deadline = None if timeouts.total is None else loop.time() + timeouts.total
             key = (url, *headers.values())
             if (head := self._heads.get(key)) is None:  # parsing takes longer than sending
-                request = QuietRequest("POST", url, headers={**_HEADERS, **headers})
-                head = self._heads[key] = _RequestHead(request.url, request.headers)
+                head = QuietRequest("POST", url, headers={**_HEADERS, **headers})
+                self._heads[key] = head
             host, stream = head.url.host, httpx.ByteStream(body)
             request = QuietRequest("POST", head.url, headers=head.headers, stream=stream)
             request.headers["Content-Length"] = str(len(body))

@@ -44,11 +44,7 @@ class EncodedRequest:
 def encode_request(
     endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool
 ) -> EncodedRequest:
-    """Encode a request for a model.
-
-    Raises:
-        ValueError: The request contains a value that JSON cannot represent.
-    """
+    """Encode a request for a model; a value that JSON cannot represent raises a ValueError."""
     try:
         body = _join_body(endpoint, request, stream=stream)
     except _NOT_JSON:
@@ -84,12 +80,7 @@ def encode_fields(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool
 
 
 def _join_body(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> bytes:
-    """Join the body from the settings, the conversation and the tools.
-
-    Raises:
-        TypeError, ValueError, RecursionError: The request must be encoded as a whole, which may
-            fail as well.
-    """
+    """Join the body from its parts; raises one of `_NOT_JSON` if only a whole encoding may work."""
     wire, options = endpoint.wire, request.provider_options or {}
     system: list[Message] = []
     exchanges: list[list[Message]] = []
@@ -118,11 +109,7 @@ def _join_body(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -
 def encode_groups(
     wire: WireFormat, encode: Callable[[WireFormat, Any], bytes], groups: Sequence[Sequence[Any]]
 ) -> list[bytes]:
-    """Return `encode(wire, group)` for each group of values, computed once for the same values.
-
-    The first value of a group caches the encoding. This is one loop without further calls, because
-    each exchange of a conversation is a group.
-    """
+    """Return `encode(wire, group)` for each group; its first value caches the encoding."""
     encodings = []
     for group in groups:
         first, *others = group

@@ -114,9 +114,7 @@ def resolve(
             f"{model!r} is not a model. Write provider:name, such as {OFFLINE!r} or "
             "'openai:gpt-5-mini'."
         )
-    if api_key is not None and not (
-        api_key.isascii() and api_key.isprintable() and " " not in api_key
-    ):
+    if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ConfigurationError(
             f"The key for {prefix!r} contains a space, a line break or a non-ASCII character."
         )
@@ -152,7 +150,7 @@ def resolve(
 
 
 def _split(url: str) -> SplitResult:
-    if problem := _problem(url):
+    if problem := _problem(url):  # the variables of a frame that raises appear in error reports
         raise ConfigurationError(problem)
     return urlsplit(url)
 
@@ -184,9 +182,8 @@ def _basic_token(base: SplitResult) -> str:
     """Return user and password as the token of a Basic header; empty without them."""
     if not (base.username or base.password):
         return ""
-    return b64encode(
-        f"{unquote(base.username or '')}:{unquote(base.password or '')}".encode()
-    ).decode()
+    user, password = unquote(base.username or ""), unquote(base.password or "")
+    return b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _secrets(api_key: str | None, base: SplitResult, token: str) -> Iterator[str]:

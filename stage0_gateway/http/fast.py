@@ -62,13 +62,9 @@ class FastTransport(httpx.AsyncBaseTransport):
 
 def _streamed(request: httpx.Request) -> httpx.Request:
     """Return the request with a body that aiohttp sends as a stream."""
-    return httpx.Request(
-        request.method,
-        request.url,
-        headers=request.headers,
-        stream=request.stream,
-        extensions=request.extensions,
-    )
+    method, url, headers = request.method, request.url, request.headers
+    stream, extensions = request.stream, request.extensions
+    return httpx.Request(method, url, headers=headers, stream=stream, extensions=extensions)
 
 
 class _Protocol(ResponseHandler):

@@ -55,20 +55,14 @@ class Pool(httpx.AsyncBaseTransport):
         except BaseException:
             await transport.aclose()
             raise
-        body = cast("httpx.AsyncByteStream", response.stream)
-        response.stream = _PooledBody(
-            body, self, idle, transport, response.extensions["network_stream"]
-        )
+        response.stream = _PooledBody(self, idle, transport, response)
         return response
 
     def _new_transport(self, url: httpx.URL) -> httpx.AsyncHTTPTransport:
-        one = httpx.Limits(
-            max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
-        )
+        context = self._ssl_context
+        one = httpx.Limits(max_connections=1, keepalive_expiry=KEEP_ALIVE)
         try:
-            return httpx.AsyncHTTPTransport(
-                verify=self._ssl_context, limits=one, proxy=_proxy_for(url)
-            )
+            return httpx.AsyncHTTPTransport(verify=context, limits=one, proxy=_proxy_for(url))
         except (ValueError, ImportError, httpx.InvalidURL) as error:
             raise invalid_environment(error) from None
 
@@ -115,15 +109,11 @@ class _PooledBody(httpx.AsyncByteStream):
     """The body of a response; closing it returns the connection to the pool."""
 
     def __init__(
-        self,
-        body: httpx.AsyncByteStream,
-        pool: Pool,
-        idle: _Idle,
-        transport: httpx.AsyncHTTPTransport,
-        network_stream: Any,
+        self, pool: Pool, idle: _Idle, transport: httpx.AsyncHTTPTransport, response: httpx.Response
     ) -> None:
-        self._body, self._pool, self._idle, self._transport = body, pool, idle, transport
-        self._network_stream = network_stream
+        self._pool, self._idle, self._transport = pool, idle, transport
+        self._body = cast("httpx.AsyncByteStream", response.stream)
+        self._network_stream = response.extensions["network_stream"]
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._body.__aiter__()

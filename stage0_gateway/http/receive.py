@@ -4,7 +4,7 @@ This module connects the wire format and the HTTP client. It knows no retries an
 `streaming_response.py` reads streamed replies, with the same errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -17,13 +17,14 @@ from stage0_gateway.json_fields import parse_json
 from stage0_gateway.response import ChatResponse
 from stage0_gateway.wire.error_body import error_for_body, error_message
 
+Complete = Callable[[ChatResponse], ChatResponse]
+"""Adds the cost to a complete reply, and reports it."""
 
-async def receive(client: HttpClient, encoded: EncodedRequest) -> ChatResponse:
-    """Send a request and return the whole reply.
 
-    Raises:
-        GatewayError: The request failed. The caller must redact the error.
-    """
+async def receive(
+    client: HttpClient, encoded: EncodedRequest, attempt: int, complete: Complete
+) -> ChatResponse:
+    """Send a request and return the whole reply; like `open_stream`, with the same errors."""
     endpoint = encoded.endpoint
     response = await client.post(encoded.url, endpoint.headers, encoded.body)
     try:
@@ -40,7 +41,7 @@ async def receive(client: HttpClient, encoded: EncodedRequest) -> ChatResponse:
         )
     reader = endpoint.wire.reader(encoded.names)
     reader.builder.request_id = response.headers.get("x-request-id")
-    return redact_response(reader.decode_whole(body), endpoint.secrets)
+    return complete(redact_response(reader.decode_whole(body), endpoint.secrets))
 
 
 def response_error(status: int, headers: Mapping[str, str], content: bytes) -> GatewayError:

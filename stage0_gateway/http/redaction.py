@@ -40,12 +40,7 @@ class Secret(str):
 
 
 def redact(text: str, secrets: Collection[str]) -> str:
-    """Replace every secret in a text, in any of its spellings.
-
-    Args:
-        text: Any text.
-        secrets: Keys and passwords; those with fewer than four characters are ignored.
-    """
+    """Replace every secret of at least four characters in a text, in any of its spellings."""
     # A fast check first, because every event of a stream is redacted. All spellings but the plain
     # one contain one of these characters.
     if not ("\\" in text or "%" in text or "&" in text or "+" in text):
@@ -151,9 +146,8 @@ def _pattern(secret: str, rest: bytes = b"") -> re.Pattern[bytes]:
     """Return a pattern for a secret, with each of its characters in any spelling."""
     # A run of n backslashes is one part. As n parts they could be matched in 8ⁿ ways.
     parts = re.findall(r"\\+|[^\\]", secret)
-    return re.compile(
-        b"".join(b"(?:%s)" % b"|".join(_spellings(part[0], len(part))) for part in parts) + rest
-    )
+    spelled = [b"(?:%s)" % b"|".join(_spellings(part[0], len(part))) for part in parts]
+    return re.compile(b"".join(spelled) + rest)
 
 
 def _spellings(character: str, times: int) -> Iterator[bytes]:

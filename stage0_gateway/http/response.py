@@ -87,11 +87,7 @@ class HttpResponse:
         self._open = True
 
     async def chunk(self) -> bytes:
-        """Return the next bytes of the body; empty at its end.
-
-        Raises:
-            GatewayError: ConnectionFailed, RequestTimeout or MalformedResponse.
-        """
+        """Return the next bytes of the body, empty at its end, or raise a `GatewayError`."""
         if self._encoding.lower() != "identity":
             raise MalformedResponse(self._unreadable(), status=self.status)
         try:
@@ -113,14 +109,7 @@ class HttpResponse:
         return b""
 
     async def read(self) -> bytes:
-        """Return the whole body.
-
-        An error response with an unreadable body returns a sentence about it: the status still
-        determines the error.
-
-        Raises:
-            GatewayError: ConnectionFailed, RequestTimeout or MalformedResponse.
-        """
+        """Return the whole body, or a sentence about the unreadable body of an error response."""
         if self._encoding.lower() != "identity" and self.status != 200:
             return self._unreadable().encode()
         pieces = []

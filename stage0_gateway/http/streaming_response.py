@@ -6,7 +6,6 @@ listeners; `streaming/stream.py` delivers the events.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 
 from stage0_gateway.errors import (
@@ -17,7 +16,7 @@ from stage0_gateway.errors import (
 )
 from stage0_gateway.http.client import HttpClient
 from stage0_gateway.http.encode import EncodedRequest
-from stage0_gateway.http.receive import response_error
+from stage0_gateway.http.receive import Complete, response_error
 from stage0_gateway.http.redaction import redact, redact_error, redact_response
 from stage0_gateway.http.response import HttpResponse
 from stage0_gateway.json_fields import parse_json
@@ -37,10 +36,7 @@ _TRUNCATED = "The stream ended before the reply was complete: its last event is 
 
 
 async def open_stream(
-    client: HttpClient,
-    encoded: EncodedRequest,
-    attempt: int,
-    complete: Callable[[ChatResponse], ChatResponse],
+    client: HttpClient, encoded: EncodedRequest, attempt: int, complete: Complete
 ) -> "StreamingResponse":
     """Send a request and wait for the first event of the reply.
 
@@ -59,8 +55,7 @@ async def open_stream(
         if response.status != 200:
             content = await response.read()
             raise response_error(response.status, response.headers, content)
-        connected = ConnectEvent(encoded.request.model, encoded.public_url, attempt)
-        reply = StreamingResponse(response, encoded, connected, complete)
+        reply = StreamingResponse(response, encoded, attempt, complete)
         await reply.read_start()
     except BaseException:
         await response.aclose()
@@ -76,13 +71,10 @@ class StreamingResponse:
     """
 
     def __init__(
-        self,
-        response: HttpResponse,
-        encoded: EncodedRequest,
-        connected: ConnectEvent,
-        complete: Callable[[ChatResponse], ChatResponse],
+        self, response: HttpResponse, encoded: EncodedRequest, attempt: int, complete: Complete
     ) -> None:
-        self.connected, self._complete = connected, complete
+        self.connected = ConnectEvent(encoded.request.model, encoded.public_url, attempt)
+        self._complete = complete
         self._response, self._secrets = response, encoded.endpoint.secrets
         self._reader = encoded.endpoint.wire.reader(encoded.names)
         self._builder = self._reader.builder

@@ -33,9 +33,8 @@ def fill(
     """
     properties, values = properties_of(schema), _Values(text, topic, results)
     listed = schema.get("required")
-    required = (
-        [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    )
+    names = listed if isinstance(listed, list) else []
+    required = [name for name in names if isinstance(name, str)]
     found: dict[str, Any] = {}
     for name, property_schema in properties.items():
         value = values.take(name, property_schema, required=name in required)
@@ -93,9 +92,8 @@ class _Values:
 
     def _choice(self, choices: list[Any]) -> Any:
         for choice in choices:
-            if isinstance(choice, str | int) and self._find(
-                rf"(?<!\w){re.escape(str(choice))}(?!\w)"
-            ):
+            pattern = rf"(?<!\w){re.escape(str(choice))}(?!\w)"
+            if isinstance(choice, str | int) and self._find(pattern):
                 return choice
         return None
 
@@ -117,9 +115,8 @@ class _Values:
 
     def _labelled(self, name: str) -> str | None:
         """Return the words after the parameter's name: "title: Dune", "the color is red"."""
-        found = self._find(
-            rf"\b{_label(name)}(?: is|:| =) ([^,;.?!\n]{{1,100}}?)(?= and |[,;.?!\n]|$)"
-        )
+        value = r"([^,;.?!\n]{1,100}?)(?= and |[,;.?!\n]|$)"
+        found = self._find(rf"\b{_label(name)}(?: is|:| =) {value}")
         return trim(found[1]) or None if found else None
 
     def _string(self, name: str) -> str | None:

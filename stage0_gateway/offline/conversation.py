@@ -98,9 +98,8 @@ def write_json(value: Any) -> str:
 
 
 def _is_question(message: Message) -> bool:
-    return message.role == "user" and not (
-        message.text.startswith(_FEEDBACK) or _RESULT.match(message.text)
-    )
+    is_from_program = message.text.startswith(_FEEDBACK) or _RESULT.match(message.text)
+    return message.role == "user" and not is_from_program
 
 
 def _next_call_id(messages: tuple[Message, ...]) -> str:
@@ -121,18 +120,13 @@ def _json_lines(text: str) -> Iterator[dict[str, Any]]:
 def _described_tools(system: str) -> Iterator[ToolSpec]:
     for line in _json_lines(system):
         match line:
-            case {
-                "name": str(name),
-                "description": str(description),
-                "parameters": dict(parameters),
-            }:
-                yield ToolSpec(name, description, parameters)
+            case {"name": str(name), "description": str(text), "parameters": dict(parameters)}:
+                yield ToolSpec(name, text, parameters)
 
 
 def _described_schema(system: str) -> Mapping[str, Any] | None:
-    return next(
-        (line for line in _json_lines(system) if "type" in line or "properties" in line), None
-    )
+    schemas = (line for line in _json_lines(system) if "type" in line or "properties" in line)
+    return next(schemas, None)
 
 
 # ---- calls and their results
@@ -171,7 +165,6 @@ def _add_result(outcomes: list[Outcome], key: str | None, result: str, is_error:
     result = result.strip()
     for at, outcome in enumerate(outcomes):
         if outcome.result is None and outcome.key == key:
-            outcomes[at] = replace(
-                outcome, result=result, is_error=is_error or result.startswith("Error")
-            )
+            is_error = is_error or result.startswith("Error")
+            outcomes[at] = replace(outcome, result=result, is_error=is_error)
             return

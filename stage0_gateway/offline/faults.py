@@ -1,13 +1,13 @@
 """Make the replies of the offline model wrong on purpose, to test how a client reacts.
 
-`FAULTS` lists the faults. A `FaultPlan` assigns faults to requests. `service.py` applies them for
+`FAULTS` lists the faults. `fault_plan` assigns faults to requests. `service.py` applies them for
 `OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -32,10 +32,8 @@ def _in_json(change: Callable[[str], str]) -> Callable[[ChatResponse], ChatRespo
     def change_reply(reply: ChatResponse) -> ChatResponse:
         message = reply.message
         if message.tool_calls:
-            calls = tuple(
-                replace(call, arguments=change(call.arguments)) for call in message.tool_calls
-            )
-            return replace(reply, message=replace(message, tool_calls=calls))
+            calls = [replace(one, arguments=change(one.arguments)) for one in message.tool_calls]
+            return replace(reply, message=replace(message, tool_calls=tuple(calls)))
         if not isinstance(parse_json(message.text), dict):
             return reply
         return replace(reply, message=replace(message, content=change(message.text)))
@@ -108,20 +106,16 @@ class Fault:
 FAULTS: dict[str, Fault] = {
     "fenced": Fault("the JSON is in a code fence", _in_json(_fenced)),
     "not_json": Fault("a sentence instead of JSON", _in_json(_not_json)),
-    "wrong_argument_name": Fault(
-        "the first argument has another name", _in_json(_wrong_argument_name)
-    ),
+    "wrong_argument_name": Fault("the first argument is renamed", _in_json(_wrong_argument_name)),
     "overloaded": Fault("HTTP status 503", in_answer=_overloaded),
-    "disconnect_mid_stream": Fault(
-        "the connection breaks after half of the answer", in_answer=_disconnect
-    ),
+    "disconnect_mid_stream": Fault("the connection breaks halfway", in_answer=_disconnect),
     "no_finish_reason": Fault("the finish reason is missing", in_answer=_no_finish_reason),
     "error_in_stream": Fault("an error after half of the stream", in_answer=_error_in_stream),
 }
 
 
-class FaultPlan:
-    """The faults of the requests, in order.
+def fault_plan(names: str | Iterable[str | None]) -> Iterator[Fault | None]:
+    """Return the faults of the requests, in order.
 
     Args:
         names: The names of the faults, in the order of the requests, or one text with commas
@@ -131,15 +125,9 @@ class FaultPlan:
     Raises:
         ConfigurationError: A fault is unknown.
     """
-
-    def __init__(self, names: str | Iterable[str | None] = ()) -> None:
-        if isinstance(names, str):
-            names = [name.strip() for name in names.split(",") if name.strip()]
-        self._faults = iter([_fault(name) for name in names])
-
-    def next(self) -> Fault | None:
-        """Return the fault for the next request, or None."""
-        return next(self._faults, None)
+    if isinstance(names, str):
+        names = [name.strip() for name in names.split(",") if name.strip()]
+    return iter([_fault(name) for name in names])
 
 
 def _fault(name: str | None) -> Fault | None:

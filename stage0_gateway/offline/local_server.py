@@ -6,12 +6,12 @@ both send the same bytes. The server is for one machine: no TLS, no keys, no lim
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any
 
-from stage0_gateway.offline.faults import FaultPlan
+from stage0_gateway.offline.faults import Fault, fault_plan
 from stage0_gateway.offline.service import answer_http, refuse
 from stage0_gateway.server.answer import Answer
 
@@ -33,7 +33,7 @@ def make_server(
         OSError: The port is in use, or the host is not an address of this machine.
         ConfigurationError: A fault is unknown.
     """
-    return _Server(host, port, FaultPlan(faults))
+    return _Server(host, port, fault_plan(faults))
 
 
 class _Server(ThreadingTCPServer):
@@ -41,7 +41,7 @@ class _Server(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, plan: FaultPlan) -> None:
+    def __init__(self, host: str, port: int, plan: Iterator[Fault | None]) -> None:
         self.plan = plan
         super().__init__((host, port), _Exchange)
 
@@ -70,9 +70,8 @@ class _Exchange(BaseHTTPRequestHandler):
                 400, f"Send the body with a Content-Length of at most {BODY_LIMIT} bytes."
             )
         else:
-            self._send(
-                answer_http(self.command, self.path, self.rfile.read(length), self.server.plan)
-            )
+            body = self.rfile.read(length)
+            self._send(answer_http(self.command, self.path, body, self.server.plan))
 
     def do_GET(self) -> None:
         """Answer a request, with or without a body."""
@@ -87,9 +86,6 @@ class _Exchange(BaseHTTPRequestHandler):
         self._send(refuse(getattr(self, "path", ""), code, message or "Invalid request."))
 
     def _send(self, answer: Answer) -> None:
-        if answer.status is None:
-            self.close_connection = True
-            return
         in_chunks = (answer.is_stream or answer.is_cut) and self.request_version != "HTTP/1.0"
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)

@@ -12,8 +12,6 @@ import httpx
 
 from stage0_gateway.server.in_process import as_response
 
-__all__ = ["NOTICE", "OfflineModel"]
-
 NOTICE = (
     "NOTICE: these answers come from rules, not from a language model. To connect a real one, set "
     "LLM_MODEL (such as openai:gpt-5-mini) with OPENAI_API_KEY, or LLM_MODEL=ollama:llama3.2 for a "
@@ -35,9 +33,9 @@ class OfflineModel(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, faults: str | Iterable[str | None] = ()) -> None:
-        from stage0_gateway.offline.faults import FaultPlan  # many programs never need it
+        from stage0_gateway.offline.faults import fault_plan  # many programs never need it
 
-        self._plan = FaultPlan(faults)
+        self._plan = fault_plan(faults)
         _log.warning(NOTICE)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

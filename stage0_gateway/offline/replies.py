@@ -66,10 +66,8 @@ def plain_text(value: Any, depth: int = 0) -> str:
         return "…"
     match value:
         case dict():
-            return ", ".join(
-                f"{name.replace('_', ' ')} {plain_text(one, depth + 1)}"
-                for name, one in value.items()
-            )
+            fields = ((name.replace("_", " "), one) for name, one in value.items())
+            return ", ".join(f"{name} {plain_text(one, depth + 1)}" for name, one in fields)
         case list():
             return ", ".join(plain_text(one, depth + 1) for one in value)
         case str():

@@ -55,27 +55,18 @@ class ScriptedModel(httpx.AsyncBaseTransport):
             raise ScriptError(f"{request.url.path} is not the path of a wire format.")
         body = json.loads(await request.aread())
         self.requests.append(form.decode_request(body, path))
-        reply = self._next()
+        number = len(self.requests)
+        if number > len(self._replies):
+            replies = len(self._replies)
+            raise ScriptError(f"The script ends after reply {replies}; this is request {number}.")
+        reply = self._replies[number - 1]
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, int):
-            return as_response(
-                json_answer(reply, form.encode_error(reply, f"scripted failure {reply}"))
-            )
-        stream = form.wants_stream(path, body)
-        return as_response(
-            reply_answer(
-                form, _response(reply, len(self.requests)), stream=stream, piece=self._piece
-            )
-        )
-
-    def _next(self) -> Reply:
-        number = len(self.requests)
-        if number > len(self._replies):
-            raise ScriptError(
-                f"The script ends after reply {len(self._replies)}; this is request {number}."
-            )
-        return self._replies[number - 1]
+            error = form.encode_error(reply, f"scripted failure {reply}")
+            return as_response(json_answer(reply, error))
+        response, stream = _response(reply, number), form.wants_stream(path, body)
+        return as_response(reply_answer(form, response, stream=stream, piece=self._piece))
 
     def assert_finished(self) -> None:
         """Raise if replies remain.
@@ -96,6 +87,5 @@ def _response(reply: str | Message | ChatResponse, number: int) -> ChatResponse:
     if isinstance(reply, ChatResponse):
         return reply
     message = Message.assistant(reply) if isinstance(reply, str) else reply
-    return ChatResponse(
-        message, usage=Usage(10, 5), model="scripted", request_id=f"scripted-{number}"
-    )
+    request_id = f"scripted-{number}"
+    return ChatResponse(message, usage=Usage(10, 5), model="scripted", request_id=request_id)

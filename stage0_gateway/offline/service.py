@@ -5,9 +5,10 @@ This module knows neither sockets nor an HTTP library. The transport (`model.py`
 """
 
 import json
+from collections.abc import Iterator
 
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.faults import Fault, FaultPlan
+from stage0_gateway.offline.faults import Fault
 from stage0_gateway.offline.teacher import answer
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.response import ChatResponse, Usage
@@ -17,9 +18,16 @@ from stage0_gateway.server.format import ServerFormat
 from stage0_gateway.server.routing import format_of
 
 MODEL = "teacher"
+_PATHS = (
+    "Use POST /v1/chat/completions, /v1/messages or "
+    "/v1beta/models/teacher:generateContent, or GET /v1/models."
+)
+NO_FAULTS: Iterator[Fault | None] = iter(())
 
 
-def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = None) -> Answer:
+def answer_http(
+    method: str, path: str, body: bytes, plan: Iterator[Fault | None] = NO_FAULTS
+) -> Answer:
     """Answer a chat request in any format, or `GET .../models`; others are a 404.
 
     Args:
@@ -33,16 +41,11 @@ def answer_http(method: str, path: str, body: bytes, plan: FaultPlan | None = No
     """
     form = format_of(path)
     if method == "POST" and form is not None:
-        return _answer_chat(form, path, body, plan.next() if plan else None)
+        return _answer_chat(form, path, body, next(plan, None))
     if method == "GET" and path.partition("?")[0].rstrip("/").endswith("/models"):
         model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "llm-stages"}
         return json_answer(200, {"object": "list", "data": [model]})
-    return refuse(
-        path,
-        404,
-        f"Unknown {method} {path[:200]}. Use POST /v1/chat/completions, /v1/messages or "
-        "/v1beta/models/teacher:generateContent, or GET /v1/models.",
-    )
+    return refuse(path, 404, f"Unknown {method} {path[:200]}. {_PATHS}")
 
 
 def refuse(path: str, status: int, text: str) -> Answer:
@@ -75,6 +78,5 @@ def _reply(request: ChatRequest, fault: Fault | None) -> ChatResponse:
 
 
 def _size(message: Message) -> int:
-    return len(message.text) + sum(
-        len(call.name) + len(call.arguments) for call in message.tool_calls
-    )
+    calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return len(message.text) + calls

@@ -40,9 +40,8 @@ def credentials(request: httpx.Request) -> set[Secret]:
     for name, value in request.headers.multi_items():
         if names_a_credential(name):
             found.update(_in_header(name, value))
-    found.update(
-        value for name, value in request.url.params.multi_items() if names_a_credential(name)
-    )
+    query = request.url.params.multi_items()
+    found.update(value for name, value in query if names_a_credential(name))
     if request.url.userinfo:
         found.add(request.url.password or request.url.username)
         found.add(b64encode(unquote(request.url.userinfo.decode("ascii")).encode()).decode("ascii"))

@@ -66,13 +66,10 @@ def write_response(
     """
     if response.headers.get("content-encoding", "identity") != "identity":
         chunks, cut = [], "DecodingError: a compressed body is not recorded"
+    headers = response.headers.items()
     written = {
         "status": response.status_code,
-        "headers": {
-            name: redact(value, secrets)
-            for name, value in response.headers.items()
-            if _is_recorded(name)
-        },
+        "headers": {name: redact(text, secrets) for name, text in headers if _is_recorded(name)},
         "chunks": [_write_bytes(chunk) for chunk in redact_chunks(chunks, secrets)],
     }
     return {**written, "cut": redact(cut, secrets)} if cut else written
@@ -121,19 +118,11 @@ def read_line(line: bytes, number: int) -> RecordedExchange:
     match json.loads(line.decode()):
         case {"request": {"method": str(), "url": str()} as request, "error": str(error)}:
             return RecordedExchange(number, request, None, {}, (), error)
-        case {
-            "request": {"method": str(), "url": str()} as request,
-            "response": {
-                "status": int(status),
-                "headers": dict(headers),
-                "chunks": list(chunks),
-                **rest,
-            },
-        }:
-            cut = None if rest.get("cut") is None else str(rest["cut"])
-            return RecordedExchange(
-                number, request, status, headers, tuple(map(_read_bytes, chunks)), cut
-            )
+        case {"request": {"method": str(), "url": str()} as request, "response": dict(response)}:
+            match response:
+                case {"status": int(status), "headers": dict(headers), "chunks": list(chunks)}:
+                    body, cut = tuple(map(_read_bytes, chunks)), response.get("cut")
+                    return RecordedExchange(number, request, status, headers, body, cut)
     raise ValueError("an exchange needs a request, and a response or an error")
 
 

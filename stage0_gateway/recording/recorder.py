@@ -65,16 +65,12 @@ class Recorder(httpx.AsyncBaseTransport):
             raise
 
         def write(chunks: list[bytes], cut: str | None) -> None:
-            self._write(
-                {"request": written, "response": write_response(response, chunks, cut, secrets)}
-            )
+            reply = write_response(response, chunks, cut, secrets)
+            self._write({"request": written, "response": reply})
 
-        return httpx.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_RecordedBody(response, write),
-            extensions=response.extensions,
-        )
+        status, headers, extensions = response.status_code, response.headers, response.extensions
+        body = _RecordedBody(response, write)
+        return httpx.Response(status, headers=headers, stream=body, extensions=extensions)
 
     def _create_file(self) -> None:
         if self._is_created:
@@ -82,13 +78,11 @@ class Recorder(httpx.AsyncBaseTransport):
         try:
             self._path.open("xb").close()
         except FileExistsError:
-            raise ConfigurationError(
-                f"{self._path} exists. Delete it, or record to another file."
-            ) from None
+            text = f"{self._path} exists. Delete it, or record to another file."
+            raise ConfigurationError(text) from None
         except OSError as error:
-            raise ConfigurationError(
-                f"{self._path} cannot be written ({error.strerror})."
-            ) from error
+            text = f"{self._path} cannot be written ({error.strerror})."
+            raise ConfigurationError(text) from error
         self._is_created = True
 
     def _write(self, exchange: dict[str, object]) -> None:
@@ -135,6 +129,5 @@ class _RecordedBody(httpx.AsyncByteStream):
 
 def named_secrets(secrets: Iterable[str]) -> set[Secret]:
     """Return the caller's secrets, one text or several, without surrounding white space."""
-    return {
-        Secret(secret.strip()) for secret in ([secrets] if isinstance(secrets, str) else secrets)
-    }
+    named = [secrets] if isinstance(secrets, str) else secrets
+    return {Secret(secret.strip()) for secret in named}

@@ -21,13 +21,13 @@ class Answer:
     """The response to one request.
 
     Attributes:
-        status: The HTTP status; None if the connection breaks before the response.
+        status: The HTTP status.
         chunks: The body: one chunk, or one chunk for each event of a stream.
         content_type: The media type of the body.
         is_cut: Whether the connection breaks before the end of the body.
     """
 
-    status: int | None
+    status: int
     chunks: tuple[bytes, ...] = ()
     content_type: str = "application/json"
     is_cut: bool = False
@@ -62,7 +62,6 @@ def reply_answer(
     if not stream:
         return json_answer(200, form.encode_reply(reply))
     # Half of a surrogate pair becomes \ud83d, as in JSON.
-    events = (
-        event.encode(errors="backslashreplace") for event in form.encode_stream(reply, piece=piece)
-    )
-    return Answer(200, tuple(events), EVENT_STREAM)
+    events = form.encode_stream(reply, piece=piece)
+    chunks = tuple(event.encode(errors="backslashreplace") for event in events)
+    return Answer(200, chunks, EVENT_STREAM)

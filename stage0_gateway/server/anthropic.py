@@ -15,21 +15,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
     ImagePart,
     Part,
-    ProviderData,
     ProviderPart,
     TextPart,
     ThinkingPart,
     ToolCall,
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.anthropic import NAME as NAME
 from stage0_gateway.wire.anthropic import encode
@@ -39,11 +38,7 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 _TOOL_BLOCKS = ("tool_use", "tool_result")
 _DECODED = {"messages", "system", "stream"}
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
-_REASONS: dict[FinishReason, str] = {
-    "length": "max_tokens",
-    "refusal": "refusal",
-    "pause": "pause_turn",
-}
+_REASONS = {"length": "max_tokens", "refusal": "refusal", "pause": "pause_turn"}
 _ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
 
 
@@ -69,9 +64,8 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     body = as_mapping(body, "The body")
     if body.get("messages") is None:
         raise ValueError("'messages' is missing.")
-    messages = [
-        one for plain in as_list(body["messages"], "'messages'") for one in _messages(plain)
-    ]
+    plain_messages = as_list(body["messages"], "'messages'")
+    messages = [message for plain in plain_messages for message in _messages(plain)]
     if system := body.get("system"):
         messages.insert(0, Message.system(system if isinstance(system, str) else _parts(system)))
     stop = as_list(body.get("stop_sequences"), "'stop_sequences'")
@@ -118,61 +112,46 @@ def _parts(content: Any) -> tuple[Part, ...]:
 def _result(block: Mapping[str, Any]) -> Message:
     content = block.get("content")
     call_id = as_text(block.get("tool_use_id"), "'tool_use_id'")
-    is_error = block.get("is_error") is True
-    return Message.tool(
-        content if isinstance(content, str) else _parts(content), call_id, is_error=is_error
-    )
+    content = content if isinstance(content, str) else _parts(content)
+    return Message.tool(content, call_id, is_error=block.get("is_error") is True)
 
 
 def _part(block: Mapping[str, Any]) -> Part:
     """Decode a block; unknown kinds are stored unchanged."""
     match block:
         case {"type": "text", "text": str(text)}:
-            cited = [
-                as_mapping(one, "A citation")
-                for one in as_list(block.get("citations"), "'citations'")
-            ]
+            cited = as_list(block.get("citations"), "'citations'")
             written = {"type": "text", "text": text, "citations": cited}
             return TextPart(text, tuple(map(citation, cited)), extra_data(NAME, block, written))
         case {"type": "thinking", "thinking": str(text)}:
-            return ThinkingPart(
-                text, extra_data(NAME, block, {"type": "thinking", "thinking": text})
-            )
-        case {
-            "type": "image",
-            "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
-        }:
-            return ImagePart(data, kind, provider_data=_besides_file(block))
-        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
-            return ImagePart(url=url, provider_data=_besides_file(block))
-        case {
-            "type": "document",
-            "source": {"type": "base64", "media_type": str(kind), "data": str(data)},
-        }:
-            return DocumentPart(data, kind, _title(block), provider_data=_besides_file(block))
-        case {"type": "document", "source": {"type": "url", "url": str(url)}}:
-            return DocumentPart(url=url, name=_title(block), provider_data=_besides_file(block))
+            written = {"type": "thinking", "thinking": text}
+            return ThinkingPart(text, extra_data(NAME, block, written))
+        case {"type": "image" | "document" as kind, "source": dict(source)}:
+            return _file(kind, source, block) or ProviderPart(NAME, block)
     return ProviderPart(NAME, block)
 
 
-def _title(block: Mapping[str, Any]) -> str:
-    return as_text(block.get("title"), "'title'") or "document"
-
-
-def _besides_file(block: Mapping[str, Any]) -> ProviderData | None:
-    return extra_data(NAME, block, {name: block.get(name) for name in ("type", "title", "source")})
+def _file(kind: str, source: Mapping[str, Any], block: Mapping[str, Any]) -> Part | None:
+    """Decode an image or a document; None for an unknown source."""
+    match source:
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            fields = {"data": data, "media_type": media_type}
+        case {"type": "url", "url": str(url)}:
+            fields = {"url": url}
+        case _:
+            return None
+    title = as_text(block.get("title"), "'title'")
+    known = {"type": kind, "source": source, "title": title if kind == "document" else None}
+    own: Any = {**fields, "provider_data": extra_data(NAME, block, known)}
+    return ImagePart(**own) if kind == "image" else DocumentPart(name=title or "document", **own)
 
 
 def _call(block: Mapping[str, Any]) -> ToolCall:
     match block:
         case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
             written = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-            return ToolCall(
-                call_id,
-                name,
-                json.dumps(arguments, ensure_ascii=False),
-                extra_data(NAME, block, written),
-            )
+            text = json.dumps(arguments, ensure_ascii=False)
+            return ToolCall(call_id, name, text, extra_data(NAME, block, written))
     raise ValueError("A 'tool_use' needs an 'id', a 'name' and an object as its 'input'.")
 
 
@@ -181,15 +160,13 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
     for tool in tools:
         match tool:
             case {"name": str(name), "input_schema": dict(schema)}:
-                yield ToolSpec(
-                    name, as_text(tool.get("description"), f"The 'description' of {name}"), schema
-                )
+                description = as_text(tool.get("description"), f"The 'description' of {name}")
+                yield ToolSpec(name, description, schema)
             case {"type": str(kind)} if kind != "custom":
                 pass
             case _:
-                raise ValueError(
-                    "Each of 'tools' needs a 'name' and an object as its 'input_schema'."
-                )
+                needed = "a 'name' and an object as its 'input_schema'"
+                raise ValueError(f"Each of 'tools' needs {needed}.")
 
 
 def _tool_choice(choice: Any) -> str | None:
@@ -229,12 +206,8 @@ def encode_error(status: int, message: str) -> dict[str, Any]:
 
 
 def _head(reply: ChatResponse) -> dict[str, Any]:
-    return {
-        "id": reply.request_id or "msg_0",
-        "type": "message",
-        "role": "assistant",
-        "model": reply.model or "",
-    }
+    identity = {"id": reply.request_id or "msg_0", "model": reply.model or ""}
+    return {**identity, "type": "message", "role": "assistant"}
 
 
 def _end(reply: ChatResponse) -> dict[str, Any]:
@@ -266,12 +239,8 @@ def _reply_block(part: Part) -> dict[str, Any] | None:
 
 
 def _reply_call(call: ToolCall) -> dict[str, Any]:
-    block = {
-        "type": "tool_use",
-        "id": call.id,
-        "name": call.name,
-        "input": arguments_value(call.arguments),
-    }
+    arguments = arguments_value(call.arguments)
+    block = {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
     return deep_merge(block, own_data(call, NAME))
 
 
@@ -316,9 +285,8 @@ def _start_and_deltas(
     match block:
         case {"type": "text", "text": text}:
             deltas = [{"type": "text_delta", "text": one} for one in split(text, piece)]
-            deltas += [
-                {"type": "citations_delta", "citation": one} for one in block.get("citations", ())
-            ]
+            for cited in block.get("citations", ()):
+                deltas.append({"type": "citations_delta", "citation": cited})
             return {"type": "text", "text": ""}, deltas
         case {"type": "thinking", "thinking": text, "signature": signature}:
             deltas = [{"type": "thinking_delta", "thinking": one} for one in split(text, piece)]

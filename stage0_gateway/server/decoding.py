@@ -5,11 +5,11 @@ difference is stored for the provider, so a format need not list unknown fields.
 calls store their unknown fields in the same way. `wire/provider_data.py` is the inverse.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from stage0_gateway.parts import Part, ProviderData, TextPart
+from stage0_gateway.parts import ProviderData
 from stage0_gateway.request import ChatRequest
 
 
@@ -60,14 +60,3 @@ def as_integer(value: Any, field: str) -> int | None:
     if value is not None and type(value) is not int:
         raise ValueError(f"{field} must be a whole number, not {type(value).__name__}.")
     return value
-
-
-def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:
-    """Return parts as message content; a single plain text becomes a str."""
-    content = tuple(parts)
-    match content:
-        case ():
-            return ""
-        case (TextPart(text, citations, data),) if not (citations or data):
-            return text
-    return content

@@ -12,13 +12,10 @@ def parts_of(message: Message) -> list[Part]:
     """Return the parts of a message; a JSON part becomes text, and empty text is omitted."""
     if isinstance(message.content, str):
         return [TextPart(message.content)] if message.content else []
-    return [_json_as_text(part) for part in message.content]
-
-
-def _json_as_text(part: Part) -> Part:
-    return (
+    return [
         TextPart(json.dumps(part.value, ensure_ascii=False)) if isinstance(part, JsonPart) else part
-    )
+        for part in message.content
+    ]
 
 
 def arguments_value(text: str) -> dict[str, Any] | str:

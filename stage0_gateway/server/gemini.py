@@ -1,8 +1,7 @@
 """Google's generateContent in reverse: decode requests, encode replies.
 
 The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
-error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
-`system_instruction`. Unknown fields are stored in `provider_options` and `provider_data`, and
+error that names the field. Unknown fields are stored in `provider_options` and `provider_data`, and
 unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
@@ -12,8 +11,9 @@ id answers the first open call with its name. A response that is neither `{"outp
 Each event of a stream contains a part or a piece of one. A signed text is not split, because the
 signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
-Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
-`functionResponse`; parts after a call, which move before the calls.
+Not covered: Google's other spelling of its fields (`system_instruction`); `responseSchema`, which
+stays in the options; the citations of a reply; files inside a `functionResponse`; parts after a
+call, which move before the calls.
 """
 
 import json
@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text, required_text
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     DocumentPart,
     ImagePart,
@@ -34,9 +34,9 @@ from stage0_gateway.parts import (
     ThinkingPart,
     ToolCall,
 )
-from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.gemini import encode
@@ -45,13 +45,7 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 _DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
-_USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
-_USER_DATA = {"args", "response", *_USER_SCHEMAS}
-_REASONS: dict[FinishReason, str] = {
-    "length": "MAX_TOKENS",
-    "refusal": "SAFETY",
-    "error": "MALFORMED_FUNCTION_CALL",
-}
+_REASONS = {"length": "MAX_TOKENS", "refusal": "SAFETY", "error": "MALFORMED_FUNCTION_CALL"}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 Plain = Mapping[str, Any]
@@ -82,10 +76,10 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is invalid. The text names the field.
     """
-    body = _camel_case(as_mapping(body, "The body"))
+    body = as_mapping(body, "The body")
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
-    messages = list(_messages(_several(body["contents"], "'contents'")))
+    messages = list(_messages(as_list(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
     named = _model_and_method(path)
@@ -105,27 +99,9 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     return with_options(request, body, encode, _DECODED)
 
 
-def _camel_case(value: Any) -> Any:
-    """Return the value with field names in camel case, except inside the user's data."""
-    if isinstance(value, list):
-        return [_camel_case(one) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    named = {
-        re.sub("_([a-z])", lambda found: found[1].upper(), name): content
-        for name, content in value.items()
-    }
-    return {name: one if name in _USER_DATA else _camel_case(one) for name, one in named.items()}
-
-
-def _several(value: Any, where: str) -> list[Any]:
-    """Return the value as a list; Google accepts an object for a list of one."""
-    return [value] if isinstance(value, Mapping) else as_list(value, where)
-
-
 def _parts(content: Any) -> list[Plain]:
     parts = as_mapping(content, "A content").get("parts")
-    return [as_mapping(part, "A part") for part in _several(parts, "'parts'")]
+    return [as_mapping(part, "A part") for part in as_list(parts, "'parts'")]
 
 
 def _messages(contents: Iterable[Any]) -> Iterator[Message]:
@@ -155,20 +131,18 @@ def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterat
         else:
             groups.append((None, [_part(part)]))
     for result, beside in groups:
-        yield (
-            Message.user(as_content(beside))
-            if result is None
-            else _result(result, beside, open_calls)
-        )
+        if result is None:
+            yield Message.user(as_content(beside))
+        else:
+            yield _result(result, beside, open_calls)
 
 
 def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Message:
     name = required_text(plain, "name", "'functionResponse'")
     call_id = as_text(plain.get("id"), "'functionResponse.id'")
-    answered = (
-        call for call in open_calls if (call.id == call_id if call_id else call.name == name)
-    )
-    if call := next(answered, None):
+    key = call_id or name
+    call = next((call for call in open_calls if key == (call.id if call_id else call.name)), None)
+    if call:
         open_calls.remove(call)
     is_error = False
     match plain.get("response"):
@@ -179,7 +153,7 @@ def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Mes
         case response:
             text = json.dumps(response, ensure_ascii=False)
     content = as_content([*([TextPart(text)] if text else []), *beside])
-    return Message.tool(content, call.id if call else call_id or name, is_error=is_error, name=name)
+    return Message.tool(content, call.id if call else key, is_error=is_error, name=name)
 
 
 def _part(part: Plain) -> Part:
@@ -213,33 +187,27 @@ def _call(part: Plain, number: int) -> ToolCall:
 
 def _tools(tools: Any) -> Iterator[ToolSpec]:
     """Yield the functions; tools of the server stay in `provider_options`."""
-    for tool in _several(tools, "'tools'"):
+    for tool in as_list(tools, "'tools'"):
         functions = as_mapping(tool, "A tool").get("functionDeclarations")
-        for function in _several(functions, "'functionDeclarations'"):
-            name = required_text(
-                as_mapping(function, "A function declaration"), "name", "A function declaration"
-            )
+        for function in as_list(functions, "'functionDeclarations'"):
+            function = as_mapping(function, "A function declaration")
+            name = required_text(function, "name", "A function declaration")
             parameters = function.get("parametersJsonSchema")
             if parameters is None:
-                parameters = _json_schema(
-                    function.get("parameters") or {"type": "object", "properties": {}}
-                )
+                parameters = _json_schema(function.get("parameters") or NO_PARAMETERS)
             description = as_text(function.get("description"), f"The 'description' of {name}")
             yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
 
 
 def _json_schema(schema: Any) -> Any:
     """Convert Google's schema to JSON Schema, which has types in lower case."""
-    match schema:
-        case {"type": str(kind)}:
-            return {name: _json_schema(value) for name, value in schema.items()} | {
-                "type": kind.lower()
-            }
-        case dict():
-            return {name: _json_schema(value) for name, value in schema.items()}
-        case list():
-            return [_json_schema(value) for value in schema]
-    return schema
+    if isinstance(schema, list):
+        return [_json_schema(value) for value in schema]
+    if not isinstance(schema, dict):
+        return schema
+    converted = {name: _json_schema(value) for name, value in schema.items()}
+    kind = schema.get("type")
+    return {**converted, "type": kind.lower()} if isinstance(kind, str) else converted
 
 
 def _tool_choice(config: Any) -> str | None:
@@ -260,11 +228,8 @@ def encode_reply(reply: ChatResponse) -> dict[str, Any]:
     if reply.block_reason:
         body: dict[str, Any] = {"promptFeedback": {"blockReason": reply.block_reason}}
     else:
-        body = {
-            "candidates": [
-                {**_candidate(_reply_parts(reply)), "finishReason": _finish_reason(reply)}
-            ]
-        }
+        candidate = {**_candidate(_reply_parts(reply)), "finishReason": _finish_reason(reply)}
+        body = {"candidates": [candidate]}
     return {**body, **_usage(reply.usage), **_identity(reply)}
 
 

@@ -16,20 +16,10 @@ _CUT = "peer closed connection without sending complete message body (incomplete
 
 
 def as_response(answer: Answer) -> httpx.Response:
-    """Return the response that httpx would receive.
-
-    Raises:
-        httpx.RemoteProtocolError: The connection breaks before the response.
-    """
-    if answer.status is None:
-        raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+    """Return the response that httpx would receive."""
+    body = ChunkedBody(answer.chunks, httpx.RemoteProtocolError(_CUT) if answer.is_cut else None)
     headers = {"Content-Type": answer.content_type}
-    if answer.is_stream or answer.is_cut:
-        cut = httpx.RemoteProtocolError(_CUT) if answer.is_cut else None
-        return httpx.Response(
-            answer.status, headers=headers, stream=ChunkedBody(answer.chunks, cut)
-        )
-    return httpx.Response(answer.status, headers=headers, content=answer.body)
+    return httpx.Response(answer.status, headers=headers, stream=body)
 
 
 class ChunkedBody(httpx.AsyncByteStream):

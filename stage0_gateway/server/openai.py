@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -22,23 +22,18 @@ from stage0_gateway.parts import (
     TextPart,
     ThinkingPart,
     ToolCall,
-    data_url,
+    file_source,
 )
-from stage0_gateway.request import ChatRequest, ToolSpec
-from stage0_gateway.response import ChatResponse, FinishReason, Usage
-from stage0_gateway.server.decoding import as_content, as_integer, extra_data, with_options
+from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
+from stage0_gateway.response import ChatResponse, Usage
+from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
 from stage0_gateway.wire.openai import NAME as NAME
 from stage0_gateway.wire.openai import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
-_NO_PARAMETERS = {"type": "object", "properties": {}}
-_REASONS: dict[FinishReason, str] = {
-    "length": "length",
-    "refusal": "content_filter",
-    "error": "error",
-}
+_REASONS = {"length": "length", "refusal": "content_filter", "error": "error"}
 
 
 def is_path(path: str) -> bool:
@@ -91,9 +86,8 @@ def _message(plain: Any) -> Message:
             calls = as_list(plain.get("tool_calls"), "'tool_calls'")
             return Message.assistant(_content(plain), map(_call, calls))
         case "tool":
-            return Message.tool(
-                _content(plain), as_text(plain.get("tool_call_id"), "'tool_call_id'")
-            )
+            call_id = as_text(plain.get("tool_call_id"), "'tool_call_id'")
+            return Message.tool(_content(plain), call_id)
         case role:
             roles = "system, user, assistant and tool"
             raise ValueError(f"A message has the role {role!r}; the roles are {roles}.")
@@ -116,24 +110,15 @@ def _part(plain: Any) -> Part:
     """Decode a part; unknown kinds are stored unchanged."""
     match plain:
         case {"type": "text", "text": str(text)}:
-            return TextPart(
-                text, provider_data=extra_data(NAME, plain, {"type": "text", "text": text})
-            )
+            data = extra_data(NAME, plain, {"type": "text", "text": text})
+            return TextPart(text, provider_data=data)
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             data = extra_data(NAME, plain, {"type": "image_url", "image_url": {"url": url}})
-            inline = data_url(url)
-            return (
-                ImagePart(*inline, provider_data=data)
-                if inline
-                else ImagePart(url=url, provider_data=data)
-            )
+            return ImagePart(**file_source(url), provider_data=data)
         case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}}:
-            data = extra_data(
-                NAME, plain, {"type": "file", "file": {"filename": name, "file_data": url}}
-            )
-            if inline := data_url(url):
-                return DocumentPart(*inline, name, provider_data=data)
-            return DocumentPart(name=name, url=url, provider_data=data)
+            file = {"filename": name, "file_data": url}
+            data = extra_data(NAME, plain, {"type": "file", "file": file})
+            return DocumentPart(name=name, **file_source(url), provider_data=data)
         case {"type": "thinking", "thinking": [{"type": "text", "text": str(text)}]}:  # Mistral's
             return ThinkingPart(text, {NAME: {"field": "thinking"}})
     return ProviderPart(NAME, as_mapping(plain, "A part of 'content'"))
@@ -145,9 +130,8 @@ def _call(plain: Any) -> ToolCall:
             function = {"name": name, "arguments": arguments}
             written = {"id": call_id, "type": "function", "function": function}
             return ToolCall(call_id, name, arguments or "{}", extra_data(NAME, plain, written))
-    raise ValueError(
-        "Each of 'tool_calls' needs an 'id' and a 'function' with 'name' and 'arguments'."
-    )
+    needed = "an 'id' and a 'function' with 'name' and 'arguments'"
+    raise ValueError(f"Each of 'tool_calls' needs {needed}.")
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
@@ -156,7 +140,7 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
         match tool:
             case {"function": {"name": str(name), **function}}:
                 description = as_text(function.get("description"), f"The 'description' of {name}")
-                parameters = function.get("parameters", _NO_PARAMETERS)
+                parameters = function.get("parameters", NO_PARAMETERS)
                 yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
             case {"type": str(kind)} if kind != "function":
                 pass
@@ -186,13 +170,8 @@ def _response_schema(response_format: Any) -> Mapping[str, Any] | None:
 
 def encode_reply(reply: ChatResponse) -> dict[str, Any]:
     """Encode a whole `chat.completion` object."""
-    reason = _finish_reason(reply)
-    choice = {
-        "index": 0,
-        "message": _reply_message(reply),
-        "finish_reason": reason,
-        "logprobs": None,
-    }
+    message, reason = _reply_message(reply), _finish_reason(reply)
+    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
     return {**_head(reply, "chat.completion"), "choices": [choice], **_usage(reply.usage)}
 
 
@@ -217,12 +196,8 @@ def encode_error(status: int, message: str) -> dict[str, Any]:
 
 def _head(reply: ChatResponse, kind: str) -> dict[str, Any]:
     """Return the first fields of every object. A constant creation time makes replies equal."""
-    return {
-        "id": reply.request_id or "chatcmpl-0",
-        "object": kind,
-        "created": 0,
-        "model": reply.model or "",
-    }
+    identity = {"id": reply.request_id or "chatcmpl-0", "model": reply.model or ""}
+    return {**identity, "object": kind, "created": 0}
 
 
 def _reply_message(reply: ChatResponse) -> dict[str, Any]:
@@ -250,9 +225,8 @@ def _annotation(citation: Citation) -> dict[str, Any]:
 
 def _reply_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return deep_merge(
-        {"id": call.id, "type": "function", "function": function}, own_data(call, NAME)
-    )
+    plain = {"id": call.id, "type": "function", "function": function}
+    return deep_merge(plain, own_data(call, NAME))
 
 
 def _finish_reason(reply: ChatResponse) -> str:
@@ -264,11 +238,9 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
     """Return the token counts; this format requires both."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return {}
-    counts: dict[str, Any] = {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
+    read, written = usage.input_tokens, usage.output_tokens
+    counts: dict[str, Any] = {"prompt_tokens": read, "completion_tokens": written}
+    counts["total_tokens"] = read + written
     if usage.cached_input_tokens is not None:
         counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_input_tokens}
     if usage.reasoning_tokens is not None:

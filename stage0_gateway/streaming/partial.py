@@ -39,9 +39,8 @@ def partial_json(text: str) -> Any:
     from pydantic_core import from_json  # slow to import, and rarely used
 
     try:
-        return from_json(
-            join_surrogates(text), allow_partial="trailing-strings", allow_inf_nan=False
-        )
+        text = join_surrogates(text)
+        return from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
     except (ValueError, TypeError):  # TypeError: half a surrogate pair
         return None
 

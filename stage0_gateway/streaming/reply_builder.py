@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import Citation, Part, ProviderPart, TextPart, ThinkingPart, ToolCall
 from stage0_gateway.response import (
     ChatResponse,
@@ -57,6 +57,7 @@ class CallBlock:
 
     Attributes:
         text: The arguments.
+        sent_name: The tool's name in the reply; `name` is the tool's own.
         empty_arguments: The arguments of a call without any. They are not JSON until the reply is
             known to be complete, so an incomplete call cannot run.
     """
@@ -64,8 +65,9 @@ class CallBlock:
     kind: ClassVar[BlockKind] = "tool_call"
     event_type = InputJsonEvent
 
-    def __init__(self, index: int, call_id: str, name: str) -> None:
-        self.index, self.id, self.name, self.open = index, call_id, name, True
+    def __init__(self, index: int, call_id: str, name: str, sent_name: str) -> None:
+        self.index, self.id, self.open = index, call_id, True
+        self.name, self.sent_name = name, sent_name
         self.text = GrowingText()
         self.data: dict[str, Any] = {}
         self.empty_arguments = ""
@@ -134,8 +136,8 @@ class ReplyBuilder:
         if not call_id:
             ids = {block.id for block in self.blocks if isinstance(block, CallBlock)}
             call_id = next(new for n in count(len(ids)) if (new := f"call_{n}") not in ids)
-        name = self.names.get(name, name)
-        return self._start(CallBlock(len(self.blocks), call_id, name), name)
+        own_name = self.names.get(name, name)
+        return self._start(CallBlock(len(self.blocks), call_id, own_name, name), own_name)
 
     def start_provider(self, data: Mapping[str, Any]) -> ProviderBlock:
         """Start a block that is stored unchanged."""
@@ -194,13 +196,7 @@ class ReplyBuilder:
         for call, at in calls:  # calls normally follow all parts; another position is stored
             position = {} if at == len(parts) else {"at": at}
             tool_calls.append(call.part(self.wire, **position))
-        content: str | tuple[Part, ...] = tuple(parts)
-        match parts:
-            case []:
-                content = ""
-            case [TextPart(text, citations, data)] if not (citations or data):
-                content = text
-        return Message.assistant(content, tool_calls)
+        return Message.assistant(as_content(parts), tool_calls)
 
     def response(self, raw: Any = None) -> ChatResponse:
         """End the reply and return it.

@@ -142,9 +142,8 @@ class MessageStream:
         try:
             while not events:
                 if not await self._advance():
-                    raise self._error or LookupError(
-                        f"The stream ended without another {name!r} event."
-                    )
+                    ended = LookupError(f"The stream ended without another {name!r} event.")
+                    raise self._error or ended
         finally:
             self.off(name, events.append)
         return events[0]
@@ -218,12 +217,9 @@ class MessageStream:
 
     def _take_step(self) -> bool:
         """Emit the events of one server event that arrived; return False if there is none."""
-        if (
-            self._reply is None
-            or self._aborted
-            or self._ended
-            or not (events := self._reply.take())
-        ):
+        if self._reply is None or self._aborted or self._ended:
+            return False
+        if not (events := self._reply.take()):
             return False
         self._steps += 1
         self._emit(events)
@@ -285,9 +281,8 @@ class MessageStream:
 
     def _emit(self, events: list[StreamEvent]) -> None:
         for chosen, queue in self._queues.values():
-            queue.extend(
-                events if chosen is EVENT_NAMES else [one for one in events if one.name in chosen]
-            )
+            all_chosen = chosen is EVENT_NAMES
+            queue.extend(events if all_chosen else [one for one in events if one.name in chosen])
         if self._listeners:
             self._call_listeners(events)
 
@@ -309,6 +304,5 @@ class MessageStream:
 
 def _check_event_name(name: str) -> None:
     if name not in EVENT_NAMES:
-        raise ValueError(
-            f"Unknown event {name!r}. The events are {', '.join(sorted(EVENT_NAMES))}."
-        )
+        known = ", ".join(sorted(EVENT_NAMES))
+        raise ValueError(f"Unknown event {name!r}. The events are {known}.")

@@ -99,21 +99,18 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     """Encode tools."""
-    return [
-        {
-            "name": sent_name(tool.name),
-            "description": tool.description,
-            "input_schema": {"type": "object", **tool.parameters},
-        }
-        for tool in tools
-    ]
+    encoded = []
+    for tool in tools:
+        schema = {"type": "object", **tool.parameters}
+        plain = {"name": sent_name(tool.name), "description": tool.description}
+        encoded.append({**plain, "input_schema": schema})
+    return encoded
 
 
 def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
     """Return the system prompt: one text if possible."""
-    blocks = [
-        block for message in messages if _is_system_prompt(message) for block in _blocks(message)
-    ]
+    prompts = filter(_is_system_prompt, messages)
+    blocks = [block for message in prompts for block in _blocks(message)]
     if any(block.keys() != {"type", "text"} for block in blocks):
         return blocks
     return "\n\n".join(block["text"] for block in blocks)
@@ -181,9 +178,6 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _result(message: Message) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _blocks(message)
-    block = {
-        "type": "tool_result",
-        "tool_use_id": sent_id(message.tool_call_id or ""),
-        "content": content,
-    }
+    call_id = sent_id(message.tool_call_id or "")
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return {**block, "is_error": True} if message.is_error else block

@@ -13,7 +13,6 @@ and merge no call:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from stage0_gateway.json_fields import as_name, as_text, parse_json
@@ -22,20 +21,14 @@ from stage0_gateway.streaming.reply_builder import CallBlock, ReplyBuilder
 from stage0_gateway.wire.provider_data import arguments_text
 
 
-@dataclass(slots=True)
-class _Call:
-    block: CallBlock
-    sent_name: str
-
-
 class CallDeltas:
     """Collects the pieces of tool calls in a `ReplyBuilder`."""
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self._builder = builder
-        self._by_index: dict[int, _Call] = {}  # the latest call at each index
-        self._by_id: dict[tuple[int | None, str], _Call] = {}  # with and without the index
-        self._last: _Call | None = None
+        self._by_index: dict[int, CallBlock] = {}  # the latest call at each index
+        self._by_id: dict[tuple[int | None, str], CallBlock] = {}  # with and without the index
+        self._last: CallBlock | None = None
 
     def feed(self, piece: Mapping[str, Any], *, whole: bool = False) -> None:
         """Add an element of `tool_calls`: a piece of a call, or a whole call."""
@@ -49,24 +42,23 @@ class CallDeltas:
             text = arguments_text(text)
         call = None if whole else self._find(index, call_id, name, text)
         if call is None:
-            call = _Call(self._builder.start_call(call_id, name), name)
+            call = self._builder.start_call(call_id, name)
             if call_id:
                 self._by_id[index, call_id] = self._by_id[None, call_id] = call
         if index is not None:
             self._by_index[index] = call
         self._last = call
-        block = call.block
         if extra := piece.get("extra_content"):
-            block.data["extra_content"] = extra
+            call.data["extra_content"] = extra
         if name and not call.sent_name:
             call.sent_name = name
-            block.name = self._builder.names.get(name, name)
+            call.name = self._builder.names.get(name, name)
         if text:
-            if block.text.length == 2 and str(block.text) == "{}":
-                block.text = GrowingText()  # some servers send {} before the real arguments
-            self._builder.write(block, text)
+            if call.text.length == 2 and str(call.text) == "{}":
+                call.text = GrowingText()  # some servers send {} before the real arguments
+            self._builder.write(call, text)
 
-    def _find(self, index: int | None, call_id: str, name: str, arguments: str) -> _Call | None:
+    def _find(self, index: int | None, call_id: str, name: str, arguments: str) -> CallBlock | None:
         """Return the call that a piece belongs to, or None for a new call."""
         current = self._last if index is None else self._by_index.get(index)
         if not name:
@@ -81,8 +73,8 @@ class CallDeltas:
         return None if arguments.startswith("{") and _is_complete(known) else known
 
 
-def _is_complete(call: _Call) -> bool:
+def _is_complete(call: CallBlock) -> bool:
     """Return whether the arguments are a complete JSON object."""
-    text = str(call.block.text).rstrip()
+    text = str(call.text).rstrip()
     # The first check avoids parsing most pieces.
     return text.endswith("}") and parse_json(text) is not None

@@ -105,13 +105,9 @@ def error_in_reply(body: Mapping[str, Any]) -> GatewayError:
 def _status_in(data: Mapping[str, Any]) -> int | None:
     """Return the HTTP status that an error's code or type corresponds to."""
     codes = _codes(_error_in(data)) | _codes(data)
-    numbers = [
-        int(code) for code in codes if code.isdecimal() and code.isascii() and len(code) == 3
-    ]
-    known = (
-        code for code in (*numbers, *map(_STATUS_OF.get, sorted(codes))) if code and code >= 400
-    )
-    return next(known, None)
+    numbers = [int(code) for code in codes if re.fullmatch("[0-9]{3}", code)]
+    statuses = (*numbers, *map(_STATUS_OF.get, sorted(codes)))
+    return next((status for status in statuses if status and status >= 400), None)
 
 
 def error_message(error: Any) -> str:

@@ -58,9 +58,8 @@ def decode(body: Mapping[str, Any]) -> ChatResponse:
 
 def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
     """Encode a request as the body of a generateContent request."""
-    system = [
-        part for message in request.messages if message.role == "system" for part in _parts(message)
-    ]
+    prompts = [message for message in request.messages if message.role == "system"]
+    system = [part for message in prompts for part in _parts(message)]
     body: dict[str, Any] = {"systemInstruction": {"parts": system}} if system else {}
     body[MESSAGES] = encode_messages(request.messages)
     if request.tools:
@@ -108,14 +107,10 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     """Encode tools."""
-    declarations = [
-        {
-            "name": sent_name(tool.name),
-            "description": tool.description,
-            "parametersJsonSchema": dict(tool.parameters),
-        }
-        for tool in tools
-    ]
+    declarations = []
+    for tool in tools:
+        plain = {"name": sent_name(tool.name), "description": tool.description}
+        declarations.append({**plain, "parametersJsonSchema": dict(tool.parameters)})
     return [{"functionDeclarations": declarations}]
 
 

@@ -7,14 +7,7 @@ A chunk is a reply with the next few parts. Thought signatures stay on the parts
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stage0_gateway.json_fields import (
-    as_count,
-    as_list,
-    as_mapping,
-    as_name,
-    as_text,
-    required_text,
-)
+from stage0_gateway.json_fields import as_count, as_list, as_name, as_text, required_text
 from stage0_gateway.parts import Citation
 from stage0_gateway.response import Usage, known_finish_reason
 from stage0_gateway.streaming.reply_builder import TextBlock
@@ -46,9 +39,8 @@ class GeminiReader(ReplyReader):
         feedback = data.get("promptFeedback") or {}
         if blocked := feedback.get("blockReason"):
             builder.block_reason = as_text(blocked, "blockReason")
-            builder.refusal = (
-                as_text(feedback.get("blockReasonMessage"), "blockReasonMessage") or None
-            )
+            reason = as_text(feedback.get("blockReasonMessage"), "blockReasonMessage")
+            builder.refusal = reason or None
             self.complete = True
         for candidate in as_list(data.get("candidates"), "candidates"):
             if candidate.get("index") in (0, None):
@@ -62,16 +54,15 @@ class GeminiReader(ReplyReader):
 
     def _read_candidate(self, candidate: Mapping[str, Any]) -> None:
         for part in as_list((candidate.get("content") or {}).get("parts"), "parts"):
-            self._read_part(as_mapping(part, "part"))
+            self._read_part(part)
         for citation in _citations(candidate):
             self._cite(citation)
         if reason := candidate.get("finishReason"):
             self.complete = True
             self.builder.raw_finish_reason = as_text(reason, "finishReason")
             if known_finish_reason(reason) == "refusal":
-                self.builder.refusal = (
-                    as_text(candidate.get("finishMessage"), "finishMessage") or None
-                )
+                text = as_text(candidate.get("finishMessage"), "finishMessage")
+                self.builder.refusal = text or None
 
     def _cite(self, citation: Citation) -> None:
         """Add a citation to the last text, once: every chunk may repeat the sources."""
@@ -119,10 +110,9 @@ class GeminiReader(ReplyReader):
 
     def _read_call(self, part: Mapping[str, Any]) -> None:
         self._close()
-        call = as_mapping(part["functionCall"], "functionCall")
-        block = self.builder.start_call(
-            as_text(call.get("id"), "id"), required_text(call, "name", "functionCall")
-        )
+        call = part["functionCall"]
+        name = required_text(call, "name", "functionCall")
+        block = self.builder.start_call(as_text(call.get("id"), "id"), name)
         block.data |= {name: value for name, value in part.items() if name != "functionCall"}
         if call.get("id"):
             block.data["functionCall"] = {"id": call["id"]}

@@ -35,11 +35,7 @@ def sent_id(call_id: str) -> str:
 
 def own_names(tools: Iterable[ToolSpec]) -> Mapping[str, str]:
     """Map the sent names back to the tools' own names, where they differ."""
-    names = {}
-    for tool in tools:
-        if (sent := sent_name(tool.name)) != tool.name:
-            names[sent] = tool.name
-    return names
+    return {sent: tool.name for tool in tools if (sent := sent_name(tool.name)) != tool.name}
 
 
 def _fingerprint(text: str) -> str:

@@ -74,10 +74,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
 
 
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Encode a conversation.
-
-    A tool may return only text. Images of tool results follow the last result as a user message.
-    """
+    """Encode a conversation; the files of tool results follow them as a user message."""
     encoded: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for message in messages:

@@ -184,12 +184,12 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
     cached, output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     if not isinstance(cached, Mapping):
         cached = {"cached_tokens": usage.get("prompt_cache_hit_tokens")}
+    if not isinstance(output, Mapping):
+        output = {}
     return Usage(
         input_tokens=as_count(usage.get("prompt_tokens")),
         output_tokens=as_count(usage.get("completion_tokens")),
         cached_input_tokens=as_count(cached.get("cached_tokens")),
-        reasoning_tokens=as_count(output.get("reasoning_tokens"))
-        if isinstance(output, Mapping)
-        else None,
+        reasoning_tokens=as_count(output.get("reasoning_tokens")),
         cache_write_tokens=as_count(cached.get("cache_write_tokens")),
     )

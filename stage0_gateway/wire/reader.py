@@ -68,12 +68,7 @@ class ReplyReader(ABC):
             raise self._malformed(data, error) from None
 
     def decode_whole(self, body: Any) -> ChatResponse:
-        """Decode a reply that arrived in one piece, and return it.
-
-        Raises:
-            MalformedResponse: The body contains no reply.
-            GatewayError: The body contains an error.
-        """
+        """Decode a whole reply; raises a `GatewayError` if the body is invalid or an error."""
         try:
             if is_error(body):
                 raise error_in_reply(body)
@@ -120,7 +115,5 @@ def is_error(data: Mapping[str, Any]) -> bool:
         return True
     if not _REPLY_FIELDS.isdisjoint(data):
         return False
-    return any(
-        isinstance(data.get(name), str | list) and data[name]
-        for name in ("message", "detail", "errors")
-    )
+    values = map(data.get, ("message", "detail", "errors"))
+    return any(isinstance(value, str | list) and value for value in values)

@@ -187,14 +187,6 @@ async def test_a_model_that_cannot_be_asked_for_a_schema_says_so_before_anything
 
 
 @pytest.mark.parametrize("number", [0, -1])
-def test_a_limit_of_less_than_one_byte_is_refused(number):
-    with pytest.raises(
-        ConfigurationError, match=f"max_reply_bytes is {number}; it must be at least 1"
-    ):
-        Gateway("ollama:m", max_reply_bytes=number)
-
-
-@pytest.mark.parametrize("number", [0, -1])
 def test_fewer_than_one_request_at_a_time_is_refused(number):
     with pytest.raises(
         ConfigurationError, match=f"max_concurrency is {number}; it must be at least 1"

@@ -13,6 +13,7 @@ from stage0_gateway import (
     ToolCall,
     as_message,
 )
+from stage0_gateway.messages import as_content
 
 texts = st.text(max_size=20)
 names = st.text(min_size=1, max_size=10)
@@ -115,3 +116,11 @@ def test_as_message_takes_messages_and_mappings_and_nothing_else():
     assert as_message(Message.user("a")) == as_message({"role": "user", "content": "a"})
     with pytest.raises(ValueError, match="not str"):
         as_message("hi")
+
+
+def test_plain_text_alone_is_a_text():
+    signed = TextPart("a", (), {"gemini": {"thoughtSignature": "s"}})
+    assert as_content([]) == ""
+    assert as_content([TextPart("a")]) == "a"
+    assert as_content([signed]) == (signed,)
+    assert as_content([TextPart("a"), TextPart("b")]) == (TextPart("a"), TextPart("b"))

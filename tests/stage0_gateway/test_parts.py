@@ -19,7 +19,7 @@ from stage0_gateway.parts import (
     as_parts,
     call_from_dict,
     call_to_dict,
-    data_url,
+    file_source,
     part_from_dict,
     part_to_dict,
 )
@@ -109,14 +109,14 @@ def test_the_form_of_openais_documentation_is_read(plain, part):
 @pytest.mark.parametrize(
     ("url", "found"),
     [
-        ("data:image/png;base64,AAAA", ("AAAA", "image/png")),
-        ("data:;base64,", ("", "")),
-        ("data:text/plain,hi", None),
-        ("https://x/?data:image/png;base64,AAAA", None),
+        ("data:image/png;base64,AAAA", {"data": "AAAA", "media_type": "image/png"}),
+        ("data:;base64,", {"data": "", "media_type": ""}),
+        ("data:text/plain,hi", {"url": "data:text/plain,hi"}),
+        ("https://x/?data:a;base64,A", {"url": "https://x/?data:a;base64,A"}),
     ],
 )
 def test_a_data_url_holds_its_text_and_its_type(url, found):
-    assert data_url(url) == found
+    assert file_source(url) == found
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from stage0_gateway import (
     StreamInterrupted,
     ToolSpec,
 )
-from stage0_gateway.offline.faults import FAULTS, FaultPlan
+from stage0_gateway.offline.faults import FAULTS, fault_plan
 
 MODELS = ["openai:teacher", "anthropic:teacher", "gemini:teacher"]
 WEATHER = ToolSpec(
@@ -193,8 +193,13 @@ async def test_the_nth_request_gets_the_nth_fault_and_later_requests_get_none(mo
 
 
 def test_the_names_may_be_one_text():
-    plan = FaultPlan("fenced, none,overloaded,")
-    assert [plan.next() for _ in range(4)] == [FAULTS["fenced"], None, FAULTS["overloaded"], None]
+    plan = fault_plan("fenced, none,overloaded,")
+    assert [next(plan, None) for _ in range(4)] == [
+        FAULTS["fenced"],
+        None,
+        FAULTS["overloaded"],
+        None,
+    ]
 
 
 def test_an_unknown_name_is_refused_with_all_names_and_the_nearest():
@@ -206,4 +211,4 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest():
     with pytest.raises(
         ConfigurationError, match=r"Unknown fault 'xyz'\. The faults are none, fenced,"
     ):
-        FaultPlan("xyz")
+        fault_plan("xyz")

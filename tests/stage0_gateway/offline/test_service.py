@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stage0_gateway.http.endpoint import resolve
 from stage0_gateway.messages import Message
-from stage0_gateway.offline.faults import FAULTS, FaultPlan
+from stage0_gateway.offline.faults import FAULTS, fault_plan
 from stage0_gateway.offline.service import MODEL, answer_http, estimate_usage
 from stage0_gateway.parts import ToolCall
 from stage0_gateway.request import ChatRequest
@@ -191,13 +191,13 @@ def test_a_call_nested_to_any_depth_is_answered_with_every_fault(depth: int, fau
         "tools": [{"type": "function", "function": {"name": "f"}}],
     }
     answer = answer_http(
-        "POST", "/v1/chat/completions", json.dumps(body).encode(), FaultPlan([fault])
+        "POST", "/v1/chat/completions", json.dumps(body).encode(), fault_plan([fault])
     )
     assert answer.status in (200, 503)
 
 
 def test_only_chat_requests_take_a_fault_from_the_plan() -> None:
-    plan = FaultPlan(["overloaded", None, "overloaded"])
+    plan = fault_plan(["overloaded", None, "overloaded"])
     asked: list[tuple[str, str]] = [
         ("GET", "/v1/models"),
         ("POST", "/v1/files"),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway.errors import error_for_status
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
     ImagePart,
@@ -19,7 +19,6 @@ from stage0_gateway.parts import (
 from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server import anthropic
 from stage0_gateway.server.anthropic import encode_error, encode_reply, encode_stream
-from stage0_gateway.server.decoding import as_content
 from stage0_gateway.wire import anthropic as wire
 from stage0_gateway.wire.error_body import error_for_body
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
     DocumentPart,
@@ -18,7 +18,6 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server import anthropic
 from stage0_gateway.server.anthropic import decode_request
-from stage0_gateway.server.decoding import as_content
 from stage0_gateway.wire import anthropic as wire
 
 PATH = "/v1/messages"

@@ -3,10 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stage0_gateway.messages import Message
-from stage0_gateway.parts import TextPart
 from stage0_gateway.request import ChatRequest
 from stage0_gateway.server.decoding import (
-    as_content,
     as_integer,
     deep_diff,
     extra_data,
@@ -67,11 +65,3 @@ def test_a_whole_number_is_an_int_or_null(value):
     assert (as_integer(3, "n"), as_integer(None, "n")) == (3, None)
     with pytest.raises(ValueError, match=f"n must be a whole number, not {type(value).__name__}."):
         as_integer(value, "n")
-
-
-def test_plain_text_alone_is_a_text():
-    signed = TextPart("a", (), {"gemini": {"thoughtSignature": "s"}})
-    assert as_content([]) == ""
-    assert as_content([TextPart("a")]) == "a"
-    assert as_content([signed]) == (signed,)
-    assert as_content([TextPart("a"), TextPart("b")]) == (TextPart("a"), TextPart("b"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stage0_gateway.messages import Message
+from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     DocumentPart,
     ImagePart,
@@ -16,7 +16,6 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server import openai
-from stage0_gateway.server.decoding import as_content
 from stage0_gateway.server.openai import decode_request
 from stage0_gateway.wire import openai as wire
 
