@@ -13,13 +13,7 @@ from urllib.parse import quote
 from stage2_output.errors import InvalidSchema
 from stage2_output.result import Issue
 from stage2_output.validation.confirm import confirmation, is_failure
-from stage2_output.validation.issues import (
-    NOT_CHECKED,
-    NOT_IN_TIME,
-    TOO_DEEP,
-    TOO_LARGE,
-    issues_of,
-)
+from stage2_output.validation.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, issues_of
 from stage2_output.validation.keywords import extended, follow_references_once
 from stage2_output.validation.patterns import compile_pattern, time_limit
 from stage2_output.validation.subschemas import Schema, patterns_of, prepare, subschemas
