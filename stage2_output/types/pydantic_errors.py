@@ -52,13 +52,6 @@ def issues_of_pydantic(errors: list["ErrorDetails"], value: Any) -> tuple[Issue,
     return collect(_issue(error, value) for error in own or errors)
 
 
-def paths_of_type(
-    errors: list["ErrorDetails"], error_type: str, value: Any
-) -> list[list[str | int]]:
-    """Return the paths of all errors of one type, as steps through the value."""
-    return [[*_path(error, value)] for error in errors if error["type"] == error_type]
-
-
 def _issue(error: "ErrorDetails", value: Any) -> Issue:
     pointer = "".join(map(pointer_step, _path(error, value)))
     return Issue(pointer, _message(error)[:_LONGEST], error["type"])
