@@ -53,12 +53,8 @@ class CompiledSchema:
         self.schema = schema
         try:
             self._compile(schema)
-        except InvalidSchema:
-            raise
-        except RecursionError as error:
-            raise InvalidSchema("The JSON Schema is nested too deeply.") from error
         except BaseException as error:
-            if not is_failure(error):
+            if isinstance(error, InvalidSchema) or not is_failure(error):
                 raise
             name = type(error).__name__
             raise InvalidSchema(f"The JSON Schema cannot be read: {name}.") from error
@@ -134,8 +130,6 @@ def _validator_class(schema: Schema) -> Any:
         raise InvalidSchema(
             f"A JSON Schema must be a mapping or a bool, not {type(schema).__name__}."
         )
-    if isinstance(schema, Mapping) and not isinstance(schema.get("$schema", ""), str):
-        raise InvalidSchema("$schema in the JSON Schema must be the URI of a draft, or absent.")
     default = jsonschema.Draft202012Validator
     validator_class: Any = jsonschema.validators.validator_for(schema, default=default)
     try:

@@ -23,7 +23,7 @@ from stage2_output.result import Issue
 from stage2_output.schema import CompiledSchema
 from stage2_output.types.pydantic_errors import issues_of_pydantic
 from stage2_output.types.unions import recursive_alternatives, takes_too_long
-from stage2_output.validation.issues import TOO_DEEP, TOO_LARGE, TOO_MANY_ALTERNATIVES
+from stage2_output.validation.issues import NOT_CHECKED, TOO_DEEP, TOO_LARGE, TOO_MANY_ALTERNATIVES
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -33,7 +33,12 @@ _VALUES = (Mapping, bool, int, float, str, bytes, list, tuple, set, frozenset, N
 
 def is_type(schema: object) -> bool:
     """Whether an object is a type for `TypedSchema`, and not a JSON Schema or another value."""
-    return not (isinstance(schema, _VALUES) or _is_function(schema) or _is_model_instance(schema))
+    if isinstance(schema, type):
+        return True
+    # Pydantic would use the arguments of a function as a schema, and call it.
+    is_function = isroutine(schema) or isinstance(schema, partial)
+    is_instance = is_dataclass(schema) or hasattr(type(schema), "__pydantic_fields__")
+    return not (is_function or is_instance or isinstance(schema, _VALUES))
 
 
 class TypedSchema:
@@ -99,7 +104,9 @@ class TypedSchema:
         from pydantic import ValidationError  # slow to import
 
         try:
-            return self._validated(text, value, strict), ()
+            return self._adapter.validate_json(text.encode(), strict=strict), ()
+        except UnicodeEncodeError:  # half a surrogate pair, which pydantic's parser rejects
+            return None, (NOT_CHECKED,)
         except ValidationError as error:
             found = error.errors(include_url=False)
         is_root_error = found[0]["type"] == "json_invalid" and not found[0]["loc"]
@@ -111,15 +118,6 @@ class TypedSchema:
             if whole != text:
                 return self._read(whole, value, strict=strict)
         return None, issues_of_pydantic(found, value)
-
-    def _validated(self, text: str, value: Any, strict: bool | None) -> Any:
-        try:
-            encoded = text.encode()
-        except UnicodeEncodeError:
-            # Pydantic's parser rejects half a surrogate pair. In a Python value a date is text,
-            # which strict types reject; the JSON Schema has already checked the types.
-            return self._adapter.validate_python(value, strict=False)
-        return self._adapter.validate_json(encoded, strict=strict)
 
 
 def _float_sized(digits: str) -> int:
@@ -138,18 +136,6 @@ def _type_adapter(kind: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter  # slow to import
 
     return kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
-
-
-def _is_function(kind: object) -> bool:
-    """Whether an object is a function. Pydantic would use its arguments as a schema and call it."""
-    return isroutine(kind) or isinstance(kind, partial)
-
-
-def _is_model_instance(kind: object) -> bool:
-    """Whether an object is an instance of a model or dataclass; works without pydantic."""
-    return not isinstance(kind, type) and (
-        is_dataclass(kind) or hasattr(type(kind), "__pydantic_fields__")
-    )
 
 
 def _json_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:

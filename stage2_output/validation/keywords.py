@@ -65,11 +65,6 @@ def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: An
     return [error.create_from(error) for error in followed[key]]
 
 
-def _items(rule: Any, validator: Any, items: Any, value: Any, schema: Any) -> _Errors:
-    """Yield the first errors of items; inside alternatives the library would collect all."""
-    return islice(rule(validator, items, value, schema), MOST_ISSUES + 1)
-
-
 def _unique_items(validator: Any, expected: bool, value: Any, schema: Any) -> _Errors:
     if expected and isinstance(value, list) and len(set(map(frozen, value))) < len(value):
         yield _error("has equal items")
@@ -149,10 +144,6 @@ def _applied(validator: Any, value: dict[str, Any]) -> Iterator[Any]:
             yield applied
     references = [schema[name] for name in ("$ref", "$dynamicRef") if name in schema]
     targets = [validator._resolver.lookup(reference) for reference in references]
-    if "$recursiveRef" in schema:
-        from referencing.jsonschema import lookup_recursive_ref
-
-        targets.append(lookup_recursive_ref(validator._resolver))
     for target in targets:
         yield validator.evolve(schema=target.contents, _resolver=target.resolver)
 
@@ -170,6 +161,5 @@ _WRAPPED = {
     "$dynamicRef": _reference,
     "$recursiveRef": _reference,
     "additionalProperties": _additional_properties,
-    "items": _items,
 }
 """Rules that call the library's."""
