@@ -70,8 +70,12 @@ class CompiledSchema:
         self._has_patterns = False
         for part in subschemas(root, resolver):
             for pattern in patterns_of(part):
-                _check_pattern(pattern)
                 self._has_patterns = True
+                try:
+                    compile_pattern(pattern)
+                except Exception as error:
+                    message = f"The JSON Schema has an invalid pattern: {pattern!r}, {error}."
+                    raise InvalidSchema(message) from error
         # The library's default registry would fetch unknown references from the network.
         self._validator: Validator = extended(validator_class)(root, registry=REGISTRY)
         self._confirm = confirmation(schema, subschemas(root, resolver, expand=True))
@@ -139,11 +143,3 @@ def _validator_class(schema: Schema) -> Any:
         message = f"The JSON Schema is invalid at {error.json_path}: {error.message[:200]}"
         raise InvalidSchema(message) from error
     return validator_class
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        compile_pattern(pattern)
-    except Exception as error:
-        message = f"The JSON Schema has an invalid pattern: {pattern!r}, {error}."
-        raise InvalidSchema(message) from error
