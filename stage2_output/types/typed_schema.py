@@ -56,13 +56,15 @@ class TypedSchema:
     """
 
     def __init__(self, kind: Any) -> None:
+        from pydantic import TypeAdapter  # slow to import
+
         if not is_type(kind):
             raise InvalidSchema(
                 "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not"
                 f" a value of the type {type(kind).__name__}."
             )
         try:
-            self._adapter = _type_adapter(kind)
+            self._adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
             self.schema = _json_schema(self._adapter)
             self._compiled = CompiledSchema(self.schema)
         except Exception as error:  # a type may be any expression and raise anything
@@ -130,12 +132,6 @@ def _float_sized(digits: str) -> int:
 def _whole(digits: str) -> int | float:
     number = float(digits)
     return int(number) if number.is_integer() else number
-
-
-def _type_adapter(kind: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter  # slow to import
-
-    return kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
 
 
 def _json_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:

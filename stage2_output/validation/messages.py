@@ -28,6 +28,7 @@ _LIMITS = {
     "format": "must have the format {}",
     "enum": "must be one of {}",
     "contains": "must have at least 1 item that fits {}",
+    "propertyNames": "has a name that does not fit {}",
     "oneOf": "fits more than one of several alternatives; it must fit exactly one",
 }
 # Keywords that count.
