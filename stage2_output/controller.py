@@ -171,14 +171,17 @@ def _best_result(
     text: str, found: list[Extraction], schema: OutputSchema, coerce: bool
 ) -> ParseResult:
     """Return the last valid candidate with the fewest doubts, else issues of the last object."""
+    rejected: set[str] = set()  # so that equal candidates are checked once
     for candidate in sorted(found, key=lambda item: (doubts(item, text), -item.start)):
-        if not candidate.complete:
+        content = text[candidate.start : candidate.end]
+        if not candidate.complete or content in rejected:
             continue
         value = _coerced(candidate.value, schema)[0] if coerce else candidate.value
         if schema.fits(value):  # listing the issues of thousands of candidates would take seconds
             result = _validated(text, candidate, schema, coerce)
             if result.success:
                 return result
+        rejected.add(content)
     last = max(
         found,
         key=lambda item: (item.source != "thinking", isinstance(item.value, dict), item.start),

@@ -65,6 +65,11 @@ def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: An
     return [error.create_from(error) for error in followed[key]]
 
 
+def _items(rule: Any, validator: Any, items: Any, value: Any, schema: Any) -> _Errors:
+    """Yield the first errors of items; inside alternatives the library would collect all."""
+    return islice(rule(validator, items, value, schema), MOST_ISSUES + 1)
+
+
 def _unique_items(validator: Any, expected: bool, value: Any, schema: Any) -> _Errors:
     if expected and isinstance(value, list) and len(set(map(frozen, value))) < len(value):
         yield _error("has equal items")
@@ -169,5 +174,6 @@ _WRAPPED = {
     "$dynamicRef": _reference,
     "$recursiveRef": _reference,
     "additionalProperties": _additional_properties,
+    "items": _items,
 }
 """Rules that call the library's."""
