@@ -42,21 +42,11 @@ def extract_json(text: str, *, truncated: bool = False) -> Extraction:
     return replace(best, complete=False) if truncated else best
 
 
-def find_json(text: str, *, truncated: bool = False) -> tuple[list[Extraction], list[InvalidJson]]:
-    """Return every JSON value of a text, and every part that cannot be read, both in order.
-
-    Args:
-        text: A model's text.
-        truncated: Whether the model was cut off. Every value then counts as incomplete.
-    """
-    found: list[Extraction] = []
-    invalid: list[InvalidJson] = []
-    for candidate in candidates(text):
-        if isinstance(candidate, InvalidJson):
-            invalid.append(candidate)
-        else:
-            found.append(replace(candidate, complete=False) if truncated else candidate)
-    return found, invalid
+def find_json(text: str) -> tuple[list[Extraction], list[InvalidJson]]:
+    """Return every JSON value of a text, and every part that cannot be read, both in order."""
+    found = candidates(text)
+    values = [candidate for candidate in found if isinstance(candidate, Extraction)]
+    return values, [candidate for candidate in found if isinstance(candidate, InvalidJson)]
 
 
 def missing_json_message(text: str, invalid: list[InvalidJson]) -> str:

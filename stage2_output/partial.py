@@ -17,8 +17,8 @@ import re
 from typing import Any
 
 from stage2_output.extraction import lookaround
-from stage2_output.extraction.markup import BLANK, MarkupScanner
-from stage2_output.parsing.strict import MOST_DEPTH
+from stage2_output.extraction.markup import BLANK, MarkupScanner, next_mark
+from stage2_output.parsing.strict import MOST_DEPTH, read_strictly
 from stage2_output.parsing.whitespace import match_end
 from stage2_output.result import Extraction, Source
 
@@ -29,14 +29,6 @@ _SPACE = r"[ \t\n\r]*+"
 _CHARACTERS = r'[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?"
 
-# As in `markup.py`, but a tag must not contain a bracket: the text behind the bracket, which shows
-# whether it is a tag, may not have arrived yet.
-_MARK = re.compile(
-    r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
-    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)"
-    r"|(?P<bracket>[{\[｛［])",
-    re.IGNORECASE,
-)
 # Text that certainly begins JSON, and text that may also be a reference or code.
 _CERTAIN = re.compile(rf'(?:\[{_SPACE})*+(?:"|\{{{_SPACE}")')
 _LIKELY = re.compile(
@@ -47,9 +39,6 @@ _ARRAYS = re.compile(r"(?:[\[［]\s*+)*+")
 _BRACKET_OR_STRING = re.compile(
     r'(?P<opens>[{\[｛［])|(?P<closes>[}\]｝］])|"(?:[^"\\]++|\\.)*+"?', re.DOTALL
 )
-_QUOTES = ("'", '"', "“", "‘", "＂")
-_BRACES = ("{", "｛")
-_INFINITE = (float("inf"), float("-inf"))
 _KEY = re.compile(rf'"({_CHARACTERS})"{_SPACE}:{_SPACE}')
 _STRING = re.compile(_CHARACTERS)
 # A number is complete when another character follows it.
@@ -93,7 +82,7 @@ def _find_beginning(text: str) -> tuple[int, Source] | None:
     markup = MarkupScanner(text)
     position: int | None = 0
     last_mark = 0
-    while position is not None and (mark := _MARK.search(text, position)):
+    while position is not None and (mark := next_mark(text, position)):
         start, position = mark.span()
         if not mark["bracket"]:
             markup.consume(mark)
@@ -121,7 +110,9 @@ def _skip_value(text: str, start: int) -> int | None:
     """Return the index behind an invalid value, or None while it is open."""
     inner = match_end(_ARRAYS, text, start, len(text))
     first = text[inner : inner + 1]
-    is_value = first in _QUOTES or (first in _BRACES and lookaround.begins_json(text, inner))
+    is_value = first in ("'", '"', "“", "‘", "＂") or (
+        first in ("{", "｛") and lookaround.begins_json(text, inner)
+    )
     if not is_value:
         return max(start + 1, inner)
     depth = 0
@@ -215,15 +206,10 @@ class _Reader:
 
     def _read_scalar(self, parent: Any, key: Any, at: int) -> bool:
         found = _SCALAR.match(self._text, at)
-        if found is None:
+        scalar = read_strictly(found[0], 0) if found else None
+        if found is None or scalar is None:
             return False
-        try:
-            value = json.loads(found[0])
-        except ValueError:  # Python rejects numbers of thousands of digits
-            return False
-        if value in _INFINITE:
-            return False
-        _store(parent, key, value)
+        _store(parent, key, scalar[0])
         self.at = found.end()
         return True
 

@@ -13,13 +13,7 @@ from urllib.parse import quote
 from stage2_output.errors import InvalidSchema
 from stage2_output.result import Issue
 from stage2_output.validation.confirm import confirmation, is_failure
-from stage2_output.validation.issues import (
-    NOT_CHECKED,
-    NOT_IN_TIME,
-    TOO_DEEP,
-    TOO_LARGE,
-    issues_of,
-)
+from stage2_output.validation.issues import NOT_CHECKED, NOT_IN_TIME, TOO_DEEP, TOO_LARGE, issues_of
 from stage2_output.validation.keywords import extended, follow_references_once
 from stage2_output.validation.patterns import compile_pattern, time_limit
 from stage2_output.validation.subschemas import Schema, patterns_of, prepare, subschemas
@@ -59,12 +53,8 @@ class CompiledSchema:
         self.schema = schema
         try:
             self._compile(schema)
-        except InvalidSchema:
-            raise
-        except RecursionError as error:
-            raise InvalidSchema("The JSON Schema is nested too deeply.") from error
         except BaseException as error:
-            if not is_failure(error):
+            if isinstance(error, InvalidSchema) or not is_failure(error):
                 raise
             name = type(error).__name__
             raise InvalidSchema(f"The JSON Schema cannot be read: {name}.") from error
@@ -80,8 +70,12 @@ class CompiledSchema:
         self._has_patterns = False
         for part in subschemas(root, resolver):
             for pattern in patterns_of(part):
-                _check_pattern(pattern)
                 self._has_patterns = True
+                try:
+                    compile_pattern(pattern)
+                except Exception as error:
+                    message = f"The JSON Schema has an invalid pattern: {pattern!r}, {error}."
+                    raise InvalidSchema(message) from error
         # The library's default registry would fetch unknown references from the network.
         self._validator: Validator = extended(validator_class)(root, registry=REGISTRY)
         self._confirm = confirmation(schema, subschemas(root, resolver, expand=True))
@@ -140,8 +134,6 @@ def _validator_class(schema: Schema) -> Any:
         raise InvalidSchema(
             f"A JSON Schema must be a mapping or a bool, not {type(schema).__name__}."
         )
-    if isinstance(schema, Mapping) and not isinstance(schema.get("$schema", ""), str):
-        raise InvalidSchema("$schema in the JSON Schema must be the URI of a draft, or absent.")
     default = jsonschema.Draft202012Validator
     validator_class: Any = jsonschema.validators.validator_for(schema, default=default)
     try:
@@ -151,11 +143,3 @@ def _validator_class(schema: Schema) -> Any:
         message = f"The JSON Schema is invalid at {error.json_path}: {error.message[:200]}"
         raise InvalidSchema(message) from error
     return validator_class
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        compile_pattern(pattern)
-    except Exception as error:
-        message = f"The JSON Schema has an invalid pattern: {pattern!r}, {error}."
-        raise InvalidSchema(message) from error

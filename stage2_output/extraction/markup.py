@@ -17,9 +17,10 @@ BLANK = " \t\r\n\ufeff"
 
 # The first character of a mark. Searching for it is ten times as fast as searching for a mark.
 _FIRST_CHARACTER = re.compile(r"[`<{\[｛［]")
+# A tag contains no bracket: in a stream, the text behind the bracket may not have arrived yet.
 _MARK = re.compile(
     r"(?P<fence>`{3,}+)|<(?P<closing>/?)(?:think(?:ing)?|thoughts?|reasoning)>"
-    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n]{0,200}+)?|\|\w{1,60}+\|)>)"
+    r"|(?P<tag><(?:[a-z_][\w:.-]{0,60}+(?:[ \t=][^<>\n{}\[\]｛［]{0,200}+)?|\|\w{1,60}+\|)>)"
     r"|(?P<bracket>[{\[｛［])",
     re.IGNORECASE,
 )

@@ -145,8 +145,6 @@ class _Reader:
                 raise Unrepairable("has two opening braces and one closing brace", self._at)
             self._at += frame.double_braces
             self._nesting.close()
-            if self._nesting.frames and self._text.startswith(",", self._at, self._end):
-                self._read_comma(self._nesting.frames[-1])  # saves a step in the usual case
         elif mark in self._nesting.closers:
             self._close_early()
         elif len(self._nesting.frames) == 1 and not self._text[self._at + 1 : self._at + 200].strip(

@@ -8,8 +8,8 @@ that do not fit, where exactly one conversion makes a part fit its type and lose
 change is reported, and the result is validated again. `conversions.py` defines the conversions;
 this module applies them to a value and its parts. Used by the controller.
 
-Not followed: `if`, `not`, `contains`, `dependentSchemas`, and references other than JSON pointers.
-`unevaluatedProperties` and `$dynamicRef` do not help to choose an alternative.
+Not followed: `if`, `not`, `additionalItems`, `contains`, `dependentSchemas`, and references other
+than JSON pointers. `unevaluatedProperties` and `$dynamicRef` do not help to choose an alternative.
 """
 
 from collections.abc import Iterator, Mapping
@@ -141,10 +141,8 @@ def _applied(schema: Mapping[str, Any], pointer: str) -> Iterator[str]:
 def _inner_schemas(schema: Mapping[str, Any], pointer: str, key: str | int) -> Iterator[str]:
     """Yield pointers to the schemas that apply to a property or an item."""
     if isinstance(key, int):
-        keyword = "prefixItems" if "prefixItems" in schema else "items"
-        first = schema.get(keyword) if isinstance(schema.get(keyword), list) else ()
-        rest = "additionalItems" if keyword == "items" and first else "items"
-        yield f"{pointer}/{keyword}/{key}" if key < len(first or ()) else f"{pointer}/{rest}"
+        is_first = key < len(schema.get("prefixItems", ()))
+        yield f"{pointer}/prefixItems/{key}" if is_first else f"{pointer}/items"
         return
     is_known = key in schema.get("properties", {})
     patterns = [pattern for pattern in schema.get("patternProperties", {}) if matches(pattern, key)]

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from stage2_output.parsing.strict import TooDeep, read_strictly
+from stage2_output.parsing.encoded import read_encoded
 from stage2_output.validation.json_values import frozen, has_type, json_type
 
 _SPACES = " \t\r\n"
@@ -48,10 +48,7 @@ class ExpectedType:
         """Whether a value has an allowed type and is one of the known values, if there are any."""
         if self._types is not None and not any(has_type(value, name) for name in self._types):
             return False
-        try:
-            return self._known is None or frozen(value) in self._known
-        except (TypeError, RecursionError):
-            return False
+        return self._known is None or frozen(value) in self._known
 
     def convert(self, value: Any) -> tuple[Any, str] | None:
         """Convert a value.
@@ -81,12 +78,8 @@ class ExpectedType:
 
 def _content(text: str, *, integers_only: bool) -> tuple[Any] | None:
     """Return the value that a string contains as JSON, in a tuple; None for other strings."""
-    if text[:1] in ("{", "["):
-        try:
-            found = read_strictly(text, 0)
-        except TooDeep:
-            return None
-        return None if found is None or found[1] != len(text) else (found[0],)
+    if encoded := read_encoded(text, 0, len(text)):
+        return (encoded.value,)
     if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text):
         number = Decimal(text)
         if abs(number) > _LARGEST:

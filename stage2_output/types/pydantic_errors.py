@@ -6,16 +6,16 @@ The text of a developer's own validator is kept, because it is meant for the mod
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stage2_output.result import Issue
 from stage2_output.validation.issues import collect
 from stage2_output.validation.suggestions import pointer_step
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+ErrorDetails = Mapping[str, Any]
+"""`pydantic_core.ErrorDetails`, without importing it."""
 
 _LONGEST = 500
 # Errors that the JSON Schema also finds. For a value that fits the schema, they belong to
@@ -41,7 +41,7 @@ _EMAIL = "value is not a valid email address"
 _SUBJECT = re.compile(r"^(?:Decimal input|[A-Z]\w+) should (?=be |not |have |match )")
 
 
-def issues_of_pydantic(errors: list["ErrorDetails"], value: Any) -> tuple[Issue, ...]:
+def issues_of_pydantic(errors: Sequence[ErrorDetails], value: Any) -> tuple[Issue, ...]:
     """Convert pydantic's errors to issues.
 
     Args:
@@ -52,19 +52,12 @@ def issues_of_pydantic(errors: list["ErrorDetails"], value: Any) -> tuple[Issue,
     return collect(_issue(error, value) for error in own or errors)
 
 
-def paths_of_type(
-    errors: list["ErrorDetails"], error_type: str, value: Any
-) -> list[list[str | int]]:
-    """Return the paths of all errors of one type, as steps through the value."""
-    return [[*_path(error, value)] for error in errors if error["type"] == error_type]
-
-
-def _issue(error: "ErrorDetails", value: Any) -> Issue:
+def _issue(error: ErrorDetails, value: Any) -> Issue:
     pointer = "".join(map(pointer_step, _path(error, value)))
     return Issue(pointer, _message(error)[:_LONGEST], error["type"])
 
 
-def _path(error: "ErrorDetails", value: Any) -> Iterator[str | int]:
+def _path(error: ErrorDetails, value: Any) -> Iterator[str | int]:
     """Yield the path to the invalid part, without the names of types that pydantic adds."""
     for name in error["loc"]:
         if isinstance(value, dict) and str(name) in value:
@@ -77,7 +70,7 @@ def _path(error: "ErrorDetails", value: Any) -> Iterator[str | int]:
         yield error["loc"][-1]
 
 
-def _message(error: "ErrorDetails") -> str:
+def _message(error: ErrorDetails) -> str:
     error_type, message, context = error["type"], error["msg"], error.get("ctx", {})
     if error_type in ("value_error", "assertion_error"):
         return _validator_message(context.get("error"), message)

@@ -16,14 +16,14 @@ from enum import Enum
 from functools import partial
 from inspect import isroutine
 from types import NoneType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from stage2_output.errors import InvalidSchema
 from stage2_output.result import Issue
 from stage2_output.schema import CompiledSchema
-from stage2_output.types.pydantic_errors import issues_of_pydantic, paths_of_type
+from stage2_output.types.pydantic_errors import issues_of_pydantic
 from stage2_output.types.unions import recursive_alternatives, takes_too_long
-from stage2_output.validation.issues import TOO_DEEP, TOO_LARGE, TOO_MANY_ALTERNATIVES
+from stage2_output.validation.issues import NOT_CHECKED, TOO_DEEP, TOO_LARGE, TOO_MANY_ALTERNATIVES
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -33,7 +33,12 @@ _VALUES = (Mapping, bool, int, float, str, bytes, list, tuple, set, frozenset, N
 
 def is_type(schema: object) -> bool:
     """Whether an object is a type for `TypedSchema`, and not a JSON Schema or another value."""
-    return not (isinstance(schema, _VALUES) or _is_function(schema) or _is_model_instance(schema))
+    if isinstance(schema, type):
+        return True
+    # Pydantic would use the arguments of a function as a schema, and call it.
+    is_function = isroutine(schema) or isinstance(schema, partial)
+    is_instance = is_dataclass(schema) or hasattr(type(schema), "__pydantic_fields__")
+    return not (is_function or is_instance or isinstance(schema, _VALUES))
 
 
 class TypedSchema:
@@ -51,19 +56,20 @@ class TypedSchema:
     """
 
     def __init__(self, kind: Any) -> None:
+        from pydantic import TypeAdapter  # slow to import
+
+        if not is_type(kind):
+            raise InvalidSchema(
+                "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not"
+                f" a value of the type {type(kind).__name__}."
+            )
         try:
-            self._adapter = _type_adapter(kind)
+            self._adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
             self.schema = _json_schema(self._adapter)
-        except InvalidSchema:
-            raise
+            self._compiled = CompiledSchema(self.schema)
         except Exception as error:  # a type may be any expression and raise anything
             reason = str(error).partition("\n")[0][:300]
-            name = f"{_type_name(kind)}{_field_without_schema(kind)}"
-            raise InvalidSchema(f"{name} has no JSON Schema: {reason}") from error
-        try:
-            self._compiled = CompiledSchema(self.schema)
-        except InvalidSchema as error:  # for example a pattern that Python cannot read
-            raise InvalidSchema(f"{_type_name(kind)}: {error}") from error
+            raise InvalidSchema(f"{_type_name(kind)} has no valid JSON Schema: {reason}") from error
         self._alternatives = recursive_alternatives(self.schema)
 
     def fits(self, value: Any, pointer: str = "") -> bool:
@@ -100,26 +106,20 @@ class TypedSchema:
         from pydantic import ValidationError  # slow to import
 
         try:
-            return self._validated(text, value, strict), ()
+            return self._adapter.validate_json(text.encode(), strict=strict), ()
+        except UnicodeEncodeError:  # half a surrogate pair, which pydantic's parser rejects
+            return None, (NOT_CHECKED,)
         except ValidationError as error:
             found = error.errors(include_url=False)
         is_root_error = found[0]["type"] == "json_invalid" and not found[0]["loc"]
         if is_root_error and not isinstance(value, str):
             return None, (TOO_DEEP,)  # the text is valid, so the parser reached its nesting limit
-        # JSON Schema accepts 5.0 as an integer; pydantic's strict mode does not.
-        changed = _with_integers(text, paths_of_type(found, "int_type", value))
-        if changed is None:
-            return None, issues_of_pydantic(found, value)
-        return self._read(json.dumps(changed, ensure_ascii=False), changed, strict=strict)
-
-    def _validated(self, text: str, value: Any, strict: bool | None) -> Any:
-        try:
-            encoded = text.encode()
-        except UnicodeEncodeError:
-            # Pydantic's parser rejects half a surrogate pair. In a Python value a date is text,
-            # which strict types reject; the JSON Schema has already checked the types.
-            return self._adapter.validate_python(value, strict=False)
-        return self._adapter.validate_json(encoded, strict=strict)
+        if any(item["type"] == "int_type" for item in found):
+            # JSON Schema accepts 5.0 as an integer; pydantic's strict mode does not.
+            whole = json.dumps(json.loads(text, parse_float=_whole), ensure_ascii=False)
+            if whole != text:
+                return self._read(whole, value, strict=strict)
+        return None, issues_of_pydantic(found, value)
 
 
 def _float_sized(digits: str) -> int:
@@ -129,44 +129,9 @@ def _float_sized(digits: str) -> int:
     return number
 
 
-def _with_integers(text: str, paths: list[list[str | int]]) -> Any:
-    """Return the value with whole floats at these paths as integers; None without any."""
-    root: list[Any] = [json.loads(text)]
-    has_changed = False
-    for path in paths:
-        parent: Any = root
-        *steps, last = 0, *path
-        for step in steps:
-            parent = parent[step]
-        number = parent[last]
-        if isinstance(number, float) and number.is_integer():
-            parent[last], has_changed = int(number), True
-    return root[0] if has_changed else None
-
-
-def _type_adapter(kind: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter  # slow to import
-
-    if isinstance(kind, TypeAdapter):
-        return kind
-    if not is_type(kind):
-        raise InvalidSchema(
-            "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not a"
-            f" value of the type {type(kind).__name__}."
-        )
-    return TypeAdapter(kind)
-
-
-def _is_function(kind: object) -> bool:
-    """Whether an object is a function. Pydantic would use its arguments as a schema and call it."""
-    return isroutine(kind) or isinstance(kind, partial)
-
-
-def _is_model_instance(kind: object) -> bool:
-    """Whether an object is an instance of a model or dataclass; works without pydantic."""
-    return not isinstance(kind, type) and (
-        is_dataclass(kind) or hasattr(type(kind), "__pydantic_fields__")
-    )
+def _whole(digits: str) -> int | float:
+    number = float(digits)
+    return int(number) if number.is_integer() else number
 
 
 def _json_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
@@ -181,20 +146,6 @@ def _json_schema(adapter: "TypeAdapter[Any]") -> dict[str, Any]:
             return False
 
     return adapter.json_schema(schema_generator=Generator)
-
-
-def _field_without_schema(kind: Any) -> str:
-    """Return the first field without a JSON Schema, as ".name", or ""."""
-    try:
-        fields = get_type_hints(kind, include_extras=True)
-    except Exception:  # not a type with fields, or an annotation that cannot be resolved
-        return ""
-    for name, field_type in fields.items():
-        try:
-            _json_schema(_type_adapter(field_type))
-        except Exception:
-            return f".{name}"
-    return ""
 
 
 def _type_name(kind: Any) -> str:

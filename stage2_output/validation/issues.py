@@ -42,8 +42,6 @@ TOO_LARGE = Issue("", "contains a number too large to be checked", "number")
 
 _MOST_BRANCHES = 1000  # nested alternatives may be exponentially many
 _LONGEST_SUGGESTION = 200  # suggestions come from the schema, not from the model
-# Keywords that are followed by a name in the path to a schema.
-_BEFORE_NAMES = {"properties", "patternProperties", "dependentSchemas", "dependencies"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +110,6 @@ class _Converter:
             base: JSON pointer that the error's path is relative to. The library's own absolute path
                 may belong to another alternative that followed the same reference.
         """
-        if not isinstance(error.instance, str) or not _is_about_name(error):
-            yield from self._value_issues(error, base)
-            return
-        for issue in self._value_issues(error, base):
-            path = issue.path + pointer_step(error.instance)
-            invalid_name = f"has a name that {issue.message}"
-            message = "is not allowed" if issue.rule == "false" else invalid_name
-            yield replace(issue, path=path, message=message, rule="propertyNames")
-
-    def _value_issues(self, error: ValidationError, base: str) -> Iterator[Issue]:
         path = base + _pointer(error)
         rule, expected = str(error.validator), error.validator_value
         match rule:
@@ -260,14 +248,3 @@ def _near(value: Any, values: Iterable[Any]) -> str | None:
 
 def _pointer(error: ValidationError) -> str:
     return "".join(map(pointer_step, error.relative_path))
-
-
-def _is_about_name(error: ValidationError) -> bool:
-    """Whether the error is about the name of a property, not about a value."""
-    keywords = iter(error.relative_schema_path)
-    for keyword in keywords:
-        if keyword == "propertyNames":
-            return True
-        if keyword in _BEFORE_NAMES:
-            next(keywords, None)
-    return False

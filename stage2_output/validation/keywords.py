@@ -47,10 +47,10 @@ def extended(validator_class: Any) -> Any:
     return untyped_extend(validator_class, own)
 
 
-def _error(message: str) -> ValidationError:
+def _error(message: str, *path: str) -> ValidationError:
     from jsonschema import ValidationError
 
-    return ValidationError(message)
+    return ValidationError(message, path=path)
 
 
 def _reference(rule: Any, validator: Any, reference: str, value: Any, schema: Any) -> _Errors:
@@ -88,6 +88,13 @@ def _pattern_properties(
     for pattern, inner in schemas.items():
         for name in filter(partial(matches, pattern), value):
             yield from validator.descend(value[name], inner, path=name, schema_path=pattern)
+
+
+def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> _Errors:
+    name_validator = validator.evolve(schema=names)
+    for name in value if isinstance(value, dict) else ():
+        if not name_validator.is_valid(name):
+            yield _error("has an invalid name", name)
 
 
 def _additional_properties(
@@ -149,10 +156,6 @@ def _applied(validator: Any, value: dict[str, Any]) -> Iterator[Any]:
             yield applied
     references = [schema[name] for name in ("$ref", "$dynamicRef") if name in schema]
     targets = [validator._resolver.lookup(reference) for reference in references]
-    if "$recursiveRef" in schema:
-        from referencing.jsonschema import lookup_recursive_ref
-
-        targets.append(lookup_recursive_ref(validator._resolver))
     for target in targets:
         yield validator.evolve(schema=target.contents, _resolver=target.resolver)
 
@@ -160,6 +163,7 @@ def _applied(validator: Any, value: dict[str, Any]) -> Iterator[Any]:
 _REPLACED = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
+    "propertyNames": _property_names,
     "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique_items,
 }

@@ -27,7 +27,9 @@ _LIMITS = {
     "const": "must be {}",
     "format": "must have the format {}",
     "enum": "must be one of {}",
-    "unevaluatedItems": "has items that do not fit {}",
+    "contains": "must have at least 1 item that fits {}",
+    "propertyNames": "has a name that does not fit {}",
+    "oneOf": "fits more than one of several alternatives; it must fit exactly one",
 }
 # Keywords that count.
 _SIZES = {
@@ -37,6 +39,8 @@ _SIZES = {
     "maxItems": ("at most", "item"),
     "minProperties": ("at least", "property"),
     "maxProperties": ("at most", "property"),
+    "minContains": ("at least", "matching item"),
+    "maxContains": ("at most", "matching item"),
 }
 
 
@@ -58,8 +62,7 @@ def describe(error: ValidationError) -> str:
 def type_names(types: Any) -> str:
     """Return one type of JSON Schema, or several joined by "or"."""
     names = types if isinstance(types, list) else [types]
-    # Draft 3 allows schemas as types.
-    return " or ".join(name if isinstance(name, str) else as_json(name) for name in names)
+    return " or ".join(map(str, names))
 
 
 def requirement(schema: Any) -> str:
@@ -93,11 +96,6 @@ def _not(error: ValidationError) -> str:
     return "is not allowed" if excluded in _ANYTHING else f"must not fit {as_json(excluded)}"
 
 
-def _one_of(error: ValidationError) -> str:
-    number = len(error.validator_value)
-    return f"fits more than one of {number} alternatives; it must fit exactly one"
-
-
 def _unique_items(error: ValidationError) -> str:
     """Name two equal items if they look the same; equal numbers can look different."""
     first_index: dict[str, int] = {}
@@ -108,24 +106,9 @@ def _unique_items(error: ValidationError) -> str:
     return "must not contain equal items"
 
 
-def _contains(error: ValidationError) -> str:
-    is_maximum = error.validator == "maxContains"
-    number = error.validator_value if is_maximum else error.schema.get("minContains", 1)
-    comparison = "at most" if is_maximum else "at least"
-    verb = "fits" if number == 1 else "fit"
-    schema = as_json(error.schema.get("contains"))
-    return f"must have {comparison} {_counted(number, 'item')} that {verb} {schema}"
-
-
 def _items(error: ValidationError) -> str:
     keyword = "items" if error.validator == "additionalItems" else "prefixItems"
     return f"must have at most {_counted(len(error.schema.get(keyword, ())), 'item')}"
-
-
-def _unevaluated_items(error: ValidationError) -> str:
-    if error.validator_value is False:
-        return "has more items than are allowed"
-    return _LIMITS["unevaluatedItems"].format(as_json(error.validator_value))
 
 
 def _counted(number: Any, noun: str) -> str:
@@ -136,12 +119,7 @@ def _counted(number: Any, noun: str) -> str:
 _DESCRIPTIONS: dict[str, Callable[[ValidationError], str]] = {
     "type": _type,
     "not": _not,
-    "oneOf": _one_of,
     "uniqueItems": _unique_items,
-    "contains": _contains,
-    "minContains": _contains,
-    "maxContains": _contains,
     "items": _items,
     "additionalItems": _items,
-    "unevaluatedItems": _unevaluated_items,
 }

@@ -58,6 +58,8 @@ def subschemas(schema: Any, resolver: Any, *, expand: bool = False) -> Iterator[
     Raises:
         InvalidSchema: The target of a reference is missing or is not a schema.
     """
+    from referencing.jsonschema import DRAFT202012  # slow to import
+
     # Each entry: a part, its resolver, and whether the keys of the part are names.
     pending: list[tuple[Any, Any, bool]] = [(schema, resolver, False)]
     while pending:
@@ -68,7 +70,7 @@ def subschemas(schema: Any, resolver: Any, *, expand: bool = False) -> Iterator[
             continue
         if not is_named:
             if isinstance(part.get("$id"), str) and part is not schema:
-                resolver = _subresolver(resolver, part)
+                resolver = resolver.in_subresource(DRAFT202012.create_resource(part))
             yield part
             references = [part[name] for name in _REFERENCES if isinstance(part.get(name), str)]
             targets = [_lookup(resolver, reference) for reference in references]
@@ -84,13 +86,6 @@ def patterns_of(part: Mapping[str, Any]) -> Iterator[str]:
         yield part["pattern"]
     if isinstance(part.get("patternProperties"), Mapping):
         yield from part["patternProperties"]
-
-
-def _subresolver(resolver: Any, part: Mapping[str, Any]) -> Any:
-    """Return the resolver for a part with its own `$id`."""
-    from referencing.jsonschema import DRAFT202012
-
-    return resolver.in_subresource(DRAFT202012.create_resource(part))
 
 
 def _lookup(resolver: Any, reference: str) -> Any:

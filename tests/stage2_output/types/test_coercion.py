@@ -198,15 +198,6 @@ def test_one_value_does_not_become_an_array(schema, value):
         ),
         ({"prefixItems": [INTEGER, BOOLEAN], "items": INTEGER}, ["1", "true", "2"], [1, True, 2]),
         (
-            {
-                "$schema": "http://json-schema.org/draft-07/schema#",
-                "items": [INTEGER],
-                "additionalItems": BOOLEAN,
-            },
-            ["1", "true"],
-            [1, True],
-        ),
-        (
             {"patternProperties": {"^n": INTEGER}, "additionalProperties": STRING},
             {"n1": "1", "b": 2},
             {"n1": 1, "b": "2"},
@@ -228,7 +219,6 @@ def test_one_value_does_not_become_an_array(schema, value):
         "allOf",
         "itself",
         "prefixItems",
-        "draft 7",
         "patterns",
         "escaped",
         "escaped $ref",

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -56,45 +58,21 @@ def test_places_in_a_list_are_in_the_order_of_the_list():
 @pytest.mark.parametrize(
     ("schema", "value", "found"),
     [
-        (
-            {"pattern": "^[a-z]+$", "maxLength": 3},
-            {"A b": SECRET, "abcd": SECRET},
-            [
-                Issue(
-                    "/A b",
-                    'has a name that must match the pattern "^[a-z]+$"',
-                    "propertyNames",
-                    "^[a-z]+$",
-                ),
-                Issue(
-                    "/abcd", "has a name that must have at most 3 characters", "propertyNames", 3
-                ),
-            ],
-        ),
-        (
-            {"anyOf": [{"const": "celsius"}, {"const": "kelvin"}]},
-            {"Celcius": SECRET},
-            [
-                Issue(
-                    "/Celcius",
-                    'has a name that must be one of ["celsius", "kelvin"]',
-                    "propertyNames",
-                    ["celsius", "kelvin"],
-                    "did you mean `celsius`?",
-                )
-            ],
-        ),
-        (False, {"a": SECRET}, [Issue("/a", "is not allowed", "propertyNames", False)]),
+        ({"pattern": "^[a-z]+$"}, {"A b": SECRET, "a": SECRET}, ["/A b"]),
+        ({"enum": ["celsius"]}, {"Celcius": SECRET}, ["/Celcius"]),
+        (False, {"a": SECRET}, ["/a"]),
     ],
     ids=["rules", "alternatives", "none"],
 )
 def test_a_name_that_is_wrong_is_told_as_such(schema, value, found):
-    assert [*issues({"propertyNames": schema}, value)] == found
+    message = f"has a name that does not fit {json.dumps(schema)}"
+    expected = [Issue(path, message, "propertyNames", schema) for path in found]
+    assert [*issues({"propertyNames": schema}, value)] == expected
     nested = issues(
         {"properties": {"propertyNames": {"items": {"propertyNames": schema}}}},
         {"propertyNames": [value]},
     )
-    assert [issue.path for issue in nested] == [f"/propertyNames/0{issue.path}" for issue in found]
+    assert [issue.path for issue in nested] == [f"/propertyNames/0{path}" for path in found]
 
 
 @pytest.mark.parametrize("rule", ["properties", "patternProperties", "dependentSchemas"])

@@ -49,14 +49,18 @@ RULES = {
     "oneOf, both": (
         {"oneOf": [{}, {"type": "string"}]},
         SECRET,
-        "fits more than one of 2 alternatives; it must fit exactly one",
+        "fits more than one of several alternatives; it must fit exactly one",
     ),
     "items": ({"items": False}, [SECRET], "must have at most 0 items"),
-    "unevaluatedItems": ({"unevaluatedItems": False}, [SECRET], "has more items than are allowed"),
+    "unevaluatedItems": (
+        {"unevaluatedItems": False},
+        [SECRET],
+        'must fit {"unevaluatedItems": false}',
+    ),
     "unevaluatedItems, typed": (
         {"unevaluatedItems": {"type": "null"}},
         [SECRET],
-        'has items that do not fit {"type": "null"}',
+        'must fit {"unevaluatedItems": {"type": "null"}}',
     ),
 }
 
@@ -76,12 +80,12 @@ def test_a_rule_is_put_into_words_without_the_value(schema, value, message):
         (
             {"contains": {"type": "null"}, "minContains": 2},
             [None, 1],
-            'must have at least 2 items that fit {"type": "null"}',
+            "must have at least 2 matching items",
         ),
         (
             {"contains": {"type": "null"}, "maxContains": 1},
             [None, None],
-            'must have at most 1 item that fits {"type": "null"}',
+            "must have at most 1 matching item",
         ),
         ({"prefixItems": [{}, {}], "items": False}, [1, 2, 3], "must have at most 2 items"),
         ({"not": {}}, 1, "is not allowed"),
@@ -102,13 +106,6 @@ def test_some_rules_need_their_neighbours_to_be_told(schema, value, message):
         ("03", {"divisibleBy": 2}, 3, "", 'must fit {"divisibleBy": 2}'),
         ("03", {"dependencies": {"a": "b"}}, {"a": 1}, "/b", "is missing, and `a` needs it"),
         ("03", {"properties": {"a": {"required": True}}}, {}, "/a", 'must fit {"required": true}'),
-        (
-            "03",
-            {"type": ["null", {"type": "string"}]},
-            5,
-            "",
-            'must be null or {"type": "string"}, not integer',
-        ),
     ],
 )
 def test_older_drafts_have_words_too(draft, schema, value, path, message):
