@@ -142,8 +142,7 @@ def _without_titles(schema: Any, *, is_mapping_of_names: bool = False) -> Any:
         key: value
         if not is_mapping_of_names and key in _VALUE_KEYWORDS
         else _without_titles(
-            value,
-            is_mapping_of_names=not is_mapping_of_names and key in ("properties", "$defs"),
+            value, is_mapping_of_names=not is_mapping_of_names and key in ("properties", "$defs")
         )
         for key, value in schema.items()
         if is_mapping_of_names or key != "title"
