@@ -21,7 +21,6 @@ import inspect
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -44,12 +43,7 @@ async def invoke(
 ) -> Any:
     """Call a tool's function once and return its value.
 
-    Args:
-        tool: The tool.
-        arguments: The value that `validate_arguments` returned.
-        context: The context for a function that takes one; None creates one.
-        on_start: Called immediately before the function, in its thread. If it raises, the function
-            is not called.
+    `on_start` is called immediately before the function. If it raises, the function is not called.
 
     Raises:
         ToolError: The function exceeded its time limit ("timeout") or cancelled itself
@@ -62,15 +56,12 @@ async def invoke(
         context = context or ToolContext(tool.name)
         inputs = (arguments, context)
     limit = DEFAULT_TIMEOUT if tool.timeout is None else tool.timeout
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[None] = loop.create_future()
-    task = loop.create_task(_run(tool, inputs, on_start, waiter))
-    timer = loop.call_later(limit, _wake, waiter)
+    task = asyncio.create_task(_run(tool, inputs, on_start))
     error: BaseException | None = None
     has_returned = False
     try:
         try:
-            await waiter
+            await asyncio.wait({task}, timeout=limit)
         except asyncio.CancelledError:
             if not task.done():
                 await _cancel(task, context)
@@ -90,7 +81,6 @@ async def invoke(
         has_returned = True
         return value
     finally:
-        timer.cancel()
         if context is not None:
             context.close(abort=not has_returned)
         # The traceback of the error refers to this frame, which must not refer back to it.
@@ -98,10 +88,7 @@ async def invoke(
 
 
 async def _run(
-    tool: Tool,
-    inputs: tuple[Any, ...],
-    on_start: Callable[[], None] | None,
-    waiter: "asyncio.Future[None]",
+    tool: Tool, inputs: tuple[Any, ...], on_start: Callable[[], None] | None
 ) -> tuple[Any, BaseException | None]:
     """Return the value or the exception of a function.
 
@@ -109,8 +96,6 @@ async def _run(
     KeyboardInterrupt would end the event loop.
     """
     try:
-        if waiter.cancelled():
-            raise asyncio.CancelledError  # the caller was cancelled before the function started
         if not tool.is_async:
             value = await run_in_thread(tool.execute, *inputs, on_start=on_start)
             return (await value if inspect.isawaitable(value) else value), None
@@ -125,13 +110,6 @@ async def _run(
         return None, replacement
     except BaseException as error:
         return None, error
-    finally:
-        _wake(waiter)  # a done callback of the task would run one iteration of the loop later
-
-
-def _wake(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 async def _cancel(task: asyncio.Task[Any], context: ToolContext | None) -> None:
@@ -158,69 +136,46 @@ async def run_in_thread(
 
     If the caller is cancelled, a function that has not started is never called. One that has
     started continues, and its outcome is dropped.
-
-    Args:
-        function: A plain function.
-        *arguments: Its arguments.
-        on_start: Called in the thread immediately before the function. If it raises, the function
-            is not called.
-
-    Raises:
-        BaseException: An exception of the function or of `on_start`; a StopIteration is converted
-            to a RuntimeError.
     """
     outcome = asyncio.get_running_loop().create_future()
     function = partial(contextvars.copy_context().run, function, *arguments)
-    call = _ThreadCall(outcome, function, on_start)
-    threading.Thread(target=call.run, name="tool", daemon=True).start()
+    inputs = (function, on_start, outcome)
+    threading.Thread(target=_call, args=inputs, name="tool", daemon=True).start()
+    value, error = await outcome
     try:
-        return await outcome
-    except asyncio.CancelledError:
-        with call.starting:
-            call.is_withdrawn = True
-        raise
+        if error is not None:
+            raise error
+        return value
     finally:
-        # The traceback of the exception refers to this frame, which must not refer back to it.
-        del call, outcome
-
-
-@dataclass(eq=False)
-class _ThreadCall:
-    """A call of a function in a thread; it can be withdrawn until the function starts."""
-
-    outcome: "asyncio.Future[Any]"
-    function: Callable[[], Any]
-    on_start: Callable[[], None] | None
-    is_withdrawn: bool = False
-    starting: threading.Lock = field(default_factory=threading.Lock)
-
-    def run(self) -> None:
-        """Call the function and send its outcome to the event loop."""
-        value: Any = None
-        error: BaseException | None = None
-        try:
-            with self.starting:  # the call is either withdrawn or started
-                if self.is_withdrawn:
-                    return
-                if self.on_start is not None:
-                    self.on_start()
-            value = self.function()
-        except StopIteration as stop:  # a future does not accept it
-            error = RuntimeError(f"StopIteration: {exception_text(stop)}")
-            error.__cause__ = stop
-        except BaseException as raised:
-            error = raised
-        with suppress(RuntimeError):  # the event loop is closed
-            self.outcome.get_loop().call_soon_threadsafe(_settle, self.outcome, value, error)
         # The traceback of the error refers to this frame, which must not refer back to it.
-        del self, error
+        del inputs, outcome, error
+
+
+def _call(
+    function: Callable[[], Any],
+    on_start: Callable[[], None] | None,
+    outcome: "asyncio.Future[Any]",
+) -> None:
+    """Call the function in its thread, and send its outcome to the event loop."""
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        if on_start is not None and not outcome.cancelled():
+            on_start()
+        # The caller is cancelled after `on_start`, or the function is not called.
+        if outcome.cancelled():
+            return
+        value = function()
+    except BaseException as raised:
+        error = raised
+    with suppress(RuntimeError):  # the event loop is closed
+        outcome.get_loop().call_soon_threadsafe(_settle, outcome, value, error)
+    # The traceback of the error refers to this frame, which must not refer back to it.
+    del outcome, error
 
 
 def _settle(outcome: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
-    if outcome.done():
-        if inspect.iscoroutine(value):
-            value.close()  # it will never be awaited
-    elif error is None:
-        outcome.set_result(value)
-    else:
-        outcome.set_exception(error)
+    if not outcome.done():
+        outcome.set_result((value, error))
+    elif inspect.iscoroutine(value):
+        value.close()  # it will never be awaited
