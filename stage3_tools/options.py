@@ -115,9 +115,14 @@ class ToolLoopDeps:
             raise TypeError(
                 f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
             )
-        check_type("context_engine", self.context_engine, ContextEngine)
-        check_type("output_controller", self.output_controller, OutputController)
-        check_type("tool_registry", self.tool_registry, ToolRegistry)
+        parts = {
+            "context_engine": ContextEngine,
+            "output_controller": OutputController,
+            "tool_registry": ToolRegistry,
+        }
+        for name, expected in parts.items():
+            if not isinstance(value := getattr(self, name), expected):
+                raise type_error(name, value, expected)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,15 +200,10 @@ class ToolLoopOptions:
         check_listener("on_event", self.on_event)
 
 
-def check_type(name: str, value: object, expected: type, hint: str = "") -> None:
-    """Check the type of an argument.
-
-    Raises:
-        TypeError: The type is wrong.
-    """
-    if not isinstance(value, expected):
-        text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
-        raise TypeError(text.rstrip())
+def type_error(name: str, value: object, expected: type, hint: str = "") -> TypeError:
+    """The error for an argument of a wrong type."""
+    text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
+    return TypeError(text.rstrip())
 
 
 def check_listener(name: str, listener: object) -> None:

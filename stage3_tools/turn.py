@@ -24,7 +24,7 @@ from stage3_tools.dialects.protocol import (
     ToolCalls,
 )
 from stage3_tools.events import DecisionMade, FeedbackGiven, ReplyStreamed, TurnEnded, TurnStarted
-from stage3_tools.options import RequestInfo, check_type
+from stage3_tools.options import RequestInfo, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run.recorder import run_and_record_calls
 from stage3_tools.run.state import ProviderStop, RunState, Turn
@@ -91,9 +91,11 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         run.add_usage(response)
         return Turn(tools, last, response=response)
     stream = run.deps.stream(parts.messages, **keywords)
-    check_type("The return value of stream", stream, MessageStream, "Pass gateway.stream.")
+    if not isinstance(stream, MessageStream):
+        name = "The return value of stream"
+        raise type_error(name, stream, MessageStream, "Pass gateway.stream.")
     run.notify(ReplyStreamed, stream=stream)
-    if run.is_stopped:
+    if run.stop_reason:
         await stream.aclose()
     run.checkpoint()
     return Turn(tools, last, stream=stream)
@@ -155,11 +157,7 @@ async def _edit_messages(
 
 
 async def read(run: RunState, turn: Turn) -> None:
-    """Wait for the reply and interpret it. Reading a turn again has no effect.
-
-    Raises:
-        GatewayError: The stream of the reply failed.
-    """
+    """Wait for the reply and interpret it. Reading a turn again has no effect."""
     if turn.response is None:
         assert turn.stream is not None
         turn.response = await turn.stream.final_message()
@@ -209,10 +207,7 @@ async def _with_unique_ids(run: RunState, calls: ToolCalls) -> ToolCalls:
 async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
     """Append the reply and carry it out. Acting on a turn again has no effect.
 
-    Args:
-        run: The run.
-        turn: The turn, which was read.
-        skip_reason: Why the calls are not run, as a sentence for the model; "" runs them.
+    With a `skip_reason`, a sentence for the model, the calls are not run.
 
     Raises:
         SessionConflict: Another run has replied in this conversation.

@@ -27,7 +27,7 @@ from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.loop import run_turns, stoppable
-from stage3_tools.options import ToolLoopDeps, check_type
+from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run.state import RunState, Turn
@@ -138,8 +138,11 @@ async def execute_tool_chain(
         SessionNotFound: The session of the variables does not exist.
         Exception: A callback or an approver raised.
     """
-    check_type("The executor", executor, ToolRegistry, "Create one with ToolRegistry(tool, …).")
-    check_type("options", options, ToolChainOptions)
+    if not isinstance(executor, ToolRegistry):
+        hint = "Create one with ToolRegistry(tool, …)."
+        raise type_error("The executor", executor, ToolRegistry, hint)
+    if not isinstance(options, ToolChainOptions):
+        raise type_error("options", options, ToolChainOptions)
     started = time.time()
     context, reply = _without_reply(options.context, _as_response(first_response))
     run = await _start(executor, reply, context, options)

@@ -78,6 +78,7 @@ class ReadyCall:
     Attributes:
         call: The call as the model wrote it.
         tool: The tool.
+        registry: The registry of the tool; errors list its names.
         arguments: The valid arguments, including edits of an approver.
         note: Text for the model behind the result.
         waits: Whether the call waits for approval and must not run.
@@ -85,6 +86,7 @@ class ReadyCall:
 
     call: ToolCall
     tool: Tool
+    registry: ToolLookup
     arguments: Arguments
     note: str = ""
     waits: bool = False

@@ -73,11 +73,11 @@ async def run_and_record_calls(
         if waiting and run.can_suspend:
             return await recorder.suspend(waiting)
         for one in waiting:
-            one.reject(registry)
+            one.reject()
         for group in groups(pending):
             await recorder.start(group)
             limit = run.options.max_parallel_tools
-            async with aclosing(run_group(group, registry, settings, limit)) as ended:
+            async with aclosing(run_group(group, settings, limit)) as ended:
                 async for one in ended:
                     await recorder.finish(one)
     except BaseException:
