@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from stage0_gateway import Message, ToolCall, Usage, as_message
 from stage1_context import Transcript
@@ -17,7 +17,7 @@ from stage3_tools.dialects.escaping import is_feedback
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
-from stage3_tools.run.cancellation import run_until_stopped
+from stage3_tools.run.cancellation import Stop, run_until_stopped
 from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, LoopStatus, StopPolicy, stopped
@@ -128,12 +128,14 @@ async def run_tool_loop(
         Exception: A callback raised. Each call has its result.
     """
     if not isinstance(deps, ToolLoopDeps):
-        hint = "It holds gateway.chat, an engine, a controller and a registry."
-        raise type_error("deps", deps, ToolLoopDeps, hint)
+        raise type_error("deps", deps, ToolLoopDeps, "It holds the parts of the other stages.")
     options = options or ToolLoopOptions()
     if not isinstance(options, ToolLoopOptions):
         raise type_error("options", options, ToolLoopOptions)
-    question = _check_question(user_message, resume)
+    if isinstance(user_message, str):
+        question: Message | None = Message.user(user_message)
+    else:
+        question = _check_question(user_message, resume)
     run = RunState(deps, deps.context_engine.transcript(session_id), options, question)
 
     async def body() -> Ending:
@@ -159,14 +161,12 @@ async def _prepare(run: RunState, resume: bool) -> Ending | None:
 
 
 def _check_question(
-    user_message: str | Message | Mapping[str, Any] | None, resume: bool
+    user_message: Message | Mapping[str, Any] | None, resume: bool
 ) -> Message | None:
     if user_message is None:
         if resume:
             return None
         raise ValueError("The question is missing. To continue without one, pass resume=True.")
-    if isinstance(user_message, str):
-        return Message.user(user_message)
     question = as_message(user_message)
     if question.role != "user" or question.tool_calls:
         raise ValueError(f"The question must be a user message, not a {question.role!r} message.")
@@ -200,7 +200,7 @@ async def stoppable(run: RunState, body: Callable[[], Awaitable[T]]) -> T | Endi
     if abort is not None and abort.is_set():
         return stopped("aborted", run.options)
     result = await run_until_stopped(body(), abort, seconds)
-    return stopped(result, run.options) if isinstance(result, str) else result
+    return stopped(cast(Stop, result), run.options) if isinstance(result, str) else result
 
 
 _locked: ContextVar[tuple[list[Transcript], ...]] = ContextVar("_locked", default=())

@@ -11,6 +11,7 @@ appended gets exactly one result, also if the task is cancelled.
 
 import inspect
 from dataclasses import replace
+from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
@@ -60,10 +61,7 @@ async def run_turn(run: RunState, *, last: bool = False) -> Turn:
 
 
 async def request(run: RunState, *, last: bool = False) -> Turn:
-    """Select the messages that fit, render them, and call the model.
-
-    With `deps.stream`, the request is sent when the stream is read. Raises what `run_turn` raises.
-    """
+    """Select the messages that fit, render them, and call the model, now or when `read` waits."""
     run.checkpoint()
     run.turns += 1
     await run.settings()  # now, because nothing may wait between appending calls and running them
@@ -92,8 +90,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         return Turn(tools, last, response=response)
     stream = run.deps.stream(parts.messages, **keywords)
     if not isinstance(stream, MessageStream):
-        name = "The return value of stream"
-        raise type_error(name, stream, MessageStream, "Pass gateway.stream.")
+        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
     run.notify(ReplyStreamed, stream=stream)
     if run.stop_reason:
         await stream.aclose()
@@ -173,12 +170,8 @@ def _interpret(
     run: RunState, response: ChatResponse, can_call: bool
 ) -> ReplyInterpretation | ProviderStop:
     reason = response.finish_reason
-    if reason == "refusal" or (reason == "pause" and not response.tool_calls):
-        message = Message.assistant(response.message.content or response.refusal or "")
-        return ProviderStop(replace(message, raw_text=message.text or None), reason)
-    if reason == "error":
-        raw = response.raw_finish_reason or reason
-        return InvalidReply(Message.assistant(response.content), _FAILED.format(raw=raw))
+    if reason in ("refusal", "error") or (reason == "pause" and not response.tool_calls):
+        return _stopped_reply(response)
     interpretation = run.dialect.read(response)
     if can_call:
         return interpretation
@@ -188,6 +181,17 @@ def _interpret(
         case InvalidReply(message) if reason != "length":
             return FinalReply(message)
     return interpretation
+
+
+def _stopped_reply(response: ChatResponse) -> InvalidReply | ProviderStop:
+    """Interpret a reply that the provider ended."""
+    if response.finish_reason == "error":
+        feedback = _FAILED.format(raw=response.raw_finish_reason or "error")
+        return InvalidReply(Message.assistant(response.content), feedback)
+    message = Message.assistant(response.message.content or response.refusal or "")
+    reason: Literal["refusal", "pause"]
+    reason = "refusal" if response.finish_reason == "refusal" else "pause"
+    return ProviderStop(replace(message, raw_text=message.text or None), reason)
 
 
 async def _with_unique_ids(run: RunState, calls: ToolCalls) -> ToolCalls:

@@ -139,8 +139,7 @@ async def execute_tool_chain(
         Exception: A callback or an approver raised.
     """
     if not isinstance(executor, ToolRegistry):
-        hint = "Create one with ToolRegistry(tool, …)."
-        raise type_error("The executor", executor, ToolRegistry, hint)
+        raise type_error("executor", executor, ToolRegistry, "Create a ToolRegistry(tool, …).")
     if not isinstance(options, ToolChainOptions):
         raise type_error("options", options, ToolChainOptions)
     started = time.time()

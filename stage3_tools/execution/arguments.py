@@ -68,14 +68,10 @@ def extract_arguments(tool: Tool, text: str) -> Extraction:
 
 
 def validate_arguments(tool: Tool, arguments: Any) -> Any:
-    """Validate arguments with the tool's schema, then with its own `parse`.
-
-    Returns:
-        The value for `tool.execute`.
+    """Validate arguments with the tool's schema and its own `parse`; return the value for the tool.
 
     Raises:
-        ToolError: The arguments are not an object, or do not match ("validation"). `details` holds
-            the schema and the issues.
+        ToolError: The arguments are not an object, or do not match ("validation").
     """
     if not isinstance(arguments, Mapping):
         raise _invalid(tool, f"The arguments must be a JSON object, not {_type_name(arguments)}.")
@@ -91,9 +87,7 @@ def validate_arguments(tool: Tool, arguments: Any) -> Any:
         raise
     except BaseException as error:  # `parse` rejects by raising an exception of any type
         issues = _pydantic_issues(error)
-        reason = f"\n{issue_lines(issues)}" if issues else f" {exception_text(error)}"
-        invalid = _invalid(tool, f"The arguments of {tool.name} do not fit:{reason}", issues)
-        raise invalid from (None if issues else error)
+        raise _rejected(tool, error, issues) from (None if issues else error)
 
 
 def canonical(arguments: Any) -> str:
@@ -111,6 +105,11 @@ def _pydantic_issues(error: BaseException) -> tuple[Issue, ...]:
         Issue("".join(f"/{step}" for step in item["loc"]), item["msg"], item["type"])
         for item in error.errors(include_input=False, include_url=False)
     )
+
+
+def _rejected(tool: Tool, error: BaseException, issues: tuple[Issue, ...]) -> ToolError:
+    reason = f"\n{issue_lines(issues)}" if issues else f" {exception_text(error)}"
+    return _invalid(tool, f"The arguments of {tool.name} do not fit:{reason}", issues)
 
 
 def _invalid(tool: Tool, message: str, issues: tuple[Issue, ...] = ()) -> ToolError:

@@ -41,15 +41,12 @@ async def invoke(
     context: ToolContext | None = None,
     on_start: Callable[[], None] | None = None,
 ) -> Any:
-    """Call a tool's function once and return its value.
-
-    `on_start` is called immediately before the function. If it raises, the function is not called.
+    """Call a tool's function once, immediately after `on_start`, and return its value.
 
     Raises:
-        ToolError: The function exceeded its time limit ("timeout") or cancelled itself
+        ToolError: The function exceeded its time limit ("timeout"), or cancelled itself
             ("interrupted").
-        BaseException: An exception of the function or of `on_start`; a GeneratorExit is converted
-            to a RuntimeError.
+        BaseException: The function or `on_start` raised.
     """
     inputs: tuple[Any, ...] = (arguments,)
     if tool.takes_context:

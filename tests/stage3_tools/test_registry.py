@@ -117,7 +117,7 @@ def test_a_schema_that_is_none_is_refused_and_says_where():
     registry = ToolRegistry()
     with pytest.raises(RegistrationError) as caught:
         registry.register(named("f", parameters=WRONG_SCHEMA))
-    assert str(caught.value).startswith("f: The JSON Schema is wrong at $.properties.a.type: ")
+    assert str(caught.value).startswith("f: The JSON Schema is invalid at $.properties.a.type: ")
 
 
 def test_a_schema_that_json_cannot_hold_is_refused_when_it_is_registered():

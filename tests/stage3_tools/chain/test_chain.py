@@ -548,7 +548,7 @@ async def test_results_are_not_asked_about_unless_somebody_says_so(chain, record
 
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
 async def test_an_executor_that_is_no_registry_is_refused(executor):
-    with pytest.raises(TypeError, match="The executor must be of type ToolRegistry, not "):
+    with pytest.raises(TypeError, match="executor must be of type ToolRegistry, not "):
         await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
 
 
