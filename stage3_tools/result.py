@@ -118,13 +118,6 @@ class ToolCallRecord:
     arguments_variable: str | None = None
     usage: Usage | None = None
 
-    @property
-    def rejection(self) -> str | None:
-        """The reason for which the call or its result was rejected; None without a rejection."""
-        error = self.result.error
-        is_rejected = error is not None and self.result.status.endswith("rejected")
-        return error.message if error is not None and is_rejected else None
-
 
 def is_longer(output: Output, characters: int) -> bool:
     """Return whether an output has more characters of text and JSON than the given number."""

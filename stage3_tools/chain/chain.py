@@ -215,14 +215,7 @@ async def _run(run: RunState, reply: ChatResponse) -> Ending:
     )
     await run.settings()
 
-    async def body() -> Ending:
-        if run.options.max_tool_rounds == 0:
-            await read(run, first)
-            limit = "The limit of 0 tool rounds was reached. This call was not run."
-            await act(run, first, limit)
-        return await run_turns(run, first)
-
-    ending = await stoppable(run, body)
+    ending = await stoppable(run, partial(run_turns, run, first))
     if ending.status == "aborted" and not run.records:  # before the first reply was stored
         await read(run, first)
         await act(run, first, STOPPED)
@@ -273,6 +266,6 @@ async def _with_variables(long_values: LongValues, record: ToolCallRecord) -> To
 
 
 def _status(ending: Ending) -> ChainStatus:
-    if ending.status in ("aborted", "timeout"):
-        return "aborted" if ending.status == "aborted" else "timeout"
+    if ending.status == "aborted" or ending.status == "timeout":
+        return ending.status
     return "completed" if ending.reply else "error"

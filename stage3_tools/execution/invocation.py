@@ -64,7 +64,7 @@ async def invoke(
                 await _cancel(task, context)
             if not task.done() or task.cancelled():
                 raise
-            _cancel_again()  # the function returned in spite of its cancellation
+            cancel_again()  # the function returned in spite of its cancellation
         if not task.done():
             await _cancel(task, context)
             message = f"{tool.name} took longer than {limit:g} s."
@@ -119,7 +119,7 @@ async def _cancel(task: asyncio.Task[Any], context: ToolContext | None) -> None:
     await asyncio.wait({task}, timeout=GRACE)
 
 
-def _cancel_again() -> None:
+def cancel_again() -> None:
     """Deliver a caught cancellation again, at the next `await` of the caller."""
     if (task := asyncio.current_task()) is not None:
         task.cancel()

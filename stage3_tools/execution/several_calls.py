@@ -15,6 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
+from stage3_tools.execution.invocation import cancel_again
 from stage3_tools.execution.one_call import (
     RunningCall,
     approval_missing,
@@ -174,9 +175,8 @@ async def cancel(pending: Iterable[PendingCall]) -> None:
             await asyncio.wait(left)
         except asyncio.CancelledError:
             cancelled = True
-    if cancelled and (caller := asyncio.current_task()):
-        caller.cancel()
-        caller.uncancel()  # the request to cancel was counted before
+    if cancelled:
+        cancel_again()
 
 
 async def execute_tool_call(

@@ -126,24 +126,23 @@ def _describe(
                 field.setdefault("default", default)
 
 
-def _without_titles(schema: Any, *, is_mapping_of_names: bool = False) -> Any:
+def _without_titles(schema: Any, *, are_names: bool = False) -> Any:
     """Remove the titles that pydantic derives from the field names; they only cost tokens.
 
     Args:
         schema: A JSON Schema or a part of one.
-        is_mapping_of_names: Whether the keys are names of properties or definitions, one of which
-            may be "title".
+        are_names: Whether the keys are names of properties or definitions, which may be "title".
     """
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: value
-        if not is_mapping_of_names and key in _VALUE_KEYWORDS
-        else _without_titles(
-            value, is_mapping_of_names=not is_mapping_of_names and key in ("properties", "$defs")
-        )
-        for key, value in schema.items()
-        if is_mapping_of_names or key != "title"
-    }
+    result = {}
+    for key, value in schema.items():
+        if are_names:
+            result[key] = _without_titles(value)
+        elif key in _VALUE_KEYWORDS:
+            result[key] = value
+        elif key != "title":
+            result[key] = _without_titles(value, are_names=key in ("properties", "$defs"))
+    return result
