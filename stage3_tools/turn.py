@@ -10,7 +10,9 @@ appended gets exactly one result, also if the task is cancelled.
 """
 
 import inspect
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
@@ -100,24 +102,27 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
 
 async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
     """The messages of the conversation that fit into the window."""
-
-    async def select() -> list[Message]:
-        return await run.transcript.for_request(
-            extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
-            reserve_tokens=run.options.max_tokens or 0,
-            pinned=run.question,
-        )
-
+    select = partial(
+        run.transcript.for_request,
+        extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
+        reserve_tokens=run.options.max_tokens or 0,
+        pinned=run.question,
+    )
     messages = await select()
-    if _has_open_calls(messages) and await run.transcript.open_calls() is None:
-        await run.transcript.repair_closed_exchanges()  # two calls share an id and a result
+    return await _repaired(run, select) if _has_open_calls(messages) else messages
+
+
+async def _repaired(run: RunState, select: Callable[[], Awaitable[list[Message]]]) -> list[Message]:
+    """Select the messages after a repair of calls that share an id and a result."""
+    if await run.transcript.open_calls() is None:
+        await run.transcript.repair_closed_exchanges()
         messages = await select()
-    if _has_open_calls(messages):
-        raise SessionConflict(
-            "The newest calls of this conversation have no results yet: another run works on them. "
-            "If that run has ended, resume=True continues with its calls."
-        )
-    return messages
+        if not _has_open_calls(messages):
+            return messages
+    raise SessionConflict(
+        "The newest calls of this conversation have no results yet: another run works on them. "
+        "If that run has ended, resume=True continues with its calls."
+    )
 
 
 def _has_open_calls(messages: list[Message]) -> bool:

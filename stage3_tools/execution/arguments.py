@@ -38,22 +38,13 @@ class Arguments:
 
 
 def parse_arguments(tool: Tool, text: str) -> Arguments:
-    """Parse and validate the JSON text of a call's arguments.
-
-    Raises:
-        ToolError: The text is not one complete JSON object, or does not match the schema
-            ("validation").
-    """
+    """Parse and validate the JSON text of a call's arguments; raise ToolError if it is invalid."""
     extraction = extract_arguments(tool, text)
     return Arguments(validate_arguments(tool, extraction.value), text, extraction.repairs)
 
 
 def extract_arguments(tool: Tool, text: str) -> Extraction:
-    """Parse the JSON text of a call's arguments without validating them.
-
-    Raises:
-        ToolError: The text is not one complete JSON value ("validation").
-    """
+    """Parse the JSON text of arguments; raise ToolError unless it is one complete value."""
     if not isinstance(text, str):
         raise _invalid(tool, f"The arguments of a call must be JSON text, not {_type_name(text)}.")
     try:

@@ -102,11 +102,15 @@ async def _run(
     except asyncio.CancelledError:
         raise
     except GeneratorExit as error:  # the caller would take it for the end of its own coroutine
-        replacement = RuntimeError(f"GeneratorExit: {exception_text(error)}".removesuffix(": "))
-        replacement.__cause__ = error
-        return None, replacement
+        return None, _runtime_error(error)
     except BaseException as error:
         return None, error
+
+
+def _runtime_error(error: BaseException) -> RuntimeError:
+    replacement = RuntimeError(f"GeneratorExit: {exception_text(error)}".removesuffix(": "))
+    replacement.__cause__ = error
+    return replacement
 
 
 async def _cancel(task: asyncio.Task[Any], context: ToolContext | None) -> None:

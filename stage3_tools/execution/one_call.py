@@ -28,13 +28,24 @@ from stage3_tools.execution.approval import (
     edited_arguments,
     needs_approval,
 )
-from stage3_tools.execution.arguments import canonical, extract_arguments, parse_arguments
+from stage3_tools.execution.arguments import (
+    Arguments,
+    canonical,
+    extract_arguments,
+    parse_arguments,
+)
 from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import classify_exception, raised_tool_error
 from stage3_tools.execution.invocation import invoke
 from stage3_tools.execution.results import failed, interrupted, status_after
 from stage3_tools.execution.retries import can_retry, retry
-from stage3_tools.execution.settings import REFERENCE, ExecutionSettings, ReadyCall, ToolLookup
+from stage3_tools.execution.settings import (
+    REFERENCE,
+    ExecutionSettings,
+    Expand,
+    ReadyCall,
+    ToolLookup,
+)
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
 
@@ -42,20 +53,14 @@ from stage3_tools.tool import Tool
 async def prepare(
     registry: ToolLookup, call: ToolCall, settings: ExecutionSettings
 ) -> ReadyCall | ToolResult:
-    """Look up, parse, validate and approve a call; return the result of a call that must not run.
-
-    Raises:
-        Exception: An exception of the approver.
-    """
+    """Look up, parse, validate and approve a call; return the result of a rejected call."""
     started, tool, note = time.perf_counter(), None, ""
     try:
         if settings.screen is not None:
             note = settings.screen(call)
         tool = registry.get(call.name)
         if settings.expand is not None and REFERENCE in call.arguments:
-            extraction = extract_arguments(tool, call.arguments)
-            text = await settings.expand(tool, extraction.value)
-            arguments = replace(parse_arguments(tool, text), repairs=extraction.repairs)
+            arguments = await _expanded_arguments(tool, call, settings.expand)
         else:
             arguments = parse_arguments(tool, call.arguments)
         ready = ReadyCall(call, tool, registry, arguments, note)
@@ -65,6 +70,12 @@ async def prepare(
     except ToolError as error:
         error = _with_call_details(error, registry, tool)
         return replace(failed(call, error, duration=time.perf_counter() - started), note=note)
+
+
+async def _expanded_arguments(tool: Tool, call: ToolCall, expand: Expand) -> Arguments:
+    extraction = extract_arguments(tool, call.arguments)
+    text = await expand(tool, extraction.value)
+    return replace(parse_arguments(tool, text), repairs=extraction.repairs)
 
 
 async def _approve(ready: ReadyCall, settings: ExecutionSettings) -> ReadyCall:
@@ -170,11 +181,8 @@ class RunningCall:
         if number > 1:  # the previous attempt may have changed the value
             arguments = parse_arguments(tool, arguments.text)
         if tool.takes_context:
-            self.context = (
-                self.context.next_attempt()
-                if self.context is not None
-                else _tool_context(self.ready, self.settings)
-            )
+            previous = self.context
+            self.context = previous.next_attempt() if previous else self._first_context()
         try:
             value = await invoke(tool, arguments.value, self.context, self._start)
             # By type, because isinstance() would also run the code of a value's own `__class__`.
@@ -213,24 +221,24 @@ class RunningCall:
         result = failed(ready.call, error, status, duration=duration, attempts=attempts)
         return replace(result, repairs=ready.arguments.repairs, note=ready.note)
 
+    def _first_context(self) -> ToolContext:
+        ready, call, settings = self.ready, self.ready.call, self.settings
+        on_progress = settings.on_progress
+        report = None if on_progress is None else (lambda value: on_progress(call, value))
+        if settings.origin is None:
+            key = uuid4().hex
+        else:
+            # An approver may have changed the arguments, so the key contains them. It does not
+            # depend on their spelling, which a resumed run may not know.
+            arguments = canonical(ready.arguments.parsed())
+            identity = f"{settings.origin}\0{call.id}\0{arguments}"
+            key = sha256(identity.encode(errors="replace")).hexdigest()
+        return ToolContext(ready.tool.name, call.id, settings.session_id, key, report)
+
     def report_retry(self, error: ToolError, number: int) -> None:
         """Report that a failed attempt is retried."""
         if self.settings.on_retry is not None:
             self.settings.on_retry(self.ready.call, error, number)
-
-
-def _tool_context(ready: ReadyCall, settings: ExecutionSettings) -> ToolContext:
-    call, on_progress = ready.call, settings.on_progress
-    report = None if on_progress is None else (lambda value: on_progress(call, value))
-    if settings.origin is None:
-        key = uuid4().hex
-    else:
-        # An approver may have changed the arguments, so the key contains them. It does not depend
-        # on their spelling, which a resumed run may not know.
-        arguments = canonical(ready.arguments.parsed())
-        identity = f"{settings.origin}\0{call.id}\0{arguments}"
-        key = sha256(identity.encode(errors="replace")).hexdigest()
-    return ToolContext(ready.tool.name, call.id, settings.session_id, key, report)
 
 
 async def review(
