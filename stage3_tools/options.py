@@ -115,14 +115,12 @@ class ToolLoopDeps:
             raise TypeError(
                 f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
             )
-        parts = {
-            "context_engine": ContextEngine,
-            "output_controller": OutputController,
-            "tool_registry": ToolRegistry,
-        }
-        for name, expected in parts.items():
-            if not isinstance(value := getattr(self, name), expected):
-                raise type_error(name, value, expected)
+        if not isinstance(self.context_engine, ContextEngine):
+            raise type_error("context_engine", self.context_engine, ContextEngine)
+        if not isinstance(self.output_controller, OutputController):
+            raise type_error("output_controller", self.output_controller, OutputController)
+        if not isinstance(self.tool_registry, ToolRegistry):
+            raise type_error("tool_registry", self.tool_registry, ToolRegistry)
 
 
 @dataclass(frozen=True, kw_only=True)

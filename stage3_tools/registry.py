@@ -34,7 +34,6 @@ class ToolRegistry:
         # The dict is replaced, never changed, so readers need no lock.
         self._tools: dict[str, Tool] = {}
         self._changing = threading.Lock()
-        self._described: tuple[dict[str, Tool], str] = ({}, "")
         if tools:
             self.register(*tools)
 
@@ -64,13 +63,8 @@ class ToolRegistry:
         return tuple([tool.spec for tool in self._tools.values()])
 
     def described(self) -> str:
-        """Return the descriptions as JSON text, one tool per line; computed once per change."""
-        tools, text = self._described
-        if tools is not self._tools:
-            tools = self._tools
-            text = "\n".join([tool.as_json for tool in tools.values()])
-            self._described = (tools, text)
-        return text
+        """Return the descriptions as JSON text, one tool per line."""
+        return "\n".join([tool.as_json for tool in self._tools.values()])
 
     @overload
     def register(self, tool: Registrable, /) -> Tool: ...

@@ -103,7 +103,8 @@ def test_what_is_neither_a_tool_nor_a_function_is_refused_with_what_to_do(given)
         ToolRegistry(given)
     assert str(caught.value) == (
         f"{given!r} is not a function. Put @tool above a function, or make a tool with Tool(...); "
-        "a list is given as register(*tools)."
+        "a list is given as register(*tools). For a method, after the class, make a tool of an "
+        "object's method: tool(thing.method)."
     )
 
 
