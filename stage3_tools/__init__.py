@@ -82,9 +82,8 @@ from stage3_tools.execution.approval import (
     Verdict,
 )
 from stage3_tools.execution.cache import ResultCache
-from stage3_tools.execution.one_call import execute_tool_call
 from stage3_tools.execution.settings import ExecutionSettings
-from stage3_tools.execution.several_calls import execute_tool_calls
+from stage3_tools.execution.several_calls import execute_tool_call, execute_tool_calls
 from stage3_tools.loop import LoopStats, ToolLoopResult, run_tool_loop
 from stage3_tools.options import RequestInfo, RunLimits, ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry

@@ -9,27 +9,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from stage0_gateway import Message, ToolCall, Usage, as_message
 from stage1_context import Transcript
 from stage3_tools.dialects.escaping import is_feedback
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, check_type
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
-from stage3_tools.run.cancellation import run_until_stopped
+from stage3_tools.run.cancellation import Stop, run_until_stopped
 from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, LoopStatus, StopPolicy, stopped
 from stage3_tools.turn import act, read, request
 
+T = TypeVar("T")
+
 
 async def run_turns(run: RunState, turn: Turn | None = None) -> Ending:
-    """Repeat the turn until the run ends.
-
-    Args:
-        run: The run; its question is in the history.
-        turn: A first turn whose reply exists already.
+    """Repeat the turn until the run ends; `turn` is a first turn whose reply exists already.
 
     Raises:
         GatewayError: The model could not be reached. The history can be continued.
@@ -109,11 +107,10 @@ async def run_tool_loop(
     Args:
         deps: The parts of the other stages.
         session_id: A session of `deps.context_engine`.
-        user_message: The question; None continues without a new question, together with `resume`.
+        user_message: The question; None continues without a new one, together with `resume`.
         options: The options; None uses the defaults.
-        resume: Whether calls that an earlier run left without results are run first: those that
-            waited for approval, and those that were interrupted. If False, they get a result with
-            the status "interrupted".
+        resume: Whether calls that an earlier run left without results are run first. If False, they
+            get a result with the status "interrupted".
 
     Returns:
         The reply, or the reason why there is none. Invalid replies, invalid calls and failing tools
@@ -128,14 +125,17 @@ async def run_tool_loop(
         TypeError: `deps` or `options` has the wrong type.
         ValueError: The question is not a user message.
         RuntimeError: A tool of a run asks in the session of that run, which would wait for itself.
-        Exception: A listener, an approver, `before_send` or `classify` raised. Each call has its
-            result.
+        Exception: A callback raised. Each call has its result.
     """
-    hint = "It holds gateway.chat, an engine, a controller and a registry."
-    check_type("deps", deps, ToolLoopDeps, hint)
+    if not isinstance(deps, ToolLoopDeps):
+        raise type_error("deps", deps, ToolLoopDeps, "It holds the parts of the other stages.")
     options = options or ToolLoopOptions()
-    check_type("options", options, ToolLoopOptions)
-    question = _check_question(user_message, resume)
+    if not isinstance(options, ToolLoopOptions):
+        raise type_error("options", options, ToolLoopOptions)
+    if isinstance(user_message, str):
+        question: Message | None = Message.user(user_message)
+    else:
+        question = _check_question(user_message, resume)
     run = RunState(deps, deps.context_engine.transcript(session_id), options, question)
 
     async def body() -> Ending:
@@ -149,30 +149,24 @@ async def run_tool_loop(
 
 
 async def _prepare(run: RunState, resume: bool) -> Ending | None:
-    """Resume or close the calls of an earlier run, then append the question.
-
-    Returns:
-        The ending if the model need not be asked, or if calls wait for approval again.
-    """
+    """Resume or close the calls of an earlier run, then append the question."""
     question, ending = run.question, None
     if resume:
         ending = await resume_open_calls(run)  # which may find an earlier question to answer
-    else:
-        await close_open_calls(run)
+    elif open_calls := await run.transcript.open_calls():
+        await close_open_calls(run, open_calls)
     if question is not None and ending is None:
         await run.transcript.append(question)
     return ending
 
 
 def _check_question(
-    user_message: str | Message | Mapping[str, Any] | None, resume: bool
+    user_message: Message | Mapping[str, Any] | None, resume: bool
 ) -> Message | None:
     if user_message is None:
         if resume:
             return None
         raise ValueError("The question is missing. To continue without one, pass resume=True.")
-    if isinstance(user_message, str):
-        return Message.user(user_message)
     question = as_message(user_message)
     if question.role != "user" or question.tool_calls:
         raise ValueError(f"The question must be a user message, not a {question.role!r} message.")
@@ -198,15 +192,15 @@ def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
     )
 
 
-async def stoppable(run: RunState, body: Callable[[], Awaitable[Ending]]) -> Ending:
+async def stoppable(run: RunState, body: Callable[[], Awaitable[T]]) -> T | Ending:
     """Run the body; end it by the run's abort event or time limit if one of them comes first."""
     abort, seconds = run.options.abort, run.seconds_left
     if abort is None and seconds is None:
         return await body()
-    if run.is_aborted:
+    if abort is not None and abort.is_set():
         return stopped("aborted", run.options)
-    ending = await run_until_stopped(body(), abort, seconds)
-    return ending if isinstance(ending, Ending) else stopped(ending, run.options)
+    result = await run_until_stopped(body(), abort, seconds)
+    return stopped(cast(Stop, result), run.options) if isinstance(result, str) else result
 
 
 _locked: ContextVar[tuple[list[Transcript], ...]] = ContextVar("_locked", default=())
@@ -217,11 +211,7 @@ it ends, because tasks that it started keep their copy of this variable.
 
 @asynccontextmanager
 async def session_lock(transcript: Transcript, session_id: str) -> AsyncIterator[None]:
-    """Serialize the runs on one conversation.
-
-    Raises:
-        RuntimeError: The caller is part of a run on the same conversation, and would wait forever.
-    """
+    """Serialize the runs on one conversation; a run inside of itself raises a RuntimeError."""
     outer = _locked.get()
     if any(transcript in locked for locked in outer):
         raise RuntimeError(

@@ -115,9 +115,12 @@ class ToolLoopDeps:
             raise TypeError(
                 f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
             )
-        check_type("context_engine", self.context_engine, ContextEngine)
-        check_type("output_controller", self.output_controller, OutputController)
-        check_type("tool_registry", self.tool_registry, ToolRegistry)
+        if not isinstance(self.context_engine, ContextEngine):
+            raise type_error("context_engine", self.context_engine, ContextEngine)
+        if not isinstance(self.output_controller, OutputController):
+            raise type_error("output_controller", self.output_controller, OutputController)
+        if not isinstance(self.tool_registry, ToolRegistry):
+            raise type_error("tool_registry", self.tool_registry, ToolRegistry)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,15 +198,10 @@ class ToolLoopOptions:
         check_listener("on_event", self.on_event)
 
 
-def check_type(name: str, value: object, expected: type, hint: str = "") -> None:
-    """Check the type of an argument.
-
-    Raises:
-        TypeError: The type is wrong.
-    """
-    if not isinstance(value, expected):
-        text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
-        raise TypeError(text.rstrip())
+def type_error(name: str, value: object, expected: type, hint: str = "") -> TypeError:
+    """The error for an argument of a wrong type."""
+    text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
+    return TypeError(text.rstrip())
 
 
 def check_listener(name: str, listener: object) -> None:

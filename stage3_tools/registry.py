@@ -34,7 +34,6 @@ class ToolRegistry:
         # The dict is replaced, never changed, so readers need no lock.
         self._tools: dict[str, Tool] = {}
         self._changing = threading.Lock()
-        self._described: tuple[dict[str, Tool], str] = ({}, "")
         if tools:
             self.register(*tools)
 
@@ -57,30 +56,15 @@ class ToolRegistry:
         tools = self._tools
         if isinstance(name, str) and name in tools:
             return tools[name]
-        unknown = str(name)
-        # Only the first few hundred names are compared, so names that begin alike come first.
-        beginning = unknown[: len(unknown) // 2]
-        similar = nearest(unknown, sorted(tools, key=lambda known: not known.startswith(beginning)))
-        raise ToolError(
-            "not_found",
-            f"There is no tool named {unknown[:80]!r}. "
-            f"Available tools: {_listed([*tools]) or 'none'}.",
-            hint=f"Did you mean {similar}?" if similar else None,
-            details={"expected_schema": None, "issues": (), "available_tools": tuple(tools)},
-        )
+        raise _unknown_tool(str(name), tools)
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the descriptions for `gateway.chat(..., tools=registry.specs())`."""
         return tuple([tool.spec for tool in self._tools.values()])
 
     def described(self) -> str:
-        """Return the descriptions as JSON text, one tool per line; computed once per change."""
-        tools, text = self._described
-        if tools is not self._tools:
-            tools = self._tools
-            text = "\n".join([tool.as_json for tool in tools.values()])
-            self._described = (tools, text)
-        return text
+        """Return the descriptions as JSON text, one tool per line."""
+        return "\n".join([tool.as_json for tool in self._tools.values()])
 
     @overload
     def register(self, tool: Registrable, /) -> Tool: ...
@@ -178,6 +162,18 @@ class ToolRegistry:
 
     def __repr__(self) -> str:
         return f"ToolRegistry({_listed(self.names)})"
+
+
+def _unknown_tool(name: str, tools: Mapping[str, Tool]) -> ToolError:
+    # Only the first few hundred names are compared, so names that begin alike come first.
+    beginning = name[: len(name) // 2]
+    similar = nearest(name, sorted(tools, key=lambda known: not known.startswith(beginning)))
+    return ToolError(
+        "not_found",
+        f"There is no tool named {name[:80]!r}. Available tools: {_listed([*tools]) or 'none'}.",
+        hint=f"Did you mean {similar}?" if similar else None,
+        details={"expected_schema": None, "issues": (), "available_tools": tuple(tools)},
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

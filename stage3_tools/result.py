@@ -74,11 +74,7 @@ class ToolResult:
     is_json: bool = field(default=False, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
-        """Create the tool message of the result.
-
-        Args:
-            max_chars: Maximum number of characters of text in the message; None sets no limit.
-        """
+        """Create the tool message of the result, with at most `max_chars` characters of text."""
         output = self.output
         if max_chars is not None and is_longer(output, max_chars):
             output = shorten(output, max_chars)
@@ -122,13 +118,6 @@ class ToolCallRecord:
     arguments_variable: str | None = None
     usage: Usage | None = None
 
-    @property
-    def rejection(self) -> str | None:
-        """The reason for which the call or its result was rejected; None without a rejection."""
-        error = self.result.error
-        is_rejected = error is not None and self.result.status.endswith("rejected")
-        return error.message if error is not None and is_rejected else None
-
 
 def is_longer(output: Output, characters: int) -> bool:
     """Return whether an output has more characters of text and JSON than the given number."""
@@ -167,10 +156,7 @@ def shorten(output: Output, max_chars: int) -> Output:
 def output_for_model(value: Any) -> Output:
     """Convert the return value of a tool to text or message parts.
 
-    Text and parts are unchanged, and a list that contains parts becomes parts. Everything else
-    becomes JSON: mappings, lists, sets, dataclasses, pydantic models, dates, decimals, paths,
-    enums; keys as text; bytes as UTF-8 text or else as URL-safe base64; NaN and infinity as
-    strings; None as null. A `ToolOutput` is replaced by its output.
+    Text and parts are unchanged; a list that contains parts becomes parts; all else becomes JSON.
 
     Raises:
         ToolError: The value has no JSON form ("execution"), such as an iterator or a value nested
@@ -190,15 +176,19 @@ def output_for_model(value: Any) -> Output:
     except (ToolError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise ToolError(
-            "execution",
-            f"The tool ran to its end, but what it returned (type {type(value).__name__}) "
-            "cannot be written as JSON.",
-            details={
-                "why": exception_text(error)[:500],
-                "for the developer": "Return text, or plain dicts, lists and numbers.",
-            },
-        ) from error
+        raise _not_json(value, error) from error
+
+
+def _not_json(value: Any, error: BaseException) -> ToolError:
+    return ToolError(
+        "execution",
+        f"The tool ran to its end, but what it returned (type {type(value).__name__}) "
+        "cannot be written as JSON.",
+        details={
+            "why": exception_text(error)[:500],
+            "for the developer": "Return text, or plain dicts, lists and numbers.",
+        },
+    )
 
 
 def _as_part(value: Any) -> Part:
@@ -216,19 +206,25 @@ def _checked_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _json_text(value: Any) -> str:
-    # The library converts dates, decimals, dataclasses and models.
-    from pydantic_core import to_json, to_jsonable_python
+    """Write dates, decimals, dataclasses, models and plain values as JSON."""
+    from pydantic_core import to_json
 
     if isinstance(value, Iterator):
         raise ValueError("An iterator can be read only once, and may be endless.")
     with suppress(Exception):  # pydantic's own errors, and those of the value's code
         return to_json(value, inf_nan_mode="strings").decode()
+    return _unusual_json_text(value)
+
+
+def _unusual_json_text(value: Any) -> str:
+    """Write values that contain other bytes than UTF-8, or half a surrogate pair."""
+    from pydantic_core import to_json, to_jsonable_python
+
     with suppress(RecursionError):  # pydantic's message is more precise
         if _contains_iterator(value):
             raise ValueError("The value contains an iterator, which can be read only once.")
     with suppress(ValueError):
         return to_json(value, inf_nan_mode="strings", bytes_mode="base64").decode()
-    # UTF-8 cannot represent half a surrogate pair, and a Python text can.
     plain = to_jsonable_python(value, bytes_mode="base64")
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

@@ -205,15 +205,11 @@ def tool(
     """
 
     def convert(function: Callable[..., Any]) -> Tool:
-        if isinstance(function, classmethod | property):
-            raise RegistrationError(
-                f"{function!r:.200}: after the class, make a tool of an object's method: "
-                "tool(thing.method)."
-            )
         if not callable(function) or isinstance(function, type):
             raise RegistrationError(
                 f"{function!r:.200} is not a function. Put @tool above a function, or make a tool "
-                "with Tool(...); a list is given as register(*tools)."
+                "with Tool(...); a list is given as register(*tools). For a method, after the "
+                "class, make a tool of an object's method: tool(thing.method)."
             )
         tool_name = getattr(function, "__name__", "<none>") if name is None else name
         if tool_name in ("<none>", "<lambda>"):

@@ -10,7 +10,10 @@ appended gets exactly one result, also if the task is cancelled.
 """
 
 import inspect
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, as_message
 from stage1_context import SessionConflict
@@ -24,7 +27,7 @@ from stage3_tools.dialects.protocol import (
     ToolCalls,
 )
 from stage3_tools.events import DecisionMade, FeedbackGiven, ReplyStreamed, TurnEnded, TurnStarted
-from stage3_tools.options import RequestInfo, check_type
+from stage3_tools.options import RequestInfo, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.run.recorder import run_and_record_calls
 from stage3_tools.run.state import ProviderStop, RunState, Turn
@@ -60,10 +63,7 @@ async def run_turn(run: RunState, *, last: bool = False) -> Turn:
 
 
 async def request(run: RunState, *, last: bool = False) -> Turn:
-    """Select the messages that fit, render them, and call the model.
-
-    With `deps.stream`, the request is sent when the stream is read. Raises what `run_turn` raises.
-    """
+    """Select the messages that fit, render them, and call the model, now or when `read` waits."""
     run.checkpoint()
     run.turns += 1
     await run.settings()  # now, because nothing may wait between appending calls and running them
@@ -91,9 +91,10 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         run.add_usage(response)
         return Turn(tools, last, response=response)
     stream = run.deps.stream(parts.messages, **keywords)
-    check_type("The return value of stream", stream, MessageStream, "Pass gateway.stream.")
+    if not isinstance(stream, MessageStream):
+        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
     run.notify(ReplyStreamed, stream=stream)
-    if run.is_stopped:
+    if run.stop_reason:
         await stream.aclose()
     run.checkpoint()
     return Turn(tools, last, stream=stream)
@@ -101,24 +102,27 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
 
 async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
     """The messages of the conversation that fit into the window."""
-
-    async def select() -> list[Message]:
-        return await run.transcript.for_request(
-            extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
-            reserve_tokens=run.options.max_tokens or 0,
-            pinned=run.question,
-        )
-
+    select = partial(
+        run.transcript.for_request,
+        extra_text=run.dialect.describe(tools) + (LAST_REQUEST if last else ""),
+        reserve_tokens=run.options.max_tokens or 0,
+        pinned=run.question,
+    )
     messages = await select()
-    if _has_open_calls(messages) and await run.transcript.open_calls() is None:
-        await run.transcript.repair_closed_exchanges()  # two calls share an id and a result
+    return await _repaired(run, select) if _has_open_calls(messages) else messages
+
+
+async def _repaired(run: RunState, select: Callable[[], Awaitable[list[Message]]]) -> list[Message]:
+    """Select the messages after a repair of calls that share an id and a result."""
+    if await run.transcript.open_calls() is None:
+        await run.transcript.repair_closed_exchanges()
         messages = await select()
-    if _has_open_calls(messages):
-        raise SessionConflict(
-            "The newest calls of this conversation have no results yet: another run works on them. "
-            "If that run has ended, resume=True continues with its calls."
-        )
-    return messages
+        if not _has_open_calls(messages):
+            return messages
+    raise SessionConflict(
+        "The newest calls of this conversation have no results yet: another run works on them. "
+        "If that run has ended, resume=True continues with its calls."
+    )
 
 
 def _has_open_calls(messages: list[Message]) -> bool:
@@ -155,11 +159,7 @@ async def _edit_messages(
 
 
 async def read(run: RunState, turn: Turn) -> None:
-    """Wait for the reply and interpret it. Reading a turn again has no effect.
-
-    Raises:
-        GatewayError: The stream of the reply failed.
-    """
+    """Wait for the reply and interpret it. Reading a turn again has no effect."""
     if turn.response is None:
         assert turn.stream is not None
         turn.response = await turn.stream.final_message()
@@ -175,12 +175,8 @@ def _interpret(
     run: RunState, response: ChatResponse, can_call: bool
 ) -> ReplyInterpretation | ProviderStop:
     reason = response.finish_reason
-    if reason == "refusal" or (reason == "pause" and not response.tool_calls):
-        message = Message.assistant(response.message.content or response.refusal or "")
-        return ProviderStop(replace(message, raw_text=message.text or None), reason)
-    if reason == "error":
-        raw = response.raw_finish_reason or reason
-        return InvalidReply(Message.assistant(response.content), _FAILED.format(raw=raw))
+    if reason in ("refusal", "error") or (reason == "pause" and not response.tool_calls):
+        return _stopped_reply(response)
     interpretation = run.dialect.read(response)
     if can_call:
         return interpretation
@@ -190,6 +186,17 @@ def _interpret(
         case InvalidReply(message) if reason != "length":
             return FinalReply(message)
     return interpretation
+
+
+def _stopped_reply(response: ChatResponse) -> InvalidReply | ProviderStop:
+    """Interpret a reply that the provider ended."""
+    if response.finish_reason == "error":
+        feedback = _FAILED.format(raw=response.raw_finish_reason or "error")
+        return InvalidReply(Message.assistant(response.content), feedback)
+    message = Message.assistant(response.message.content or response.refusal or "")
+    reason: Literal["refusal", "pause"]
+    reason = "refusal" if response.finish_reason == "refusal" else "pause"
+    return ProviderStop(replace(message, raw_text=message.text or None), reason)
 
 
 async def _with_unique_ids(run: RunState, calls: ToolCalls) -> ToolCalls:
@@ -209,10 +216,7 @@ async def _with_unique_ids(run: RunState, calls: ToolCalls) -> ToolCalls:
 async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
     """Append the reply and carry it out. Acting on a turn again has no effect.
 
-    Args:
-        run: The run.
-        turn: The turn, which was read.
-        skip_reason: Why the calls are not run, as a sentence for the model; "" runs them.
+    With a `skip_reason`, a sentence for the model, the calls are not run.
 
     Raises:
         SessionConflict: Another run has replied in this conversation.

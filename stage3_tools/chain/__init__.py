@@ -1,6 +1,7 @@
 """`execute_tool_chain`: run the tools of a reply outside of a session.
 
-options     `ToolChainOptions`, and its callbacks
-formatter   `MessageFlowFormatter`: a chain of calls as one text
-chain       `execute_tool_chain` and its result
+Modules:
+    options    `ToolChainOptions`, and its callbacks
+    formatter  `MessageFlowFormatter`: a chain of calls as one text
+    chain      `execute_tool_chain` and its result
 """

@@ -27,7 +27,7 @@ from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.loop import run_turns, stoppable
-from stage3_tools.options import ToolLoopDeps, check_type
+from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
 from stage3_tools.run.state import RunState, Turn
@@ -138,8 +138,10 @@ async def execute_tool_chain(
         SessionNotFound: The session of the variables does not exist.
         Exception: A callback or an approver raised.
     """
-    check_type("The executor", executor, ToolRegistry, "Create one with ToolRegistry(tool, …).")
-    check_type("options", options, ToolChainOptions)
+    if not isinstance(executor, ToolRegistry):
+        raise type_error("executor", executor, ToolRegistry, "Create a ToolRegistry(tool, …).")
+    if not isinstance(options, ToolChainOptions):
+        raise type_error("options", options, ToolChainOptions)
     started = time.time()
     context, reply = _without_reply(options.context, _as_response(first_response))
     run = await _start(executor, reply, context, options)
@@ -213,14 +215,7 @@ async def _run(run: RunState, reply: ChatResponse) -> Ending:
     )
     await run.settings()
 
-    async def body() -> Ending:
-        if run.options.max_tool_rounds == 0:
-            await read(run, first)
-            limit = "The limit of 0 tool rounds was reached. This call was not run."
-            await act(run, first, limit)
-        return await run_turns(run, first)
-
-    ending = await stoppable(run, body)
+    ending = await stoppable(run, partial(run_turns, run, first))
     if ending.status == "aborted" and not run.records:  # before the first reply was stored
         await read(run, first)
         await act(run, first, STOPPED)
@@ -271,6 +266,6 @@ async def _with_variables(long_values: LongValues, record: ToolCallRecord) -> To
 
 
 def _status(ending: Ending) -> ChainStatus:
-    if ending.status in ("aborted", "timeout"):
-        return "aborted" if ending.status == "aborted" else "timeout"
+    if ending.status == "aborted" or ending.status == "timeout":
+        return ending.status
     return "completed" if ending.reply else "error"

@@ -55,7 +55,7 @@ class MessageFlowFormatter:
         if not history:
             return ""
         variables = _VARIABLES if any(map(_variables, history)) else ""
-        return _HINT % (variables, "\n".join(_executed(history)))
+        return _HINT % (variables, "\n".join(map(_executed, history)))
 
     @staticmethod
     def natural_flow(messages: Iterable[Message], history: Sequence[ToolCallRecord]) -> str:
@@ -102,17 +102,8 @@ def _status(result: ToolResult) -> str:
     return f"{_STATUS[result.status]}{kind}"
 
 
-def _executed(history: Sequence[ToolCallRecord]) -> list[str]:
-    """One line for each call. Calls of one tool in a row share a line if each has variables."""
-    lines, previous = list[str](), None
-    for record in history:
-        name, variables = _name(record), _variables(record)
-        if variables and name == previous:
-            lines[-1] += f", {variables}"
-        else:
-            lines.append(f"- `{name}` {variables}".rstrip())
-        previous = name if variables else None
-    return lines
+def _executed(record: ToolCallRecord) -> str:
+    return f"- `{_name(record)}` {_variables(record)}".rstrip()
 
 
 def _variables(record: ToolCallRecord) -> str:

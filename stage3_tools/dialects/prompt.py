@@ -93,10 +93,7 @@ class PromptDialect:
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
     ) -> RequestParts:
-        """Render the history as text behind one system message with the tools.
-
-        The final request describes no tools.
-        """
+        """Render the history as text behind one system message, which describes the tools."""
         system, *others = with_instructions(transcript, _LAST if last else self.describe(registry))
         # The same objects in each turn, so that their own encodings stay cached.
         if system.content != self._system.content:

@@ -38,22 +38,13 @@ class Arguments:
 
 
 def parse_arguments(tool: Tool, text: str) -> Arguments:
-    """Parse and validate the JSON text of a call's arguments.
-
-    Raises:
-        ToolError: The text is not one complete JSON object, or does not match the schema
-            ("validation").
-    """
+    """Parse and validate the JSON text of a call's arguments; raise ToolError if it is invalid."""
     extraction = extract_arguments(tool, text)
     return Arguments(validate_arguments(tool, extraction.value), text, extraction.repairs)
 
 
 def extract_arguments(tool: Tool, text: str) -> Extraction:
-    """Parse the JSON text of a call's arguments without validating them.
-
-    Raises:
-        ToolError: The text is not one complete JSON value ("validation").
-    """
+    """Parse the JSON text of arguments; raise ToolError unless it is one complete value."""
     if not isinstance(text, str):
         raise _invalid(tool, f"The arguments of a call must be JSON text, not {_type_name(text)}.")
     try:
@@ -68,14 +59,10 @@ def extract_arguments(tool: Tool, text: str) -> Extraction:
 
 
 def validate_arguments(tool: Tool, arguments: Any) -> Any:
-    """Validate arguments with the tool's schema, then with its own `parse`.
-
-    Returns:
-        The value for `tool.execute`.
+    """Validate arguments with the tool's schema and its own `parse`; return the value for the tool.
 
     Raises:
-        ToolError: The arguments are not an object, or do not match ("validation"). `details` holds
-            the schema and the issues.
+        ToolError: The arguments are not an object, or do not match ("validation").
     """
     if not isinstance(arguments, Mapping):
         raise _invalid(tool, f"The arguments must be a JSON object, not {_type_name(arguments)}.")
@@ -91,9 +78,7 @@ def validate_arguments(tool: Tool, arguments: Any) -> Any:
         raise
     except BaseException as error:  # `parse` rejects by raising an exception of any type
         issues = _pydantic_issues(error)
-        reason = f"\n{issue_lines(issues)}" if issues else f" {exception_text(error)}"
-        invalid = _invalid(tool, f"The arguments of {tool.name} do not fit:{reason}", issues)
-        raise invalid from (None if issues else error)
+        raise _rejected(tool, error, issues) from (None if issues else error)
 
 
 def canonical(arguments: Any) -> str:
@@ -111,6 +96,11 @@ def _pydantic_issues(error: BaseException) -> tuple[Issue, ...]:
         Issue("".join(f"/{step}" for step in item["loc"]), item["msg"], item["type"])
         for item in error.errors(include_input=False, include_url=False)
     )
+
+
+def _rejected(tool: Tool, error: BaseException, issues: tuple[Issue, ...]) -> ToolError:
+    reason = f"\n{issue_lines(issues)}" if issues else f" {exception_text(error)}"
+    return _invalid(tool, f"The arguments of {tool.name} do not fit:{reason}", issues)
 
 
 def _invalid(tool: Tool, message: str, issues: tuple[Issue, ...] = ()) -> ToolError:

@@ -20,13 +20,7 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import Literal
 
-from stage3_tools.errors import (
-    MAX_EXCEPTION_TEXT,
-    ToolError,
-    ToolErrorKind,
-    exception_text,
-    safely,
-)
+from stage3_tools.errors import MAX_EXCEPTION_TEXT, ToolError, ToolErrorKind, exception_text, safely
 
 Classify = Callable[[BaseException], ToolError | None]
 """Returns the meaning of an exception, or None for the rules above. Its exceptions end the run."""

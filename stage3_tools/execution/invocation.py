@@ -21,7 +21,6 @@ import inspect
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -42,41 +41,30 @@ async def invoke(
     context: ToolContext | None = None,
     on_start: Callable[[], None] | None = None,
 ) -> Any:
-    """Call a tool's function once and return its value.
-
-    Args:
-        tool: The tool.
-        arguments: The value that `validate_arguments` returned.
-        context: The context for a function that takes one; None creates one.
-        on_start: Called immediately before the function, in its thread. If it raises, the function
-            is not called.
+    """Call a tool's function once, immediately after `on_start`, and return its value.
 
     Raises:
-        ToolError: The function exceeded its time limit ("timeout") or cancelled itself
+        ToolError: The function exceeded its time limit ("timeout"), or cancelled itself
             ("interrupted").
-        BaseException: An exception of the function or of `on_start`; a GeneratorExit is converted
-            to a RuntimeError.
+        BaseException: The function or `on_start` raised.
     """
     inputs: tuple[Any, ...] = (arguments,)
     if tool.takes_context:
         context = context or ToolContext(tool.name)
         inputs = (arguments, context)
     limit = DEFAULT_TIMEOUT if tool.timeout is None else tool.timeout
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[None] = loop.create_future()
-    task = loop.create_task(_run(tool, inputs, on_start, waiter))
-    timer = loop.call_later(limit, _wake, waiter)
+    task = asyncio.create_task(_run(tool, inputs, on_start))
     error: BaseException | None = None
     has_returned = False
     try:
         try:
-            await waiter
+            await asyncio.wait({task}, timeout=limit)
         except asyncio.CancelledError:
             if not task.done():
                 await _cancel(task, context)
             if not task.done() or task.cancelled():
                 raise
-            _cancel_again()  # the function returned in spite of its cancellation
+            cancel_again()  # the function returned in spite of its cancellation
         if not task.done():
             await _cancel(task, context)
             message = f"{tool.name} took longer than {limit:g} s."
@@ -90,7 +78,6 @@ async def invoke(
         has_returned = True
         return value
     finally:
-        timer.cancel()
         if context is not None:
             context.close(abort=not has_returned)
         # The traceback of the error refers to this frame, which must not refer back to it.
@@ -98,10 +85,7 @@ async def invoke(
 
 
 async def _run(
-    tool: Tool,
-    inputs: tuple[Any, ...],
-    on_start: Callable[[], None] | None,
-    waiter: "asyncio.Future[None]",
+    tool: Tool, inputs: tuple[Any, ...], on_start: Callable[[], None] | None
 ) -> tuple[Any, BaseException | None]:
     """Return the value or the exception of a function.
 
@@ -109,8 +93,6 @@ async def _run(
     KeyboardInterrupt would end the event loop.
     """
     try:
-        if waiter.cancelled():
-            raise asyncio.CancelledError  # the caller was cancelled before the function started
         if not tool.is_async:
             value = await run_in_thread(tool.execute, *inputs, on_start=on_start)
             return (await value if inspect.isawaitable(value) else value), None
@@ -120,18 +102,15 @@ async def _run(
     except asyncio.CancelledError:
         raise
     except GeneratorExit as error:  # the caller would take it for the end of its own coroutine
-        replacement = RuntimeError(f"GeneratorExit: {exception_text(error)}".removesuffix(": "))
-        replacement.__cause__ = error
-        return None, replacement
+        return None, _runtime_error(error)
     except BaseException as error:
         return None, error
-    finally:
-        _wake(waiter)  # a done callback of the task would run one iteration of the loop later
 
 
-def _wake(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+def _runtime_error(error: BaseException) -> RuntimeError:
+    replacement = RuntimeError(f"GeneratorExit: {exception_text(error)}".removesuffix(": "))
+    replacement.__cause__ = error
+    return replacement
 
 
 async def _cancel(task: asyncio.Task[Any], context: ToolContext | None) -> None:
@@ -144,7 +123,7 @@ async def _cancel(task: asyncio.Task[Any], context: ToolContext | None) -> None:
     await asyncio.wait({task}, timeout=GRACE)
 
 
-def _cancel_again() -> None:
+def cancel_again() -> None:
     """Deliver a caught cancellation again, at the next `await` of the caller."""
     if (task := asyncio.current_task()) is not None:
         task.cancel()
@@ -158,69 +137,46 @@ async def run_in_thread(
 
     If the caller is cancelled, a function that has not started is never called. One that has
     started continues, and its outcome is dropped.
-
-    Args:
-        function: A plain function.
-        *arguments: Its arguments.
-        on_start: Called in the thread immediately before the function. If it raises, the function
-            is not called.
-
-    Raises:
-        BaseException: An exception of the function or of `on_start`; a StopIteration is converted
-            to a RuntimeError.
     """
     outcome = asyncio.get_running_loop().create_future()
     function = partial(contextvars.copy_context().run, function, *arguments)
-    call = _ThreadCall(outcome, function, on_start)
-    threading.Thread(target=call.run, name="tool", daemon=True).start()
+    inputs = (function, on_start, outcome)
+    threading.Thread(target=_call, args=inputs, name="tool", daemon=True).start()
+    value, error = await outcome
     try:
-        return await outcome
-    except asyncio.CancelledError:
-        with call.starting:
-            call.is_withdrawn = True
-        raise
+        if error is not None:
+            raise error
+        return value
     finally:
-        # The traceback of the exception refers to this frame, which must not refer back to it.
-        del call, outcome
-
-
-@dataclass(eq=False)
-class _ThreadCall:
-    """A call of a function in a thread; it can be withdrawn until the function starts."""
-
-    outcome: "asyncio.Future[Any]"
-    function: Callable[[], Any]
-    on_start: Callable[[], None] | None
-    is_withdrawn: bool = False
-    starting: threading.Lock = field(default_factory=threading.Lock)
-
-    def run(self) -> None:
-        """Call the function and send its outcome to the event loop."""
-        value: Any = None
-        error: BaseException | None = None
-        try:
-            with self.starting:  # the call is either withdrawn or started
-                if self.is_withdrawn:
-                    return
-                if self.on_start is not None:
-                    self.on_start()
-            value = self.function()
-        except StopIteration as stop:  # a future does not accept it
-            error = RuntimeError(f"StopIteration: {exception_text(stop)}")
-            error.__cause__ = stop
-        except BaseException as raised:
-            error = raised
-        with suppress(RuntimeError):  # the event loop is closed
-            self.outcome.get_loop().call_soon_threadsafe(_settle, self.outcome, value, error)
         # The traceback of the error refers to this frame, which must not refer back to it.
-        del self, error
+        del inputs, outcome, error
+
+
+def _call(
+    function: Callable[[], Any],
+    on_start: Callable[[], None] | None,
+    outcome: "asyncio.Future[Any]",
+) -> None:
+    """Call the function in its thread, and send its outcome to the event loop."""
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        if on_start is not None and not outcome.cancelled():
+            on_start()
+        # The caller is cancelled after `on_start`, or the function is not called.
+        if outcome.cancelled():
+            return
+        value = function()
+    except BaseException as raised:
+        error = raised
+    with suppress(RuntimeError):  # the event loop is closed
+        outcome.get_loop().call_soon_threadsafe(_settle, outcome, value, error)
+    # The traceback of the error refers to this frame, which must not refer back to it.
+    del outcome, error
 
 
 def _settle(outcome: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
-    if outcome.done():
-        if inspect.iscoroutine(value):
-            value.close()  # it will never be awaited
-    elif error is None:
-        outcome.set_result(value)
-    else:
-        outcome.set_exception(error)
+    if not outcome.done():
+        outcome.set_result((value, error))
+    elif inspect.iscoroutine(value):
+        value.close()  # it will never be awaited

@@ -2,16 +2,15 @@
 
     look up ─▶ parse ─▶ validate ─▶ approve ─▶ run, with retries ─▶ result
 
-`prepare` contains the steps before the tool runs, and `run_ready` the steps after it. Every failure
-becomes a result that the model can read. Only the cancellation of the task, and exceptions of
-approvers, propagate. `several_calls` executes several calls; this room does not know the loop.
+`prepare` contains the steps before the tool runs, and `RunningCall` runs it. Every failure becomes
+a result that the model can read. Only the cancellation of the task, and exceptions of approvers,
+propagate. `several_calls` executes several calls; this room does not know the loop.
 """
 
 import asyncio
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
@@ -21,6 +20,7 @@ from stage3_tools.context import ToolContext
 from stage3_tools.errors import ToolError, safely
 from stage3_tools.execution.approval import (
     ApprovalRequest,
+    Approver,
     Edit,
     Later,
     Reject,
@@ -28,68 +28,54 @@ from stage3_tools.execution.approval import (
     edited_arguments,
     needs_approval,
 )
-from stage3_tools.execution.arguments import canonical, extract_arguments, parse_arguments
+from stage3_tools.execution.arguments import (
+    Arguments,
+    canonical,
+    extract_arguments,
+    parse_arguments,
+)
+from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import classify_exception, raised_tool_error
 from stage3_tools.execution.invocation import invoke
 from stage3_tools.execution.results import failed, interrupted, status_after
 from stage3_tools.execution.retries import can_retry, retry
-from stage3_tools.execution.settings import REFERENCE, ExecutionSettings, ReadyCall, ToolLookup
+from stage3_tools.execution.settings import (
+    REFERENCE,
+    ExecutionSettings,
+    Expand,
+    ReadyCall,
+    ToolLookup,
+)
 from stage3_tools.result import ToolOutput, ToolResult, output_for_model
 from stage3_tools.tool import Tool
-
-
-async def execute_tool_call(
-    registry: ToolLookup, call: ToolCall, settings: ExecutionSettings | None = None
-) -> ToolResult:
-    """Execute a call that a model wrote.
-
-    Args:
-        registry: The registry with the tool.
-        call: The call; all of its values may be invalid.
-        settings: None selects the defaults: no approver and no cache.
-
-    Returns:
-        The result: the output of the tool, or the failure. Mistakes of the model and exceptions of
-        the tool are never raised.
-    """
-    settings = ExecutionSettings() if settings is None else settings
-    ready = await prepare(registry, call, settings)
-    if isinstance(ready, ToolResult):
-        return ready
-    if ready.waits:
-        return approval_missing(ready, registry)
-    return await reviewed(ready, await run_ready(ready, registry, settings), settings)
 
 
 async def prepare(
     registry: ToolLookup, call: ToolCall, settings: ExecutionSettings
 ) -> ReadyCall | ToolResult:
-    """Look up, parse, validate and approve a call.
-
-    Returns:
-        The call, ready to run or waiting for approval; or the result of a call that must not run.
-
-    Raises:
-        Exception: An exception of the approver.
-    """
+    """Look up, parse, validate and approve a call; return the result of a rejected call."""
     started, tool, note = time.perf_counter(), None, ""
     try:
         if settings.screen is not None:
             note = settings.screen(call)
         tool = registry.get(call.name)
         if settings.expand is not None and REFERENCE in call.arguments:
-            extraction = extract_arguments(tool, call.arguments)
-            text = await settings.expand(tool, extraction.value)
-            arguments = replace(parse_arguments(tool, text), repairs=extraction.repairs)
+            arguments = await _expanded_arguments(tool, call, settings.expand)
         else:
             arguments = parse_arguments(tool, call.arguments)
-        ready = ReadyCall(call, tool, arguments, note)
+        ready = ReadyCall(call, tool, registry, arguments, note)
         if settings.approve is None and tool.needs_approval is False:
             return ready
         return await _approve(ready, settings)
     except ToolError as error:
         error = _with_call_details(error, registry, tool)
         return replace(failed(call, error, duration=time.perf_counter() - started), note=note)
+
+
+async def _expanded_arguments(tool: Tool, call: ToolCall, expand: Expand) -> Arguments:
+    extraction = extract_arguments(tool, call.arguments)
+    text = await expand(tool, extraction.value)
+    return replace(parse_arguments(tool, text), repairs=extraction.repairs)
 
 
 async def _approve(ready: ReadyCall, settings: ExecutionSettings) -> ReadyCall:
@@ -113,114 +99,79 @@ async def _approve(ready: ReadyCall, settings: ExecutionSettings) -> ReadyCall:
     return ready
 
 
-def approval_missing(ready: ReadyCall, registry: ToolLookup) -> ToolResult:
+def approval_missing(ready: ReadyCall) -> ToolResult:
     """Create the result of a call that waits for approval in a run without an approver."""
     error = ToolError("rejected", f"{ready.call.name} needs approval, and there is no approver.")
-    return failed(ready.call, _with_call_details(error, registry, ready.tool))
+    return failed(ready.call, _with_call_details(error, ready.registry, ready.tool))
 
 
-async def run_ready(
-    ready: ReadyCall,
-    registry: ToolLookup,
-    settings: ExecutionSettings,
-    on_start: Callable[[], None] | None = None,
-) -> ToolResult:
-    """Run the tool of a call, or return its cached result.
-
-    Args:
-        ready: The call.
-        registry: The registry whose names an error lists.
-        settings: The settings of the run.
-        on_start: Called immediately before each attempt.
-
-    Returns:
-        The result; a failure of the tool is a result, too.
-    """
-    cache, tool = settings.cache, ready.tool
-    if cache is None:
-        return await _run(ready, registry, settings, on_start)
+async def run_cached(cache: ResultCache, running: "RunningCall") -> ToolResult:
+    """Return the cached result of a call, or run its tool and update the cache."""
+    ready, tool = running.ready, running.ready.tool
     if tool.effect != "read":
         cache.clear()
         try:
-            return await _run(ready, registry, settings, on_start)
+            return await running.run()
         finally:
             cache.clear()
+    settings = running.settings
     key = cache.key(settings.origin or settings.session_id, tool, ready.arguments)
     version = cache.version
     if cached := cache.get(key, tool):
         cached = replace(cached, call_id=ready.call.id, cached=True, attempts=0, duration=0.0)
         return replace(cached, repairs=ready.arguments.repairs, note=ready.note)
-    result = await _run(ready, registry, settings, on_start)
+    result = await running.run()
     if result.status == "completed":
         cache.put(key, tool, result, version)
     return result
 
 
-async def _run(
-    ready: ReadyCall,
-    registry: ToolLookup,
-    settings: ExecutionSettings,
-    on_start: Callable[[], None] | None,
-) -> ToolResult:
-    started, call, tool = time.perf_counter(), ready.call, ready.tool
-    attempts = _Attempts(ready, settings, on_start)
-    try:
-        try:
-            value, details = await attempts.attempt(1)
-        except ToolError as first_error:
-            if not can_retry(tool, first_error, 1, settings.stopped):
-                raise
-            value, details = await retry(
-                tool,
-                first_error,
-                attempts.attempt,
-                on_retry=attempts.report_retry,
-                stopped=settings.stopped,
-            )
-        output = output_for_model(value)
-    except ToolError as error:
-        if not attempts.count and error.kind == "interrupted":
-            return interrupted(call, None)
-        status = None
-        if attempts.count:
-            status = status_after(tool, error, is_explained=attempts.is_explained)
-        error, duration = _with_call_details(error, registry, tool), time.perf_counter() - started
-        result = failed(call, error, status, duration=duration, attempts=attempts.count)
-        return replace(result, repairs=ready.arguments.repairs, note=ready.note)
-    return ToolResult(
-        call.id,
-        call.name,
-        output,
-        details,
-        duration=time.perf_counter() - started,
-        attempts=attempts.count,
-        repairs=ready.arguments.repairs,
-        note=ready.note,
-        is_json=isinstance(output, str) and not isinstance(value, str),
-    )
-
-
 @dataclass(eq=False, slots=True)
-class _Attempts:
-    """The attempts of one call.
+class RunningCall:
+    """A call whose tool is run once, or several times if it fails.
 
     Attributes:
-        count: Number of attempts whose function was called.
+        started: Start time, by `time.perf_counter`.
+        attempts: Number of attempts whose function was called.
         is_explained: Whether the tool or a `Classify` function described the last failure.
     """
 
     ready: ReadyCall
     settings: ExecutionSettings
-    on_start: Callable[[], None] | None
     context: ToolContext | None = None
-    count: int = 0
+    started: float = field(default_factory=time.perf_counter)
+    attempts: int = 0
     is_explained: bool = True
 
-    async def attempt(self, number: int) -> tuple[Any, Any]:
-        """Run the tool once and return its value and its details for people.
+    async def run(self) -> ToolResult:
+        """Run the tool; a failure of the tool is a result, too."""
+        ready, tool, stopped = self.ready, self.ready.tool, self.settings.stopped
+        try:
+            try:
+                value, details = await self.attempt(1)
+            except ToolError as error:
+                if not can_retry(tool, error, 1, stopped):
+                    raise
+                value, details = await retry(
+                    tool, error, self.attempt, on_retry=self.report_retry, stopped=stopped
+                )
+            output = output_for_model(value)
+        except ToolError as error:
+            return self._failure(error)
+        return ToolResult(
+            ready.call.id,
+            ready.call.name,
+            output,
+            details,
+            duration=time.perf_counter() - self.started,
+            attempts=self.attempts,
+            repairs=ready.arguments.repairs,
+            note=ready.note,
+            is_json=isinstance(output, str) and not isinstance(value, str),
+        )
 
-        Args:
-            number: The number of the attempt, counted from 1.
+    async def attempt(self, number: int) -> tuple[Any, Any]:
+        """Run the tool for the first or a later time; return its value, and details for people.
 
         Raises:
             ToolError: The classified failure.
@@ -230,11 +181,8 @@ class _Attempts:
         if number > 1:  # the previous attempt may have changed the value
             arguments = parse_arguments(tool, arguments.text)
         if tool.takes_context:
-            self.context = (
-                self.context.next_attempt()
-                if self.context is not None
-                else _tool_context(self.ready, self.settings)
-            )
+            previous = self.context
+            self.context = previous.next_attempt() if previous else self._first_context()
         try:
             value = await invoke(tool, arguments.value, self.context, self._start)
             # By type, because isinstance() would also run the code of a value's own `__class__`.
@@ -249,9 +197,7 @@ class _Attempts:
     def _start(self) -> None:
         if self.settings.stopped is not None and self.settings.stopped():
             raise ToolError("interrupted", "The run was stopped.")
-        self.count += 1
-        if self.on_start is not None:
-            self.on_start()
+        self.attempts += 1
 
     def _classified(self, exception: BaseException) -> ToolError:
         if (raised := raised_tool_error(exception)) is not None:
@@ -263,38 +209,51 @@ class _Attempts:
         text = safely(lambda: "".join(traceback.format_exception(exception)), "")
         return error.with_details(traceback=text)
 
+    def _failure(self, error: ToolError) -> ToolResult:
+        """Create the result of the call after its last attempt has failed."""
+        ready, attempts, status = self.ready, self.attempts, None
+        if not attempts and error.kind == "interrupted":
+            return interrupted(ready.call, None)
+        if attempts:
+            status = status_after(ready.tool, error, is_explained=self.is_explained)
+        error = _with_call_details(error, ready.registry, ready.tool)
+        duration = time.perf_counter() - self.started
+        result = failed(ready.call, error, status, duration=duration, attempts=attempts)
+        return replace(result, repairs=ready.arguments.repairs, note=ready.note)
+
+    def _first_context(self) -> ToolContext:
+        ready, call, settings = self.ready, self.ready.call, self.settings
+        on_progress = settings.on_progress
+        report = None if on_progress is None else (lambda value: on_progress(call, value))
+        if settings.origin is None:
+            key = uuid4().hex
+        else:
+            # An approver may have changed the arguments, so the key contains them. It does not
+            # depend on their spelling, which a resumed run may not know.
+            arguments = canonical(ready.arguments.parsed())
+            identity = f"{settings.origin}\0{call.id}\0{arguments}"
+            key = sha256(identity.encode(errors="replace")).hexdigest()
+        return ToolContext(ready.tool.name, call.id, settings.session_id, key, report)
+
     def report_retry(self, error: ToolError, number: int) -> None:
         """Report that a failed attempt is retried."""
         if self.settings.on_retry is not None:
             self.settings.on_retry(self.ready.call, error, number)
 
 
-def _tool_context(ready: ReadyCall, settings: ExecutionSettings) -> ToolContext:
-    call, on_progress = ready.call, settings.on_progress
-    report = None if on_progress is None else (lambda value: on_progress(call, value))
-    if settings.origin is None:
-        key = uuid4().hex
-    else:
-        # An approver may have changed the arguments, so the key contains them. It does not depend
-        # on their spelling, which a resumed run may not know.
-        arguments = canonical(ready.arguments.parsed())
-        identity = f"{settings.origin}\0{call.id}\0{arguments}"
-        key = sha256(identity.encode(errors="replace")).hexdigest()
-    return ToolContext(ready.tool.name, call.id, settings.session_id, key, report)
-
-
-async def reviewed(ready: ReadyCall, result: ToolResult, settings: ExecutionSettings) -> ToolResult:
+async def review(
+    approver: Approver, ready: ReadyCall, result: ToolResult, settings: ExecutionSettings
+) -> ToolResult:
     """Return a completed result, or its rejection by the approver of results.
 
     Raises:
         TypeError: The approver returned a verdict that is not valid for a result.
         Exception: An exception of the approver.
     """
-    if settings.approve_result is None or result.status != "completed":
+    if result.status != "completed":
         return result
     request = replace(_approval_request(ready, settings), result=result)
-    consent = settings.consent.results
-    match await ask_approver(settings.approve_result, request, ready.tool, consent):
+    match await ask_approver(approver, request, ready.tool, settings.consent.results):
         case Reject(reason):
             reason = reason or "A person rejected the result of this call."
             error = ToolError("result_rejected", reason)

@@ -18,6 +18,9 @@ from stage3_tools.tool import Tool
 REFERENCE = "$VAR_REF{{"
 """The beginning of a reference to a variable."""
 
+Expand = Callable[[Tool, Any], Awaitable[str]]
+"""Replaces references to variables in parsed arguments, and returns JSON text."""
+
 
 class ToolLookup(Protocol):
     """The part of a registry that calls need."""
@@ -49,8 +52,7 @@ class ExecutionSettings:
         classify: Converts exceptions before the rules of `error_kinds` apply.
         error_text: The part of an exception that the model sees.
         screen: Checks each call first. Returns a note for the model or "", or raises ToolError.
-        expand: Replaces references to variables in arguments, and returns JSON text. None leaves
-            references unchanged.
+        expand: Replaces references to variables; None leaves them unchanged.
         stopped: Whether the run was stopped; checked immediately before each attempt.
         on_progress: Called with each progress report; must not raise.
         on_retry: Called with each failure that is retried, and the number of its attempt.
@@ -65,7 +67,7 @@ class ExecutionSettings:
     classify: Classify | None = None
     error_text: ErrorText = "message"
     screen: Callable[[ToolCall], str] | None = None
-    expand: Callable[[Tool, Any], Awaitable[str]] | None = None
+    expand: Expand | None = None
     stopped: Callable[[], bool] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
@@ -78,6 +80,7 @@ class ReadyCall:
     Attributes:
         call: The call as the model wrote it.
         tool: The tool.
+        registry: The registry of the tool; errors list its names.
         arguments: The valid arguments, including edits of an approver.
         note: Text for the model behind the result.
         waits: Whether the call waits for approval and must not run.
@@ -85,6 +88,7 @@ class ReadyCall:
 
     call: ToolCall
     tool: Tool
+    registry: ToolLookup
     arguments: Arguments
     note: str = ""
     waits: bool = False

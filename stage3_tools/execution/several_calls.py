@@ -15,7 +15,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from stage0_gateway import ToolCall
-from stage3_tools.execution.one_call import approval_missing, prepare, reviewed, run_ready
+from stage3_tools.execution.invocation import cancel_again
+from stage3_tools.execution.one_call import (
+    RunningCall,
+    approval_missing,
+    prepare,
+    review,
+    run_cached,
+)
 from stage3_tools.execution.results import interrupted
 from stage3_tools.execution.settings import ExecutionSettings, ReadyCall, ToolLookup
 from stage3_tools.result import ToolResult
@@ -35,7 +42,7 @@ class PendingCall:
         ready: The checked call; None before `prepare`, and if it was rejected.
         result: The result, once the call has ended.
         reviewed: Whether the result is final: it was approved, or needs no approval.
-        has_started: Whether the function of the tool was called.
+        running: The attempts to run the tool; None before the first one.
         error: An exception that must end the run, such as KeyboardInterrupt.
         task: The task that runs the call; None if it runs alone.
     """
@@ -44,7 +51,7 @@ class PendingCall:
     ready: ReadyCall | None = None
     result: ToolResult | None = None
     reviewed: bool = False
-    has_started: bool = False
+    running: RunningCall | None = None
     error: BaseException | None = None
     task: asyncio.Task[None] | None = None
 
@@ -62,24 +69,25 @@ class PendingCall:
         """Whether the call waits for approval."""
         return self.ready is not None and self.ready.waits
 
-    def reject(self, registry: ToolLookup) -> None:
+    def reject(self) -> None:
         """Reject a call that waits for approval, because there is no approver."""
         assert self.ready is not None
-        self.result, self.ready = approval_missing(self.ready, registry), None
+        self.result, self.ready = approval_missing(self.ready), None
 
-    async def run(self, registry: ToolLookup, settings: ExecutionSettings) -> None:
+    async def run(self, settings: ExecutionSettings) -> None:
         """Run the tool. Everything but a cancellation is stored in `result` and `error`."""
         assert self.ready is not None
+        self.running = running = RunningCall(self.ready, settings)
         try:
-            self.result = await run_ready(self.ready, registry, settings, self._on_start)
+            if settings.cache is None:
+                self.result = await running.run()
+            else:
+                self.result = await run_cached(settings.cache, running)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # a KeyboardInterrupt in a task would end the event loop
             self.error = error
             self.result = interrupted(self.call, self.ready.tool)
-
-    def _on_start(self) -> None:
-        self.has_started = True
 
     async def review(self, settings: ExecutionSettings) -> ToolResult:
         """Let the second approver check the result of a call that has ended; return the result."""
@@ -88,14 +96,14 @@ class PendingCall:
             reason = f"{self.call.name} cancelled itself."
             self.result = interrupted(self.call, self.ready.tool, reason)
             self.result = replace(self.result, note=self.ready.note)
-        elif self.ready is not None and not self.reviewed:
-            self.result = await reviewed(self.ready, self.result, settings)
+        elif settings.approve_result is not None and self.ready is not None and not self.reviewed:
+            self.result = await review(settings.approve_result, self.ready, self.result, settings)
         self.reviewed = True
         return self.result
 
     def interrupt(self, settings: ExecutionSettings) -> ToolResult:
         """The result of a call that was cancelled, or whose result can no longer be reviewed."""
-        tool = self.ready.tool if self.ready is not None and self.has_started else None
+        tool = self.running.ready.tool if self.running and self.running.attempts else None
         result = self.result or interrupted(self.call, tool)
         if self.ready is None or self.reviewed:
             return result
@@ -121,15 +129,11 @@ def groups(pending: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
 
 
 async def run_group(
-    group: Sequence[PendingCall],
-    registry: ToolLookup,
-    settings: ExecutionSettings,
-    max_parallel: int,
+    group: Sequence[PendingCall], settings: ExecutionSettings, max_parallel: int
 ) -> AsyncGenerator[PendingCall, None]:
     """Run prepared calls at the same time; yield each when it has ended.
 
-    Calls that have a result already are yielded first. A caller that does not read to the end must
-    close the generator and call `cancel`.
+    A caller that does not read to the end must close the generator and call `cancel`.
     """
     running = []
     for one in group:
@@ -138,7 +142,7 @@ async def run_group(
         else:
             running.append(one)
     if len(running) == 1:
-        await running[0].run(registry, settings)
+        await running[0].run(settings)
         yield running[0]
         return
     slots, ended = asyncio.Semaphore(max_parallel), asyncio.Queue[PendingCall]()
@@ -146,7 +150,7 @@ async def run_group(
     async def run_in_slot(one: PendingCall) -> None:
         try:
             async with slots:
-                await one.run(registry, settings)
+                await one.run(settings)
         finally:
             ended.put_nowait(one)
 
@@ -171,15 +175,21 @@ async def cancel(pending: Iterable[PendingCall]) -> None:
             await asyncio.wait(left)
         except asyncio.CancelledError:
             cancelled = True
-    if cancelled and (caller := asyncio.current_task()):
-        caller.cancel()
-        caller.uncancel()  # the request to cancel was counted before
+    if cancelled:
+        cancel_again()
+
+
+async def execute_tool_call(
+    registry: ToolLookup, call: ToolCall, settings: ExecutionSettings | None = None
+) -> ToolResult:
+    """Execute a call that a model wrote, as `execute_tool_calls` executes several."""
+    return (await execute_tool_calls(registry, [call], settings))[0]
 
 
 async def execute_tool_calls(
     registry: ToolLookup,
     calls: Sequence[ToolCall],
-    execution: ExecutionSettings | None = None,
+    settings: ExecutionSettings | None = None,
     *,
     max_parallel: int = MAX_PARALLEL,
 ) -> list[ToolResult]:
@@ -187,8 +197,8 @@ async def execute_tool_calls(
 
     Args:
         registry: The tools.
-        calls: The calls as the model wrote them.
-        execution: How calls are executed; None has no approver and no cache.
+        calls: The calls as the model wrote them; all of their values may be invalid.
+        settings: How calls are executed; None has no approver and no cache.
         max_parallel: The maximum number of tools that run at the same time.
 
     Returns:
@@ -201,15 +211,15 @@ async def execute_tool_calls(
     """
     if max_parallel < 1:
         raise ValueError(f"max_parallel is {max_parallel}; it must be at least 1.")
-    settings = ExecutionSettings() if execution is None else execution
+    settings = ExecutionSettings() if settings is None else settings
     pending = [PendingCall(call) for call in calls]
     try:
         for one in pending:
             await one.prepare(registry, settings)
             if one.is_waiting:
-                one.reject(registry)
+                one.reject()
         for group in groups(pending):
-            async with aclosing(run_group(group, registry, settings, max_parallel)) as ended:
+            async with aclosing(run_group(group, settings, max_parallel)) as ended:
                 async for one in ended:
                     if one.error is not None:
                         raise one.error

@@ -1,4 +1,5 @@
 """Calls that an earlier run left without results.
 
-open_calls   run them, or close them
+Modules:
+    open_calls  run them now, or close them with a result
 """

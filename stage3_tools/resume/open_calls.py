@@ -83,11 +83,8 @@ async def _run(run: RunState, open_calls: OpenCalls) -> tuple[ToolCall, ...]:
     )
 
 
-async def close_open_calls(run: RunState) -> None:
+async def close_open_calls(run: RunState, open_calls: OpenCalls) -> None:
     """Append a result for each open call without running it. Stored outcomes become results."""
-    open_calls = await run.transcript.open_calls()
-    if open_calls is None:
-        return
     if open_calls.finished or (open_calls.pending and not open_calls.started):
         messages = [_closing_message(run, call, open_calls) for call in open_calls.calls]
         await run.transcript.append(*messages, expected=open_calls.records)

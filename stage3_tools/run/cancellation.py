@@ -72,10 +72,7 @@ async def _watch(
             with suppress(RuntimeError):  # it has expired already
                 clock.reschedule(asyncio.get_running_loop().time())
 
-    async def wait() -> None:
-        await abort.wait()
-
-    watcher = asyncio.create_task(wait())
+    watcher: asyncio.Task[object] = asyncio.create_task(abort.wait())
     watcher.add_done_callback(expire)
     try:
         yield

@@ -39,17 +39,12 @@ async def run_and_record_calls(
     known: Mapping[str, ToolResult] | None = None,
     messages: Mapping[str, Message] | None = None,
 ) -> tuple[ToolCall, ...]:
-    """Run calls, and append their results to the history and to the records of the run.
+    """Run calls of the newest message, and append their results to the history and the records.
 
-    Args:
-        run: The run.
-        registry: The tools.
-        calls: Calls of the newest message, each with a unique id.
-        expected_length: The number of records in the journal before any of the calls was started.
-        decision: Fields of the event to report first; None if it was reported in another run.
-        skip_reason: Why the calls are not run, as a sentence for the model; "" runs them.
-        known: Results that exist already, by call id.
-        messages: The messages of known results that were stored, by call id.
+    Each call has a unique id. `expected_length` is the number of records in the journal before any
+    of the calls was started. `decision` holds the fields of the event to report first, if no other
+    run has reported it. `known` holds results that exist already, by call id, and `messages` their
+    stored messages. With a `skip_reason`, a sentence for the model, no call is run.
 
     Returns:
         The calls that wait for approval. If there are any, no tool was run.
@@ -73,11 +68,11 @@ async def run_and_record_calls(
         if waiting and run.can_suspend:
             return await recorder.suspend(waiting)
         for one in waiting:
-            one.reject(registry)
+            one.reject()
         for group in groups(pending):
             await recorder.start(group)
             limit = run.options.max_parallel_tools
-            async with aclosing(run_group(group, registry, settings, limit)) as ended:
+            async with aclosing(run_group(group, settings, limit)) as ended:
                 async for one in ended:
                     await recorder.finish(one)
     except BaseException:
@@ -142,22 +137,14 @@ class _ResultRecorder:
         await deliver_cancellation()
 
     async def finish(self, one: PendingCall) -> None:
-        """Record a call that has ended.
-
-        Its result is appended once all calls before it have their results. Until then, the journal
-        holds a record of its outcome, so that a crash does not lose it.
-        """
+        """Record a call that has ended. Results are appended in call order."""
         if one.error is not None:
             raise one.error
         if one.reviewed:
             return  # it was recorded together with a call before it
         position = len(self.records)
-        needs_review = self._run.options.approve_result is not None
         if one is not self._pending[position]:
-            if one.ready is not None and one.result is not None and not needs_review:
-                message, _ = await self._message(one.result)
-                record = CallFinishedRecord(one.call.id, one.result.status, message)
-                await self._append(record)
+            await self._record_early(one)
             return
         settings = await self._run.settings()
         while position < len(self._pending) and self._has_ended(self._pending[position]):
@@ -167,6 +154,13 @@ class _ResultRecorder:
             self._add_record(result)
             self._run.notify(ToolAnswered, result=result)
             position += 1
+
+    async def _record_early(self, one: PendingCall) -> None:
+        """Record the outcome of a call before its result can be appended, in case of a crash."""
+        needs_review = self._run.options.approve_result is not None
+        if one.ready is not None and one.result is not None and not needs_review:
+            message, _ = await self._message(one.result)
+            await self._append(CallFinishedRecord(one.call.id, one.result.status, message))
 
     @staticmethod
     def _has_ended(one: PendingCall) -> bool:

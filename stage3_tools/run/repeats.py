@@ -29,15 +29,16 @@ class Repeats:
         self._count = self._count + 1 if self._last and _are_equal(self._last, call) else 1
         self._last = call
         if self._count >= BLOCK_AT:
-            raise ToolError(
-                "rejected",
-                f"{call.name} was called {self._count} times in a row with the same arguments, so "
-                "it is not run again.",
-                hint="Use the results above, call another tool, or answer.",
-            )
+            raise _repeated_too_often(call, self._count)
         if self._count >= NOTE_AT:
             return f"\nNote: this is call {self._count} in a row with the same arguments."
         return ""
+
+
+def _repeated_too_often(call: ToolCall, count: int) -> ToolError:
+    message = f"{call.name} was called {count} times in a row with the same arguments, so it is not"
+    hint = "Use the results above, call another tool, or answer."
+    return ToolError("rejected", f"{message} run again.", hint=hint)
 
 
 def _are_equal(first: ToolCall, second: ToolCall) -> bool:

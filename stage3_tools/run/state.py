@@ -138,7 +138,7 @@ class RunState:
         """Long results and arguments, stored as variables. Created when first used."""
         return LongValues.of(self.transcript)
 
-    @property
+    @cached_property
     def dialect(self) -> Dialect:
         """The dialect of this run."""
         return self.options.dialect or PromptDialect(self.deps.output_controller)
@@ -172,7 +172,7 @@ class RunState:
                 error_text=options.error_text,
                 screen=self.screen,
                 expand=self._expand if expands else None,
-                stopped=lambda: self.is_stopped,
+                stopped=lambda: self.stop_reason is not None,
                 on_progress=self._on_progress,
                 on_retry=self._on_retry,
             )
@@ -184,32 +184,25 @@ class RunState:
     def change_options(self, options: ToolLoopOptions) -> None:
         """Use other options from now on."""
         self.options, self._settings = options, None
+        vars(self).pop("dialect", None)
 
     def screen(self, call: ToolCall) -> str:
-        """Check the limits of the run before a call; return a note for the model, or "".
-
-        Raises:
-            ToolError: The call must not be run.
-        """
+        """Return a note for the model on a call, or ""; raise ToolError if it must not be run."""
         if limit := self.limit_reached:
             raise ToolError("interrupted", f"{limit} This call was not run.")
-        if self.is_stopped:
+        if self.stop_reason:
             raise ToolError("interrupted", STOPPED)
         return self.repeats.note(call)
 
     # ---- long values
 
     async def with_references(self, message: Message) -> Message:
-        """Replace the long arguments of a reply by references to variables.
-
-        A conversation without a session keeps its arguments, because its messages may be used
-        elsewhere.
-        """
+        """Replace the long arguments of a reply by references to variables."""
         limit = self.options.variables_over
-        if limit is None or not self.transcript.session_id:
+        if limit is None or all(len(call.arguments) <= limit for call in message.tool_calls):
             return message
-        if all(len(call.arguments) <= limit for call in message.tool_calls):
-            return message
+        if not self.transcript.session_id:
+            return message  # its messages may be used elsewhere
         with suppress(StoreFailed, ValueError):  # then the arguments are stored in full
             shortened = await self.long_values.with_references(message, limit)
             self.reads_variables = self.reads_variables or shortened is not message or None
@@ -263,35 +256,25 @@ class RunState:
         return self.started + limits.seconds - time.perf_counter()
 
     @property
-    def is_aborted(self) -> bool:
-        """Whether the `abort` of the options is set."""
-        return self.options.abort is not None and self.options.abort.is_set()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the run was aborted or its time is over: no request and no call may begin."""
+    def stop_reason(self) -> Literal["aborted", "timeout"] | None:
+        """Why no further request or call may begin; None if the run was not stopped."""
+        if self.options.abort is not None and self.options.abort.is_set():
+            return "aborted"
         seconds = self.seconds_left
-        return (seconds is not None and seconds <= 0) or self.is_aborted
+        return "timeout" if seconds is not None and seconds <= 0 else None
 
     def checkpoint(self) -> None:
-        """Stop here if the run was stopped. Called before each request.
+        """Raise RunStopped if the run was stopped. Called before each request.
 
         A stopped run is cancelled only once, and a function of the user may suppress that.
-
-        Raises:
-            RunStopped: The run was stopped.
         """
-        if self.is_stopped:
-            raise RunStopped("aborted" if self.is_aborted else "timeout")
+        if reason := self.stop_reason:
+            raise RunStopped(reason)
 
     # ---- events
 
     def notify(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
-        """Report an event of this turn. Without a listener, the event is not created.
-
-        Raises:
-            Exception: The listener raised, now or at an event that a tool reported.
-        """
+        """Report an event; raise what the listener raised now, or at an event of a tool."""
         if self.options.on_event is None:
             return
         if self._listener_error is not None:
@@ -307,11 +290,7 @@ class RunState:
             self._listener_error = error
 
     def end(self, status: str, reply: str | None) -> None:
-        """Report once that the run is over.
-
-        Raises:
-            Exception: The listener raised.
-        """
+        """Report once that the run is over."""
         if not self.is_over:
             self.is_over = True
             self.notify(LoopEnded, status=status, reply=reply)

@@ -78,6 +78,8 @@ class StopPolicy:
     @property
     def skip_reason(self) -> str:
         """Why the calls of this turn are not run; "" if they are."""
+        if self._limit is not None:
+            return f"{self._limit.reason} This call was not run."
         return f"{self._request_limit} This call was not run." if self.requests_used_up else ""
 
     @property

@@ -1,6 +1,7 @@
 """`ToolRunner`: the loop, one reply at a time.
 
-params    `RunnerParams`, and the edits of a running runner
-stepper   a run that pauses after each reply
-runner    `ToolRunner`: iteration, callbacks, waiting
+Modules:
+    params   `RunnerParams`, and the edits of a running runner
+    stepper  a run that pauses after each reply
+    runner   `ToolRunner`: iteration, callbacks, waiting
 """

@@ -21,7 +21,7 @@ from typing import Any
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
 from stage3_tools.loop import ToolLoopResult
-from stage3_tools.options import ToolLoopDeps, check_listener, check_type
+from stage3_tools.options import ToolLoopDeps, check_listener, type_error
 from stage3_tools.result import ToolResult
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.runner.params import RunnerParams
@@ -80,8 +80,10 @@ class ToolRunner:
         on_tool_call: Callable[[ToolCall], object] | None = None,
         on_tool_result: Callable[[ToolResult], object] | None = None,
     ) -> None:
-        check_type("deps", deps, ToolLoopDeps)
-        check_type("params", params, RunnerParams)
+        if not isinstance(deps, ToolLoopDeps):
+            raise type_error("deps", deps, ToolLoopDeps)
+        if not isinstance(params, RunnerParams):
+            raise type_error("params", params, RunnerParams)
         if max_iterations is not None and max_iterations < 0:
             raise ValueError(
                 f"max_iterations is {max_iterations}; it must be at least 0, or None for no limit."

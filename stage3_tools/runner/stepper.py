@@ -9,15 +9,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import ToolLoopResult, result_of, session_lock
+from stage3_tools.loop import ToolLoopResult, result_of, session_lock, stoppable
 from stage3_tools.options import ToolLoopDeps
 from stage3_tools.resume.open_calls import last_question, run_open_calls
-from stage3_tools.run.cancellation import Stop, run_until_stopped
+from stage3_tools.run.cancellation import Stop
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
@@ -89,11 +90,9 @@ class TurnStepper:
             self._has_started, self._run.started = True, time.perf_counter()
 
     async def _stoppable_step(self) -> ChatResponse | Ending:
-        run = self._run
-        if run.is_stopped:
-            return await self._stop("aborted" if run.is_aborted else "timeout")
-        item = await run_until_stopped(self._step(), run.options.abort, run.seconds_left)
-        return stopped(item, run.options) if isinstance(item, str) else item
+        if reason := self._run.stop_reason:
+            return await self._stop(reason)
+        return await stoppable(self._run, self._step)
 
     @asynccontextmanager
     async def _lock(self) -> AsyncIterator[None]:
@@ -183,8 +182,7 @@ class TurnStepper:
         async with self._lock():
             if turn is None and self._policy is not None:
                 return ()
-            body = self._run_open_calls() if turn is None else act(run, turn)
-            await run_until_stopped(body, run.options.abort, run.seconds_left)
+            await stoppable(run, self._run_open_calls if turn is None else partial(act, run, turn))
             if turn is not None:
                 await act(run, turn, STOPPED)  # where it was stopped before
             records = run.records if turn is None else turn.records

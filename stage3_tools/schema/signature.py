@@ -6,7 +6,7 @@ This module does not know `Tool`; `tool.py` combines the pieces.
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -48,8 +48,10 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     try:
         parameters = _named_parameters(function)
         types = {parameter.name: annotation_of(parameter, function) for parameter in parameters}
-        context = _context_name(types)
-        parameters = [parameter for parameter in parameters if parameter.name != context]
+        contexts = [name for name, annotation in types.items() if is_context(annotation)]
+        if len(contexts) > 1:
+            raise TypeError("only one parameter may take a ToolContext")
+        parameters = [parameter for parameter in parameters if parameter.name not in contexts]
         adapter = _adapter(name, {p.name: _field(p, types[p.name]) for p in parameters})
         schema = _without_titles(adapter.json_schema(by_alias=False))
     except Exception as error:  # an annotation may be any expression, and raise any exception
@@ -58,14 +60,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     description, descriptions = docstring_of(function)
     _describe(schema, parameters, descriptions)
     convert = partial(adapter.validate_python, by_name=True, by_alias=False)  # as in the schema
-    return Signature(description, schema, convert, context)
-
-
-def _context_name(types: Mapping[str, Any]) -> str | None:
-    names = [name for name, annotation in types.items() if is_context(annotation)]
-    if len(names) > 1:
-        raise TypeError(f"{' and '.join(names)} both take a ToolContext; only one parameter may")
-    return names[0] if names else None
+    return Signature(description, schema, convert, contexts[0] if contexts else None)
 
 
 def _named_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -126,25 +121,23 @@ def _describe(
                 field.setdefault("default", default)
 
 
-def _without_titles(schema: Any, *, is_mapping_of_names: bool = False) -> Any:
+def _without_titles(schema: Any, *, are_names: bool = False) -> Any:
     """Remove the titles that pydantic derives from the field names; they only cost tokens.
 
     Args:
         schema: A JSON Schema or a part of one.
-        is_mapping_of_names: Whether the keys are names of properties or definitions, one of which
-            may be "title".
+        are_names: Whether the keys are names of properties or definitions, which may be "title".
     """
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: value
-        if not is_mapping_of_names and key in _VALUE_KEYWORDS
-        else _without_titles(
-            value,
-            is_mapping_of_names=not is_mapping_of_names and key in ("properties", "$defs"),
-        )
-        for key, value in schema.items()
-        if is_mapping_of_names or key != "title"
-    }
+    result = {}
+    for key, value in schema.items():
+        if are_names:
+            result[key] = _without_titles(value)
+        elif key in _VALUE_KEYWORDS:
+            result[key] = value
+        elif key != "title":
+            result[key] = _without_titles(value, are_names=key in ("properties", "$defs"))
+    return result

@@ -167,9 +167,9 @@ class PendingCalls(RuleBasedStateMachine):
             for one in self.pending:
                 await one.prepare(self.registry, settings)
                 if one.is_waiting:
-                    one.reject(self.registry)
+                    one.reject()
             for group in groups(self.pending):
-                running = run_group(group, self.registry, settings, self.parallel)
+                running = run_group(group, settings, self.parallel)
                 async with aclosing(running) as ended:
                     async for one in ended:
                         await asyncio.sleep(0)  # as a store does

@@ -103,14 +103,15 @@ def test_what_is_neither_a_tool_nor_a_function_is_refused_with_what_to_do(given)
         ToolRegistry(given)
     assert str(caught.value) == (
         f"{given!r} is not a function. Put @tool above a function, or make a tool with Tool(...); "
-        "a list is given as register(*tools)."
+        "a list is given as register(*tools). For a method, after the class, make a tool of an "
+        "object's method: tool(thing.method)."
     )
 
 
 def test_something_long_is_shown_in_part_where_it_is_refused():
     with pytest.raises(RegistrationError) as caught:
         ToolRegistry().register("x" * 100_000)
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 500
 
 
 def test_a_schema_that_is_none_is_refused_and_says_where():

@@ -92,7 +92,7 @@ async def test_a_call_its_result_and_a_reply(chain, recorder):
     (record,) = result.tool_call_history
     assert (record.id, record.name, record.arguments) == ("a", "f", '{"city": "Oslo"}')
     assert (record.result.output, record.message, record.round) == ('{"celsius":22}', answer, 1)
-    assert (record.usage, record.rejection) == (Usage(3, 4), None)
+    assert (record.usage, record.result.error) == (Usage(3, 4), None)
     assert (record.variable, record.arguments_variable) == (None, None)
     assert result == replace(
         result,
@@ -488,7 +488,8 @@ async def test_somebody_is_asked_about_each_call(chain, recorder, verdict, run, 
     assert ([(each.tool, each.arguments) for each in asked], noted.seen) == ([("f", {"x": 1})], run)
     assert (chain.requests[0].messages[-1].text, result.reply) == (told, "done")
     rejection = None if run else json.loads(told)["message"]
-    assert result.tool_call_history[0].rejection == rejection
+    error = result.tool_call_history[0].result.error
+    assert (error and error.message) == rejection
 
 
 async def test_a_call_that_needs_approval_is_rejected_where_there_is_nobody_to_ask(chain, recorder):
@@ -525,7 +526,7 @@ async def test_results_are_asked_about_too(chain, recorder, own):
     assert asked == [*[None] * (not own), "key"]
     told = '{"status": "result_rejected", "message": "Secret."}'
     assert chain.requests[0].messages[-1].text == told
-    assert (statuses(result), result.tool_call_history[0].rejection) == (
+    assert (statuses(result), result.tool_call_history[0].result.error.message) == (
         ["result_rejected"],
         "Secret.",
     )
@@ -548,7 +549,7 @@ async def test_results_are_not_asked_about_unless_somebody_says_so(chain, record
 
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
 async def test_an_executor_that_is_no_registry_is_refused(executor):
-    with pytest.raises(TypeError, match="The executor must be of type ToolRegistry, not "):
+    with pytest.raises(TypeError, match="executor must be of type ToolRegistry, not "):
         await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
 
 

@@ -69,20 +69,6 @@ def test_the_hint_says_which_tools_ran_and_which_variables_hold_what():
     )
 
 
-def test_calls_of_one_tool_in_a_row_share_a_line_where_each_has_variables():
-    kept = [record("f", variables=(f"var_{number}", None)) for number in range(4)]
-    history = [kept[0], kept[1], record("f"), kept[2], record("g"), record("g"), kept[3]]
-    lines = MessageFlowFormatter.system_hint(history).split("\n")
-    assert [line for line in lines if line.startswith("- ")] == [
-        "- `f` (result=$VAR_REF{{var_0}}), (result=$VAR_REF{{var_1}})",
-        "- `f`",
-        "- `f` (result=$VAR_REF{{var_2}})",
-        "- `g`",
-        "- `g`",
-        "- `f` (result=$VAR_REF{{var_3}})",
-    ]
-
-
 def test_without_calls_there_is_no_hint():
     assert MessageFlowFormatter.system_hint([]) == ""
 
@@ -405,4 +391,4 @@ def test_calls_without_a_name_have_lines_of_their_own():
         record("", variables=("var_2", None)),
     ]
     hint = MessageFlowFormatter.system_hint(records)
-    assert "- `f`\n- `` (result=$VAR_REF{{var_1}}), (result=$VAR_REF{{var_2}})\n" in hint
+    assert "- `f`\n- `` (result=$VAR_REF{{var_1}})\n- `` (result=$VAR_REF{{var_2}})\n" in hint

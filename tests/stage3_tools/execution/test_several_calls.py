@@ -22,7 +22,7 @@ class Group:
         for one in self.pending:
             await one.prepare(self.registry, self.settings)
         for group in groups(self.pending):
-            async for _ in run_group(group, self.registry, self.settings, self.max_parallel):
+            async for _ in run_group(group, self.settings, self.max_parallel):
                 pass
         for one in self.pending:
             await one.review(self.settings)

@@ -224,7 +224,7 @@ def misspelled(x: "Intt"): ...  # noqa: F821
             "'Unseen' is not defined for the type of context; import or define it at the top of the module",
         ),
         (unnamed, "a: int has no name that JSON could use"),
-        (two, "a and b both take a ToolContext; only one parameter may"),
+        (two, "only one parameter may take a ToolContext"),
         (many, "many: its parameters have no JSON Schema"),
         (lone, "context: stage3_tools.context.ToolContext has no name that JSON could use"),
         (len, "len: its parameters have no JSON Schema: obj has no name that JSON could use"),
