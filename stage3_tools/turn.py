@@ -160,6 +160,8 @@ async def _edit_messages(
 
 async def read(run: RunState, turn: Turn) -> None:
     """Wait for the reply and interpret it. Reading a turn again has no effect."""
+    if turn.was_read:
+        return
     if turn.response is None:
         assert turn.stream is not None
         turn.response = await turn.stream.final_message()
@@ -169,6 +171,7 @@ async def read(run: RunState, turn: Turn) -> None:
         turn.interpretation = _interpret(run, turn.response, can_call)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
+    turn.was_read = True
 
 
 def _interpret(

@@ -47,8 +47,8 @@ class Turn:
         last: Whether tools could not be called in the request; calls in the reply are dropped.
         stream: The reply while it arrives, if it is streamed.
         response: The complete reply; None until it was read.
-        interpretation: The meaning of the reply; None until it was read. Its calls have the ids
-            that the history shows.
+        interpretation: The meaning of the reply; None until it is known.
+        was_read: Whether the interpretation is final: its calls have the ids of the history.
         acted: Whether the reply and the results of its calls are in the history.
         records: The calls of the reply with their results.
         waiting: Calls that wait for approval; if there are any, no tool of the turn was run.
@@ -59,6 +59,7 @@ class Turn:
     stream: MessageStream | None = None
     response: ChatResponse | None = None
     interpretation: ReplyInterpretation | ProviderStop | None = None
+    was_read: bool = False
     acted: bool = False
     records: tuple[ToolCallRecord, ...] = ()
     waiting: tuple[ToolCall, ...] = ()

@@ -143,6 +143,17 @@ async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder,
     assert await play.problems() == []
 
 
+async def test_a_turn_that_is_read_again_keeps_the_ids_of_its_calls(recorder):
+    it = played(ChatResponse(Message.assistant("", [ToolCall("", "f", "{}")]), "tool_calls"))
+    it.run.change_options(ToolLoopOptions(dialect=NativeDialect()))
+    it.run.deps.tool_registry.register(recorder().tool)
+    turn = await request(it.run)
+    await read(it.run, turn)
+    first = turn.interpretation
+    await read(it.run, turn)
+    assert turn.interpretation is first
+
+
 @pytest.mark.parametrize(
     ("response", "reading"),
     [
