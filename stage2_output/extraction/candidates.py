@@ -19,7 +19,7 @@ from stage2_output.extraction import lookaround
 from stage2_output.extraction.markup import BLANK, MarkupScanner, next_mark, skip_blank
 from stage2_output.parsing.encoded import BEGINS_ESCAPED, read_encoded, read_escaped
 from stage2_output.parsing.errors import Unrepairable
-from stage2_output.parsing.lenient import read_leniently
+from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import IntactParts, TooDeep, read_strictly
 from stage2_output.parsing.strings import UnclosedRanges
 from stage2_output.result import Extraction, InvalidJson, Repair, Source
@@ -193,7 +193,7 @@ class _Scanner:
         if BEGINS_ESCAPED.match(text, start, end):
             value = read_escaped(text, start, end)
         else:
-            value = read_leniently(text, start, end, self._intact, self._unclosed)
+            value = LenientReader(text, start, end, self._intact, self._unclosed).read()
         if source == "prose" and value.end == code_end and not value.complete:
             raise Unrepairable("is not closed within its backticks", value.end)
         line = text[value.end : value.end + 1000].partition("\n")[0]

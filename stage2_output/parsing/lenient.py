@@ -27,26 +27,18 @@ _ELLIPSIS = re.compile(r"\.\.\.++|…++")
 _VALUE_BEGINS = re.compile(r"[\"'“‘\[{]|-?[0-9]|(?:true|false|null|True|False|None)\b")
 
 
-def read_leniently(
-    text: str, start: int, end: int, intact: IntactParts, unclosed: UnclosedRanges
-) -> Repaired:
-    """Read the invalid object or array at an index.
+class LenientReader:
+    """Reads the invalid object or array at an index, once.
 
     Args:
         text: The text.
         start: Index of the opening bracket.
         end: Index at which the text is considered to end.
         intact: Reader for the valid parts of the same text.
-        unclosed: Ranges of the text without a closing quote, shared by all calls for the same text.
-
-    Raises:
-        Unrepairable: The value cannot be repaired, or can be repaired in more than one way.
-        TooDeep: The value is nested too deeply.
+        unclosed: Ranges of the text without a closing quote, shared by all readers of the same
+            text.
     """
-    return _Reader(text, start, end, intact, unclosed).read()
 
-
-class _Reader:
     def __init__(
         self, text: str, start: int, end: int, intact: IntactParts, unclosed: UnclosedRanges
     ) -> None:
@@ -58,6 +50,12 @@ class _Reader:
         self._nesting = Nesting()
 
     def read(self) -> Repaired:
+        """Return the repaired value.
+
+        Raises:
+            Unrepairable: The value cannot be repaired, or can be repaired in more than one way.
+            TooDeep: The value is nested too deeply.
+        """
         root = self._open().value
         while self._nesting.frames:
             self._skip_whitespace()

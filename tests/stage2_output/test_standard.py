@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stage2_output import Extraction, ExtractionError, Repair, extract_json
-from stage2_output.parsing.lenient import read_leniently
+from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts
 
 CONTROL = {0x2400 + code: code for code in range(0x21)}
@@ -149,7 +149,7 @@ SPELLINGS = st.sampled_from(
 def test_the_lenient_reader_reads_valid_json_as_the_strict_one_does(value, spelling):
     text = json.dumps([value, value], **spelling)
     for intact in (IntactParts(""), IntactParts(text)):  # all is left to the lenient reader, or not
-        mended = read_leniently(text, 0, len(text), intact, {})
+        mended = LenientReader(text, 0, len(text), intact, {}).read()
         assert as_written(mended.value) == as_written([value, value])
         assert mended[1:4] == (len(text), (), True)
 

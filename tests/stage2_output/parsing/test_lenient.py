@@ -1,14 +1,14 @@
 import pytest
 
 from stage2_output.parsing.errors import Repaired, Unrepairable
-from stage2_output.parsing.lenient import read_leniently
+from stage2_output.parsing.lenient import LenientReader
 from stage2_output.parsing.strict import MOST_DEPTH, IntactParts, TooDeep
 
 
 def read(text, behind=""):
     """The object or array at the beginning of a text that stands behind three other characters."""
     whole = "So " + text + behind
-    found = read_leniently(whole, 3, len(whole), IntactParts(whole), {})
+    found = LenientReader(whole, 3, len(whole), IntactParts(whole), {}).read()
     repairs = tuple((name, position - 3) for name, position in found.repairs)
     return found._replace(end=found.end - 3, repairs=repairs)
 
@@ -246,7 +246,7 @@ def test_what_ends_the_text_ends_the_value():
         {"a": 1}, 8, (), False, False
     )
     whole = "[1, 2, 3]"
-    assert read_leniently(whole, 0, 5, IntactParts(whole), {}).value == [1, 2]
+    assert LenientReader(whole, 0, 5, IntactParts(whole), {}).read().value == [1, 2]
 
 
 # ---- what is given up: text, why, position ----
