@@ -1,7 +1,8 @@
 """Google's generateContent in reverse: decode requests, encode replies.
 
 The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
-error that names the field. Unknown fields are stored in `provider_options` and `provider_data`, and
+error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
+`system_instruction`. Unknown fields are stored in `provider_options` and `provider_data`, and
 unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
@@ -11,9 +12,8 @@ id answers the first open call with its name. A response that is neither `{"outp
 Each event of a stream contains a part or a piece of one. A signed text is not split, because the
 signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
-Not covered: Google's other spelling of its fields (`system_instruction`); `responseSchema`, which
-stays in the options; the citations of a reply; files inside a `functionResponse`; parts after a
-call, which move before the calls.
+Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
+`functionResponse`; parts after a call, which move before the calls.
 """
 
 import json
@@ -45,6 +45,8 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 _DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
+_USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
+_USER_DATA = {"args", "response", *_USER_SCHEMAS}
 _REASONS = {"length": "MAX_TOKENS", "refusal": "SAFETY", "error": "MALFORMED_FUNCTION_CALL"}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
@@ -76,10 +78,10 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is invalid. The text names the field.
     """
-    body = as_mapping(body, "The body")
+    body = _camel_case(as_mapping(body, "The body"))
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
-    messages = list(_messages(as_list(body["contents"], "'contents'")))
+    messages = list(_messages(_several(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
     named = _model_and_method(path)
@@ -99,9 +101,27 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     return with_options(request, body, encode, _DECODED)
 
 
+def _camel_case(value: Any) -> Any:
+    """Return the value with field names in camel case, except inside the user's data."""
+    if isinstance(value, list):
+        return [_camel_case(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    named = {
+        re.sub("_([a-z])", lambda found: found[1].upper(), name): content
+        for name, content in value.items()
+    }
+    return {name: one if name in _USER_DATA else _camel_case(one) for name, one in named.items()}
+
+
+def _several(value: Any, where: str) -> list[Any]:
+    """Return the value as a list; Google accepts an object for a list of one."""
+    return [value] if isinstance(value, Mapping) else as_list(value, where)
+
+
 def _parts(content: Any) -> list[Plain]:
     parts = as_mapping(content, "A content").get("parts")
-    return [as_mapping(part, "A part") for part in as_list(parts, "'parts'")]
+    return [as_mapping(part, "A part") for part in _several(parts, "'parts'")]
 
 
 def _messages(contents: Iterable[Any]) -> Iterator[Message]:
@@ -187,9 +207,9 @@ def _call(part: Plain, number: int) -> ToolCall:
 
 def _tools(tools: Any) -> Iterator[ToolSpec]:
     """Yield the functions; tools of the server stay in `provider_options`."""
-    for tool in as_list(tools, "'tools'"):
+    for tool in _several(tools, "'tools'"):
         functions = as_mapping(tool, "A tool").get("functionDeclarations")
-        for function in as_list(functions, "'functionDeclarations'"):
+        for function in _several(functions, "'functionDeclarations'"):
             function = as_mapping(function, "A function declaration")
             name = required_text(function, "name", "A function declaration")
             parameters = function.get("parametersJsonSchema")

@@ -53,7 +53,13 @@ async def invoke(
         context = context or ToolContext(tool.name)
         inputs = (arguments, context)
     limit = DEFAULT_TIMEOUT if tool.timeout is None else tool.timeout
-    task = asyncio.create_task(_run(tool, inputs, on_start))
+    caller = asyncio.current_task()
+    cancellations = caller.cancelling() if caller else 0
+
+    def is_cancelled() -> bool:
+        return caller is not None and caller.cancelling() > cancellations
+
+    task = asyncio.create_task(_run(tool, inputs, on_start, is_cancelled))
     error: BaseException | None = None
     has_returned = False
     try:
@@ -85,7 +91,10 @@ async def invoke(
 
 
 async def _run(
-    tool: Tool, inputs: tuple[Any, ...], on_start: Callable[[], None] | None
+    tool: Tool,
+    inputs: tuple[Any, ...],
+    on_start: Callable[[], None] | None,
+    is_cancelled: Callable[[], bool],
 ) -> tuple[Any, BaseException | None]:
     """Return the value or the exception of a function.
 
@@ -93,6 +102,8 @@ async def _run(
     KeyboardInterrupt would end the event loop.
     """
     try:
+        if is_cancelled():  # before the function starts
+            raise asyncio.CancelledError
         if not tool.is_async:
             value = await run_in_thread(tool.execute, *inputs, on_start=on_start)
             return (await value if inspect.isawaitable(value) else value), None

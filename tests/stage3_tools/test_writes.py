@@ -28,10 +28,10 @@ from stage3_tools import (
     Tool,
     ToolError,
     ToolRegistry,
+    execute_tool_call,
 )
 from stage3_tools.dialects.protocol import FinalReply, RequestParts, ToolCalls
 from stage3_tools.execution.approval import Always, Edit, Reject
-from stage3_tools import execute_tool_call
 from stage3_tools.execution.several_calls import execute_tool_calls
 from stage3_tools.loop import run_tool_loop
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions

@@ -155,35 +155,33 @@ def test_what_the_client_side_encodes_is_decoded_to_the_same_request(request, st
 def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
     for path, body in asked_for_real("gemini"):
         assert gemini.is_path(path)
-        if "function_declarations" in body.get("tools", ()):
-            continue  # Google's other spelling is not covered
         once = wire.encode(decode_request(body, path))
         assert wire.encode(decode_request(once, path)) == once
 
 
-def test_googles_types_become_those_of_json_schema_and_unknown_fields_are_kept():
+def test_both_spellings_and_objects_for_lists_of_one_are_read_alike():
     schema = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}
-    body = {
-        "systemInstruction": {"parts": [{"text": "s"}]},
-        "contents": [
-            {
-                "parts": [
-                    {"inlineData": {"mimeType": "image/png", "data": "QQ=="}},
-                    {"fileData": {"mimeType": "video/mp4", "fileUri": "gs://x"}},
-                    {"fileData": {"fileUri": "https://youtu.be/x"}},
-                ]
-            }
-        ],
-        "tools": [{"functionDeclarations": [{"name": "f", "parameters": schema}]}],
-        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
-        "generationConfig": {
-            "maxOutputTokens": 9,
-            "stopSequences": ["E"],
-            "thinkingConfig": {"aB": 1},
+    snake = {
+        "system_instruction": {"parts": {"text": "s"}},
+        "contents": {
+            "parts": [
+                {"inline_data": {"mime_type": "image/png", "data": "QQ=="}},
+                {"file_data": {"mime_type": "video/mp4", "file_uri": "gs://x"}},
+                {"file_data": {"file_uri": "https://youtu.be/x"}},
+            ]
         },
-        "cachedContent": "c",
+        "tools": {"function_declarations": {"name": "f", "parameters": schema}},
+        "tool_config": {
+            "function_calling_config": {"mode": "ANY", "allowed_function_names": ["f"]}
+        },
+        "generation_config": {
+            "max_output_tokens": 9,
+            "stop_sequences": ["E"],
+            "thinking_config": {"a_b": 1},
+        },
+        "cached_content": "c",
     }
-    read = decode_request(body, PATH)
+    read = decode_request(snake, PATH)
     assert read.messages == (
         Message.system("s"),
         Message.user(
@@ -198,7 +196,7 @@ def test_googles_types_become_those_of_json_schema_and_unknown_fields_are_kept()
     assert (read.model, read.max_tokens, read.stop) == ("gemini-x", 9, ("E",))
     assert (read.tools, read.tool_choice) == ((ToolSpec("f", "", lower),), "f")
     assert read.provider_options == {
-        "tools": [{"functionDeclarations": [{"name": "f", "parameters": schema}]}],
+        "tools": {"functionDeclarations": {"name": "f", "parameters": schema}},
         "generationConfig": {"thinkingConfig": {"aB": 1}},
         "cachedContent": "c",
     }
@@ -209,7 +207,7 @@ def test_results_find_their_calls_by_id_or_else_by_name_in_order():
         {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "s"},
         {"functionCall": {"name": "g", "id": "other"}},
         {"functionCall": {"name": "g", "id": "given"}},
-        {"functionCall": {"name": "f"}},
+        {"function_call": {"name": "f"}},
     ]
     picture = {"inlineData": {"mimeType": "image/png", "data": "QQ=="}}
     results = [

@@ -281,6 +281,15 @@ async def test_a_cancellation_that_comes_when_the_tool_has_ended_costs_neither_t
     assert [each.output for each in results] == ["done"]
 
 
+async def test_a_call_whose_caller_is_cancelled_before_the_tool_begins_is_not_run(recorder):
+    noted = recorder()
+    running = asyncio.create_task(execute_tool_call(ToolRegistry(noted.tool), CALL))
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert (running.cancelled(), noted.seen) == (True, [])
+
+
 async def test_no_tool_begins_after_another_one_has_stopped_the_run(recorder):
     stopped, noted = asyncio.Event(), recorder("g", effect="write")
 
