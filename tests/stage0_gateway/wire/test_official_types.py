@@ -65,8 +65,6 @@ def requests_with_tools(rows: Iterator[dict], provider: str) -> Iterator[tuple[s
         body = row["request"]["body"]
         body = json.loads(body) if isinstance(body, str) and body[:1] == "{" else body
         if row["provider"] == provider and isinstance(body, dict) and body.get("tools"):
-            if "function_declarations" in body["tools"]:
-                continue  # Google's other spelling is not covered
             yield row["id"], row["request"]["path"], body
 
 
