@@ -10,13 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 # The method behind `json.loads`, without its checks: a stream has many events.
-_decode = json.JSONDecoder().decode
+_raw_decode = json.JSONDecoder().raw_decode
 
 
 def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text, or None for any other text."""
     try:
-        return _decode(text) if isinstance(text, str) else json.loads(text)
+        if isinstance(text, bytes):
+            return json.loads(text)
+        text = text.strip(" \t\n\r")
+        value, end = _raw_decode(text)
+        return value if end == len(text) else None
     except (ValueError, RecursionError):
         return None
 

@@ -54,7 +54,7 @@ SERVER_SIDE = (
         "ours",
         "figures",
         "cpu",
-        40e-6,
+        120e-6,
         "s",
     ),
 )
