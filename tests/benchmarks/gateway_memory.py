@@ -37,7 +37,11 @@ async def measure(provider: str) -> list[tuple[str, ...]]:
             for added, transport in connections().items():
                 url = f"{server}/megabytes/{size}/v1"
                 async with Gateway(
-                    f"{provider}:m", api_key=_KEY, base_url=url, transport=transport
+                    f"{provider}:m",
+                    api_key=_KEY,
+                    base_url=url,
+                    transport=transport,
+                    max_reply_bytes=10**9,
                 ) as gateway:
                     tracemalloc.start()
                     events, letters = await read(gateway)
