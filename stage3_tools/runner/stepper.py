@@ -142,9 +142,9 @@ class TurnStepper:
         """Act on the reply, apply the edits, and return the ending if the run is over."""
         assert self._policy is not None
         await act(self._run, turn, self._policy.skip_reason)
+        has_news = await self._apply_edits()  # if this fails, the next step repeats it
         ending = self._policy.after(turn)
         self._turn = None
-        has_news = await self._apply_edits()
         if ending is not None and has_news and not self._policy.requests_used_up:
             ending, self._policy = None, StopPolicy(self._run)
         return ending

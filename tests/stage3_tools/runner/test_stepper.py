@@ -6,7 +6,13 @@ import asyncio
 import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ServerFailed, ToolCall
-from stage1_context import ContextEngine, MessageHistory, SessionNotFound
+from stage1_context import (
+    ContextEngine,
+    MemoryStore,
+    MessageHistory,
+    SessionNotFound,
+    StoreFailed,
+)
 from stage2_output import OutputController
 from stage3_tools import NativeDialect, RunLimits, RunnerParams, Tool, ToolLoopDeps, ToolRegistry
 from stage3_tools.run.stop_policy import Ending
@@ -199,3 +205,30 @@ async def test_what_came_of_it_is_told_by_its_result(walk):
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", 1)
     assert [record.id for record in result.history] == ["a"]
     assert result.stats.duration > 0
+
+
+async def test_a_run_that_is_over_stays_over_if_its_store_fails_at_an_edit():
+    class Failing(MemoryStore):
+        fails = False
+
+        async def append(self, session_id, *records, expected=None):
+            if self.fails:
+                self.fails = False
+                raise StoreFailed("The disk is full.")
+            return await super().append(session_id, *records, expected=expected)
+
+    store = Failing()
+    engine = ContextEngine(store=store)
+    session = await engine.create_session()
+    async with Gateway("openai:m", transport=ScriptedModel(["done"])) as gateway:
+        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry())
+        params = RunnerParams(messages=[GO], session_id=session, dialect=NativeDialect())
+        stepper = TurnStepper(deps, params, 1, lambda now: now, lambda reply: None)
+        await stepper.next()
+        stepper.edits.push([Message.user("Sure?")])
+        store.fails = True
+        with pytest.raises(StoreFailed):
+            await stepper.next()
+        assert await stepper.next() == Ending("completed", "done")
+    texts = [message.text for message in await engine.history(session)]
+    assert texts == ["Go.", "done", "Sure?"]
