@@ -34,7 +34,7 @@ class QuietRequest(httpx.Request):
 
 
 class HttpClient:
-    """Sends requests. The transport is opened with the first request.
+    """Sends requests. The transport is selected at once, and opened with the first request.
 
     Args:
         transport: Replaces the network; None is the network.
@@ -121,8 +121,10 @@ class HttpClient:
 
 def _network_transport() -> Callable[[], httpx.AsyncBaseTransport]:
     """Return the class of the transport to the network."""
-    if find_spec("httpx_aiohttp") and not getproxies():  # it does not support proxies
+    if not find_spec("httpx_aiohttp") or getproxies():  # it does not support proxies
+        return Pool
+    try:
         from stage0_gateway.http.fast import FastTransport
-
-        return FastTransport
-    return Pool
+    except ImportError as error:
+        raise invalid_environment(error) from None
+    return FastTransport

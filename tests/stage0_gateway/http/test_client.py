@@ -1,6 +1,7 @@
 import asyncio
 import json
 import ssl
+import sys
 from traceback import format_exception
 
 import httpx
@@ -124,6 +125,13 @@ async def test_invalid_settings_of_the_environment_are_named(monkeypatch, name, 
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match="Check HTTP_PROXY and SSL_CERT_FILE"):
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
+
+
+def test_a_broken_installation_of_the_fast_extra_is_named(monkeypatch):
+    monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "stage0_gateway.http.fast", None)
+    with pytest.raises(ConfigurationError, match=r"stage0_gateway\.http\.fast"):
+        Gateway("openai:m", base_url="http://127.0.0.1:9/v1")
 
 
 @pytest.mark.parametrize("excluded", ["127.0.0.1", "*"])
