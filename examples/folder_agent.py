@@ -150,7 +150,9 @@ async def main(outside: Path) -> None:
     (root / "people.txt").write_text("Ada likes tea.\nBob does not.\n")
     # The text of an OSError would name the real place of the folder; its type is enough for a
     # model.
-    options = ToolLoopOptions(approve=ask, on_event=show, error_text="type")
+    options = ToolLoopOptions(
+        approve=ask, on_event=show, classify=lambda error: type(error).__name__
+    )
     async with Gateway("openai:any", transport=ScriptedModel(REPLIES)) as gateway:
         context = ContextEngine()
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), Folder(root).tools())

@@ -53,9 +53,7 @@ async def main() -> None:
     await context.add_message(await context.create_session("ada"), asked)
     async with Gateway("openai:any", api_key="none", transport=model) as gateway:
         first = await gateway.chat([asked], tools=book.specs())  # a request of your own
-        options = ToolChainOptions(
-            gateway.chat, [asked], variables=context.variables, session_id="ada"
-        )
+        options = ToolChainOptions(gateway.chat, [asked], variables=context.transcript("ada"))
         chain = await execute_tool_chain(book, first, options)
         await context.add_message("ada", chain.as_message())  # instead of all its messages
         print(f"{chain.as_message().text}\n-- Chapter 1 is in", chain.tool_call_history[0].variable)

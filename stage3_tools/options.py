@@ -17,17 +17,14 @@ from stage3_tools.dialects.protocol import Dialect
 from stage3_tools.events import LoopEvent
 from stage3_tools.execution.approval import Approver
 from stage3_tools.execution.cache import ResultCache
-from stage3_tools.execution.error_kinds import Classify, ErrorText
+from stage3_tools.execution.error_kinds import Classify
 from stage3_tools.execution.several_calls import MAX_PARALLEL
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.schema.callables import is_async
 from stage3_tools.variables.long_values import PREVIEW
 
-MAX_RESULT_CHARS = 100_000
-"""The default maximum of characters of one result that the model sees."""
-
 LONG = 4_000
-"""The default number of characters above which a result or an argument is stored as a variable."""
+"""The default number of characters above which a result is stored as a variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +140,12 @@ class ToolLoopOptions:
             may set, or an `asyncio.Event`, which belongs to one event loop.
         limits: Limits of time, tokens and cost.
         cache: Stores the results of read tools; None stores nothing.
-        classify: Classifies exceptions of tools, before the built-in rules do.
-        error_text: Whether the model sees an exception's type and message, or its type only.
-        variables_over: A result or an argument with more characters is stored as a variable of the
-            session. The model sees the beginning of a result and a reference, with which it can
-            read the rest or pass the value to a tool. None stores nothing, and does not expand
-            references in arguments.
-        max_result_chars: The maximum number of characters of a result that the model sees; None is
-            no limit. People see all.
+        classify: Called with each exception of a tool. Returns a `ToolError`, or a text that the
+            model sees instead of the exception's type and message, or None.
+        variables_over: A result with more characters is stored as a variable of the session. The
+            model sees its beginning and a reference, with which it can read the rest or pass the
+            value to a tool. None stores nothing, and does not expand references in arguments; the
+            model then sees the first 100,000 characters.
         before_send: Called as `before_send(messages, info)` with the messages of each request and a
             `RequestInfo`; may return other messages, for this request only. Plain or async.
         on_event: Called with each `LoopEvent`. An exception ends the run.
@@ -172,15 +167,13 @@ class ToolLoopOptions:
     limits: RunLimits | None = None
     cache: ResultCache | None = None
     classify: Classify | None = None
-    error_text: ErrorText = "message"
     variables_over: int | None = LONG
-    max_result_chars: int | None = MAX_RESULT_CHARS
     before_send: BeforeSend | None = None
     on_event: Callable[[LoopEvent], None] | None = None
 
     def __post_init__(self) -> None:
         minimums = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
-        minimums |= {"max_result_chars": 1, "variables_over": PREVIEW}
+        minimums["variables_over"] = PREVIEW
         for name, minimum in minimums.items():
             value = getattr(self, name)
             if value is not None and value < minimum:

@@ -22,6 +22,9 @@ Output = str | tuple[Part, ...]
 
 MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you ask for it again."
 
+MAX_RESULT_CHARS = 100_000
+"""The maximum number of characters of one result that the model sees."""
+
 _PART_TYPES = frozenset(get_args(Part))
 
 

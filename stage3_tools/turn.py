@@ -231,14 +231,13 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
     text = turn.response.content
     match turn.interpretation:
         case ToolCalls(message, repairs):
-            message = await run.with_references(message)
             length = await run.transcript.append(message, expected=run.expected_length)
             before = len(run.records)
             try:
                 turn.waiting = await run_and_record_calls(
                     run,
                     turn.tools,
-                    turn.interpretation.message.tool_calls,
+                    message.tool_calls,
                     expected_length=length,
                     decision={"text": text, "repairs": repairs},
                     skip_reason=skip_reason,

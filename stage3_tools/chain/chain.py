@@ -186,10 +186,10 @@ async def _start(
     deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry, stream)
     prompt = Message.system(options.system_prompt or "")
     system = [prompt] if options.system_prompt and prompt not in context else []
-    name = options.session_id or "chain"
+    long_values = _long_values(options, [*context, reply.message])
+    name = long_values.session_id or "chain"
     transcript = Transcript(MemoryStore({name: map(MessageRecord, [*system, *context])}), name)
     await transcript.repair_history()
-    long_values = _long_values(options, name, [*context, reply.message])
     await long_values.check()
     run = RunState(
         deps,
@@ -222,10 +222,10 @@ async def _run(run: RunState, reply: ChatResponse) -> Ending:
     return ending
 
 
-def _long_values(options: ToolChainOptions, name: str, messages: list[Message]) -> LongValues:
-    if isinstance(options.variables, LongValues):
-        return options.variables
-    return LongValues(options.variables or VariableStore(mark=mark_of(messages)), name)
+def _long_values(options: ToolChainOptions, messages: list[Message]) -> LongValues:
+    if isinstance(options.variables, Transcript):
+        return LongValues.of(options.variables)
+    return options.variables or LongValues(VariableStore(mark=mark_of(messages)), "chain")
 
 
 def _as_response(response: ChatResponse | Message) -> ChatResponse:

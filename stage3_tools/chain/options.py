@@ -5,11 +5,11 @@ While the chain runs, people see one text: the words of the model, and a line fo
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any, cast
 
 from stage0_gateway import ChatResponse, Message, MessageStream
-from stage1_context import VariableStore
+from stage1_context import Transcript
 from stage3_tools.dialects.native import NativeDialect
 from stage3_tools.events import (
     DecisionMade,
@@ -20,20 +20,19 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.options import ToolLoopOptions, as_messages, check_listener
+from stage3_tools.options import ToolLoopOptions, as_messages, check_listener, type_error
 from stage3_tools.result import ToolResult
 from stage3_tools.variables.long_values import LongValues, json_value
 
 
 @dataclass(frozen=True)
 class ToolChainOptions(ToolLoopOptions):
-    """The options of a chain: those of `ToolLoopOptions` except `max_tool_rounds`, and these.
+    """The options of a chain: those of `ToolLoopOptions`, and these.
 
     Attributes:
         chat: Sends messages and returns the reply; `Gateway.chat`.
         context_messages: The conversation before the first reply of the chain.
-        max_rounds: The maximum number of tool rounds. Then one last request is made, in which tools
-            cannot be called.
+        max_rounds: Another name of `max_tool_rounds`.
         model: Another "provider:name" for the requests of this chain.
         system_prompt: The system prompt, unless the context contains it already.
         check_tool_results: Whether `approve` also receives the results, if there is no
@@ -44,11 +43,10 @@ class ToolChainOptions(ToolLoopOptions):
         on_llm_response_update: Called with the text so far: the words of the model, streamed if
             `stream` is set and the dialect is a `NativeDialect`, and a line for each tool.
         stream: `Gateway.stream`; used instead of `chat` if it is set.
-        variables: Where long results and arguments are stored: `engine.variables`, together with
-            `session_id`; or the `variables` of an earlier chain's result. None stores them in
-            memory, with the result of the chain. At the end of the chain, everything else that its
-            flow shortens is stored there too.
-        session_id: The session of the variables.
+        variables: Where long results are stored: a session, `engine.transcript(session_id)`; or the
+            `variables` of an earlier chain's result. None stores them in memory, with the result of
+            the chain. At the end of the chain, everything else that its flow shortens is stored
+            there too.
         dialect: As in `ToolLoopOptions`, but None is a `NativeDialect`.
         approve: As in `ToolLoopOptions`. Without it, a tool that needs approval is rejected: a
             chain does not wait.
@@ -59,8 +57,7 @@ class ToolChainOptions(ToolLoopOptions):
 
     chat: Callable[..., Awaitable[ChatResponse]]
     context_messages: Sequence[Message | Mapping[str, Any]] = ()
-    max_rounds: int = 10
-    max_tool_rounds: int | None = field(init=False, repr=False)
+    max_rounds: InitVar[int | None] = None
     model: str | None = None
     system_prompt: str | None = None
     check_tool_results: bool = False
@@ -68,24 +65,20 @@ class ToolChainOptions(ToolLoopOptions):
     on_tool_call_complete: Callable[[ToolResult, str], object] | None = None
     on_llm_response_update: Callable[[str], object] | None = None
     stream: Callable[..., MessageStream] | None = None
-    variables: VariableStore | LongValues | None = None
-    session_id: str | None = None
+    variables: Transcript | LongValues | None = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, max_rounds: int | None) -> None:
         for name in ("on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"):
             check_listener(name, getattr(self, name))
-        if self.max_rounds < 0:
-            raise ValueError(f"max_rounds is {self.max_rounds}; it must be at least 0.")
-        is_store = not isinstance(self.variables, LongValues)
-        if is_store and (self.variables is None) != (self.session_id is None):
-            raise ValueError(
-                "variables and session_id must be set together: pass engine.variables and the id "
-                "of the session."
+        if not isinstance(self.variables, Transcript | LongValues | None):
+            raise type_error(
+                "variables", self.variables, Transcript, "Pass engine.transcript(session_id)."
             )
         if self.check_tool_results and self.approve is None and self.approve_result is None:
             raise ValueError("check_tool_results needs an approver: set approve_result or approve.")
         self._set("context_messages", as_messages("context_messages", self.context_messages))
-        self._set("max_tool_rounds", self.max_rounds)
+        if max_rounds is not None:
+            self._set("max_tool_rounds", max_rounds)
         self._set("dialect", self.dialect or NativeDialect())
         if self.check_tool_results:
             self._set("approve_result", self.approve_result or self.approve)

@@ -18,15 +18,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Literal
 
 from stage3_tools.errors import MAX_EXCEPTION_TEXT, ToolError, ToolErrorKind, exception_text, safely
 
-Classify = Callable[[BaseException], ToolError | None]
-"""Returns the meaning of an exception, or None for the rules above. Its exceptions end the run."""
-
-ErrorText = Literal["message", "type"]
-"""The part of an exception that the model sees: its type and message, or its type alone."""
+Classify = Callable[[BaseException], ToolError | str | None]
+"""Returns the meaning of an exception; or a text that the model sees instead of the type and the
+message, such as `type(exception).__name__`; or None. Its own exceptions end the run."""
 
 _RETRYABLE = ("timeout", "network")
 
@@ -52,15 +49,15 @@ _UNREACHABLE = {
 }
 
 
-def classify_exception(exception: BaseException, *, text: ErrorText = "message") -> ToolError:
+def classify_exception(exception: BaseException, *, text: str | None = None) -> ToolError:
     """Convert an exception of a tool to a `ToolError`.
 
     Args:
         exception: The exception. A `ToolError`, alone or in a group of one, is copied.
-        text: The part of other exceptions that the model sees.
+        text: The text that the model sees; None selects the exception's type and message.
     """
     error = safely(lambda: _classify(exception, text), None)
-    return error or ToolError("execution", _message(exception, text))
+    return error or ToolError("execution", text or _message(exception))
 
 
 def raised_tool_error(exception: BaseException) -> ToolError | None:
@@ -73,13 +70,13 @@ def raised_tool_error(exception: BaseException) -> ToolError | None:
     return safely(copy, None)
 
 
-def _classify(exception: BaseException, text: ErrorText) -> ToolError:
+def _classify(exception: BaseException, text: str | None) -> ToolError:
     exception = _unwrap_group(exception)
     if isinstance(exception, ToolError):
         return ToolError.with_details(exception)
     kind, status = _kind_of(exception), _http_status(exception)
     retryable = kind in _RETRYABLE or status == HTTPStatus.TOO_MANY_REQUESTS
-    error = ToolError(kind, _message(exception, text), retryable=retryable)
+    error = ToolError(kind, text or _message(exception), retryable=retryable)
     error.retry_delay = _retry_after(exception) if status else None
     error.__cause__ = exception
     return error
@@ -92,9 +89,9 @@ def _unwrap_group(exception: BaseException) -> BaseException:
     return exception
 
 
-def _message(exception: BaseException, text: ErrorText) -> str:
+def _message(exception: BaseException) -> str:
     name, message = type(exception).__name__, exception_text(exception)
-    return name if text == "type" or not message else f"{name}: {message}"[:MAX_EXCEPTION_TEXT]
+    return f"{name}: {message}"[:MAX_EXCEPTION_TEXT] if message else name
 
 
 def _kind_of(exception: BaseException) -> ToolErrorKind:

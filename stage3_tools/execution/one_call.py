@@ -203,9 +203,9 @@ class RunningCall:
         if (raised := raised_tool_error(exception)) is not None:
             return raised
         error = self.settings.classify(exception) if self.settings.classify else None
-        self.is_explained = error is not None
-        if error is None:
-            error = classify_exception(exception, text=self.settings.error_text)
+        self.is_explained = isinstance(error, ToolError)
+        if not isinstance(error, ToolError):
+            error = classify_exception(exception, text=error)
         text = safely(lambda: "".join(traceback.format_exception(exception)), "")
         return error.with_details(traceback=text)
 

@@ -12,7 +12,7 @@ from stage3_tools.errors import ToolError
 from stage3_tools.execution.approval import Approver, Consent
 from stage3_tools.execution.arguments import Arguments
 from stage3_tools.execution.cache import ResultCache
-from stage3_tools.execution.error_kinds import Classify, ErrorText
+from stage3_tools.execution.error_kinds import Classify
 from stage3_tools.tool import Tool
 
 REFERENCE = "$VAR_REF{{"
@@ -49,8 +49,7 @@ class ExecutionSettings:
         approve_result: Decides about results; None approves all.
         consent: Tools that are approved already.
         cache: Stores results of read tools; None stores nothing.
-        classify: Converts exceptions before the rules of `error_kinds` apply.
-        error_text: The part of an exception that the model sees.
+        classify: Converts exceptions before the rules of `error_kinds` apply, or describes them.
         screen: Checks each call first. Returns a note for the model or "", or raises ToolError.
         expand: Replaces references to variables; None leaves them unchanged.
         stopped: Whether the run was stopped; checked immediately before each attempt.
@@ -65,7 +64,6 @@ class ExecutionSettings:
     consent: Consent = field(default_factory=Consent)
     cache: ResultCache | None = None
     classify: Classify | None = None
-    error_text: ErrorText = "message"
     screen: Callable[[ToolCall], str] | None = None
     expand: Expand | None = None
     stopped: Callable[[], bool] | None = None

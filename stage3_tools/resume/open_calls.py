@@ -69,7 +69,6 @@ async def run_open_calls(run: RunState) -> Ending | None:
 async def _run(run: RunState, open_calls: OpenCalls) -> tuple[ToolCall, ...]:
     if any(call.name == READ_VARIABLE for call in open_calls.calls):
         run.reads_variables = True
-    run.expands_references = True  # the earlier run may have replaced long arguments
     registry = run.tools()
     results = {call.id: _known_result(call, open_calls, registry) for call in open_calls.calls}
     finished = open_calls.finished.items()

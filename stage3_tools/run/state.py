@@ -24,7 +24,7 @@ from stage3_tools.execution.results import STOPPED
 from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
 from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolCallRecord, ToolResult, is_longer
+from stage3_tools.result import MAX_RESULT_CHARS, ToolCallRecord, ToolResult, is_longer
 from stage3_tools.run.repeats import Repeats
 from stage3_tools.tool import Tool
 from stage3_tools.variables.long_values import LongValues
@@ -107,8 +107,6 @@ class RunState:
         last_usage: The tokens of the last reply.
         reads_variables: Whether the model has seen a reference, and therefore has the tool
             `read_variable`; None if not known yet.
-        expands_references: Whether references in arguments are expanded even if `variables_over` is
-            None, because another run has stored the calls.
     """
 
     deps: ToolLoopDeps
@@ -130,13 +128,12 @@ class RunState:
     last_content: str | None = None
     last_usage: Usage | None = None
     reads_variables: bool | None = None
-    expands_references: bool = False
     _settings: ExecutionSettings | None = None
     _listener_error: Exception | None = None
 
     @cached_property
     def long_values(self) -> LongValues:
-        """Long results and arguments, stored as variables. Created when first used."""
+        """Long results, stored as variables. Created when first used."""
         return LongValues.of(self.transcript)
 
     @cached_property
@@ -161,7 +158,6 @@ class RunState:
             consent = self.transcript.attachments.get("consent")
             if not isinstance(consent, Consent) or consent.origin != origin:
                 consent = self.transcript.attachments["consent"] = Consent(origin)
-            expands = self.expands_references or options.variables_over is not None
             self._settings = ExecutionSettings(
                 session_id=info.id,
                 origin=origin,
@@ -170,9 +166,8 @@ class RunState:
                 consent=consent,
                 cache=options.cache,
                 classify=options.classify,
-                error_text=options.error_text,
                 screen=self.screen,
-                expand=self._expand if expands else None,
+                expand=None if options.variables_over is None else self._expand,
                 stopped=lambda: self.stop_reason is not None,
                 on_progress=self._on_progress,
                 on_retry=self._on_retry,
@@ -197,19 +192,6 @@ class RunState:
 
     # ---- long values
 
-    async def with_references(self, message: Message) -> Message:
-        """Replace the long arguments of a reply by references to variables."""
-        limit = self.options.variables_over
-        if limit is None or all(len(call.arguments) <= limit for call in message.tool_calls):
-            return message
-        if not self.transcript.session_id:
-            return message  # its messages may be used elsewhere
-        with suppress(StoreFailed, ValueError):  # then the arguments are stored in full
-            shortened = await self.long_values.with_references(message, limit)
-            self.reads_variables = self.reads_variables or shortened is not message or None
-            return shortened
-        return message
-
     async def result_message(self, result: ToolResult) -> tuple[Message, str | None]:
         """The message of a result, and the id of the variable that stores it if it is long."""
         limit, variable = self.options.variables_over, None
@@ -217,7 +199,7 @@ class RunState:
             with suppress(StoreFailed, ValueError):  # then only its beginning is shown
                 result, variable = await self.long_values.preview(result, limit)
                 self.reads_variables = self.reads_variables or variable is not None or None
-        return result.as_message(self.options.max_result_chars), variable
+        return result.as_message(MAX_RESULT_CHARS), variable
 
     def find_references(self, messages: Iterable[Message]) -> bool:
         """Search messages for references to variables; return whether these are the first ones."""

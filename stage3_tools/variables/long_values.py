@@ -1,14 +1,13 @@
-"""`LongValues`: store long results and arguments as variables, and show the model a preview.
+"""`LongValues`: store long results as variables, and show the model a preview.
 
     result of a tool, 5,000 characters   stored as variable var_7
     the model sees                       200 characters, and [5000 characters in …]
     the model may call                   save {"text": "$VAR_REF{{var_7}}"}
     or                                   read_variable {"id": "var_7"}
 
-Long arguments are stored in the same way, and replaced by references. References are expanded only
-in arguments of calls. In values, and in texts of users and tools, they remain text. Variables are
-records of the session's journal, so they outlive the process. This module does not know the loop;
-`run/state.py` uses it.
+References are expanded only in arguments of calls. In values, and in texts of users and tools, they
+remain text. Variables are records of the session's journal, so they outlive the process. This
+module does not know the loop; `run/state.py` uses it.
 """
 
 import json
@@ -18,9 +17,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from stage0_gateway import JsonPart, Message, TextPart, ToolCall
+from stage0_gateway import JsonPart, Message, TextPart
 from stage1_context import MemoryStore, StoreFailed, Transcript, VariableNotFound, VariableStore
-from stage2_output import OutputError, extract_json
 from stage3_tools.errors import ToolError
 from stage3_tools.execution.settings import REFERENCE
 from stage3_tools.result import ToolResult, is_longer, part_text
@@ -33,7 +31,7 @@ PREVIEW = 200
 
 
 class LongValues:
-    """The long results and arguments of one session.
+    """The long results of one session.
 
     Args:
         variables: The store of the variables.
@@ -42,7 +40,7 @@ class LongValues:
 
     def __init__(self, variables: VariableStore, session_id: str) -> None:
         self._variables = variables
-        self._session_id = session_id
+        self.session_id = session_id
 
     @classmethod
     def of(cls, transcript: Transcript) -> "LongValues":
@@ -64,11 +62,11 @@ class LongValues:
         Raises:
             SessionNotFound: The session does not exist.
         """
-        await self._variables.check(self._session_id)
+        await self._variables.check(self.session_id)
 
     async def store(self, value: Any) -> str:
         """Store a value and return the id of its variable."""
-        return await self._variables.put(self._session_id, value)
+        return await self._variables.put(self.session_id, value)
 
     async def preview(self, result: ToolResult, longer_than: int) -> tuple[ToolResult, str | None]:
         """Store a long result.
@@ -93,30 +91,6 @@ class LongValues:
                 output[index] = TextPart(_preview(text, ids[-1]))
         return replace(result, output=tuple(output)), ids[0] if ids else None
 
-    async def with_references(self, message: Message, longer_than: int) -> Message:
-        """Store the long arguments of a message's calls, and replace them by references.
-
-        Args:
-            message: The message; returned unchanged if it has no long arguments.
-            longer_than: Maximum number of characters of an argument that is not stored.
-        """
-        calls = tuple([await self._with_references(c, longer_than) for c in message.tool_calls])
-        if calls == message.tool_calls:
-            return message
-        # The raw text contains the long arguments, too.
-        return replace(message, tool_calls=calls, raw_text=None)
-
-    async def _with_references(self, call: ToolCall, longer_than: int) -> ToolCall:
-        if len(call.arguments) <= longer_than:
-            return call
-        arguments = _parsed_object(call.arguments)
-        long = {name: value for name, value in arguments.items() if _is_long(value, longer_than)}
-        if not long:
-            return call
-        for name, value in long.items():
-            arguments[name] = VariableStore.reference(await self.store(value))
-        return replace(call, arguments=_json_text(arguments))
-
     async def expand(self, tool: Tool, arguments: Any) -> str:
         """Replace the references in parsed arguments by values; return the JSON text.
 
@@ -126,7 +100,7 @@ class LongValues:
         if tool is self.reader:
             return _json_text(arguments)
         try:
-            return _json_text(await self._variables.expand(self._session_id, arguments))
+            return _json_text(await self._variables.expand(self.session_id, arguments))
         except (VariableNotFound, ValueError) as error:
             raise ToolError("validation", str(error)) from None
         except StoreFailed as error:
@@ -135,10 +109,9 @@ class LongValues:
     async def _read(self, arguments: dict[str, Any]) -> str:
         id = arguments["id"].strip().removeprefix(REFERENCE).removesuffix("}}").strip()
         try:
-            value = await self._variables.get(self._session_id, id)
+            value = await self._variables.get(self.session_id, id)
         except VariableNotFound as error:
             raise ToolError("not_found", str(error)) from None
-        value = _resolve_pointer(value, arguments.get("pointer", ""))
         text = value if isinstance(value, str) else _json_text(value)
         start = arguments.get("start", 0)
         part = text[start : start + arguments.get("length", len(text))]
@@ -179,7 +152,6 @@ _PARAMETERS = {
         "id": {"type": "string", "description": "such as var_7"},
         "start": {"type": "integer", "minimum": 0},
         "length": {"type": "integer", "minimum": 1},
-        "pointer": {"type": "string", "description": "JSON pointer"},
     },
     "required": ["id"],
     "additionalProperties": False,
@@ -189,52 +161,6 @@ _PARAMETERS = {
 def _preview(text: str, id: str) -> str:
     note = f"{len(text)} characters in {VariableStore.reference(id)}: {READ_VARIABLE}"
     return f"{text[:PREVIEW]}…\n[{note}]"
-
-
-def _parsed_object(text: str) -> dict[str, Any]:
-    """Parse the arguments of a call; {} for a text with which no tool runs."""
-    try:
-        found = extract_json(text)
-    except OutputError:
-        return {}
-    is_valid = found.source == "bare" and found.complete and isinstance(found.value, dict)
-    return found.value if is_valid else {}
-
-
-def _is_long(value: Any, longer_than: int) -> bool:
-    """Return whether an argument is stored.
-
-    One with a reference is not, because references inside a stored value are not expanded.
-    """
-    text = value if isinstance(value, str) else _json_text(value)
-    return len(text) > longer_than and REFERENCE not in text
-
-
-def _resolve_pointer(value: Any, pointer: str) -> Any:
-    """Return the part of a value that a JSON pointer (RFC 6901) names."""
-    if pointer and not pointer.startswith("/"):
-        raise ToolError(
-            "validation", f"{pointer!r} is not a JSON pointer: one begins with '/', or is empty."
-        )
-    for step in pointer.split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            message = f"{pointer!r} leads nowhere at {step!r}. {_pointer_choices(value)}"
-            raise ToolError("not_found", message)
-    return value
-
-
-def _pointer_choices(value: Any) -> str:
-    """List the next steps that a JSON pointer may take from a value."""
-    if isinstance(value, dict):
-        return f"There are the keys {', '.join(list(value)[:20]) or 'none'}."
-    if isinstance(value, list):
-        return f"There are {len(value)} elements."
-    return "There is no object or list."
 
 
 def _json_text(value: Any) -> str:

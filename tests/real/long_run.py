@@ -240,9 +240,7 @@ async def live(place, traces, dialect, life, kill_at, pipe):
         if journal is None:
             await engine.create_session(SESSION)
         deps = ToolLoopDeps(chat, engine, OutputController(), tools.registry())
-        options = ToolLoopOptions(
-            dialect=made(), max_tool_rounds=20, max_result_chars=LONGEST_RESULT
-        )
+        options = ToolLoopOptions(dialect=made(), max_tool_rounds=20, variables_over=LONGEST_RESULT)
         result = await run_tool_loop(
             deps, SESSION, None if asked else QUESTION, options, resume=asked
         )

@@ -144,7 +144,6 @@ async def play(gateway, zoo, seed):
         max_tokens=MOST_TOKENS,
         approve=rng.choice([None, lambda asked: rng.random() < 0.8]),
         variables_over=200,
-        max_result_chars=300,
     )
     result = await run_tool_loop(deps, "s", "Go.", options)
     while result.status == "awaiting_approval":

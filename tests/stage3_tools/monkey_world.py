@@ -165,8 +165,6 @@ class World:
             "max_parse_retries": rng.randint(0, 6),
             "cache": rng.choice([None, None, ResultCache(max_entries=3)]),
             "classify": rng.choice([None, None, self.classify]),
-            "error_text": rng.choice(["message", "type"]),
-            "max_result_chars": rng.choice([None, 1, 500]),
             "max_tool_rounds": None,
             **some,
         }
@@ -212,11 +210,9 @@ class World:
         return self.rng.choice(verdicts)
 
     def classify(self, error):
-        return (
-            ToolError("network", "so they say", retryable=True)
-            if isinstance(error, KeyError)
-            else None
-        )
+        if isinstance(error, KeyError):
+            return ToolError("network", "so they say", retryable=True)
+        return self.rng.choice([None, type(error).__name__])
 
     def edit(self, messages, info):
         self.bite()

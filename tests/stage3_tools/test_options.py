@@ -12,7 +12,6 @@ from stage3_tools import PromptDialect, RunLimits, ToolLoopDeps, ToolLoopOptions
         ("max_tool_rounds", -1, 0),
         ("max_parse_retries", -1, 0),
         ("max_parallel_tools", 0, 1),
-        ("max_result_chars", 0, 1),
     ],
 )
 def test_a_number_that_makes_no_sense_is_refused(name, value, least):
@@ -20,8 +19,9 @@ def test_a_number_that_makes_no_sense_is_refused(name, value, least):
         ToolLoopOptions(**{name: value})
 
 
-def test_zero_rounds_and_results_of_any_length_are_fine():
-    assert ToolLoopOptions(max_tool_rounds=0, max_result_chars=None).max_result_chars is None
+def test_zero_rounds_and_no_limit_are_fine():
+    assert ToolLoopOptions(max_tool_rounds=0).max_tool_rounds == 0
+    assert ToolLoopOptions(max_tool_rounds=None).max_tool_rounds is None
 
 
 def test_an_unknown_option_is_an_error_and_not_ignored():

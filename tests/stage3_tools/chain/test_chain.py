@@ -273,10 +273,10 @@ async def test_the_system_prompt_is_the_chains_own(chain, recorder):
 async def test_the_first_reply_may_read_what_the_context_refers_to(chain, recorder):
     engine = ContextEngine()
     await engine.create_session("s")
-    id = await engine.variables.put("s", {"text": "kept"})
+    id = await engine.variables.put("s", "kept")
     context = [Message.user(f"Look at {engine.variables.reference(id)}.")]
-    given = {"variables": engine.variables, "session_id": "s"}
-    first = asks(("read_variable", {"id": id, "pointer": "/text"}))
+    given = {"variables": engine.transcript("s")}
+    first = asks(("read_variable", {"id": id}))
     result = await chain(first, recorder().tool, context_messages=context, **given)
     assert result.tool_call_history[0].result.output == "kept"
     assert [tool.name for tool in chain.requests[0].tools] == ["f", "read_variable"]
@@ -573,7 +573,7 @@ async def test_two_chains_have_keys_of_their_own(chain):
     engine = ContextEngine()
     await engine.create_session("s")
     for _ in range(2):
-        await chain(asks(("f", {})), tool, variables=engine.variables, session_id="s")
+        await chain(asks(("f", {})), tool, variables=engine.transcript("s"))
     assert len(set(keys)) == 4
 
 
@@ -643,5 +643,5 @@ async def test_what_the_loop_may_be_told_of_exceptions_a_chain_may_be_told_as_we
         raise ConnectionError("db-7.internal refused")
 
     tool = Tool("f", "", None, fail)
-    result = await chain(asks(("f", {})), tool, error_text="type")
+    result = await chain(asks(("f", {})), tool, classify=lambda error: type(error).__name__)
     assert "db-7" not in result.tool_call_history[0].result.output

@@ -218,8 +218,7 @@ async def saved(engine, registry, dialect, calls, **options):
             gateway.chat,
             [question],
             dialect=DIALECTS[dialect](),
-            variables=engine.variables,
-            session_id="s",
+            variables=engine.transcript("s"),
             **options,
         )
         result = await execute_tool_chain(registry, calls[0], options)

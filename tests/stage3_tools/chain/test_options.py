@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -258,10 +259,8 @@ async def later(*told):
         ({"on_tool_call_complete": later}, "on_tool_call_complete must be a plain function"),
         ({"on_llm_response_update": later}, "on_llm_response_update must be a plain function"),
         ({"on_event": later}, "on_event must be a plain function"),
-        ({"session_id": "s"}, "variables and session_id must be set together"),
-        ({"variables": ContextEngine().variables}, "variables and session_id must be set together"),
         ({"check_tool_results": True}, "check_tool_results needs an approver"),
-        ({"max_rounds": -1}, "max_rounds is -1; it must be at least 0"),
+        ({"max_rounds": -1}, "max_tool_rounds is -1; it must be at least 0"),
         ({"max_parallel_tools": 0}, "max_parallel_tools is 0; it must be at least 1"),
         ({"variables_over": 199}, "variables_over is 199; it must be at least 200"),
     ],
@@ -269,6 +268,17 @@ async def later(*told):
 def test_options_that_make_no_sense_are_refused_at_once(given, why):
     with pytest.raises(ValueError, match=why):
         ToolChainOptions(nobody, **given)
+
+
+def test_variables_are_stored_in_a_session_not_in_a_store():
+    with pytest.raises(TypeError, match=r"Pass engine\.transcript\(session_id\)"):
+        ToolChainOptions(nobody, variables=ContextEngine().variables)
+
+
+def test_max_rounds_is_another_name_of_max_tool_rounds():
+    for given in ({"max_rounds": 3}, {"max_tool_rounds": 3}):
+        options = ToolChainOptions(nobody, **given)
+        assert options.max_tool_rounds == replace(options, model="m").max_tool_rounds == 3
 
 
 def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_said():

@@ -206,8 +206,9 @@ def test_the_message_is_type_and_text_of_the_exception(exception, message):
     assert classify_exception(exception).message == message
 
 
-def test_the_model_is_told_no_more_than_the_type_where_that_is_asked_for():
-    assert classify_exception(ValueError("s3cret"), text="type").message == "ValueError"
+def test_the_model_sees_another_text_where_one_is_given():
+    error = classify_exception(TimeoutError("s3cret"), text="TimeoutError")
+    assert (error.message, error.kind, error.retryable) == ("TimeoutError", "timeout", True)
 
 
 def test_a_tool_error_is_copied_also_alone_in_a_group():

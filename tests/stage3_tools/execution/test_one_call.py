@@ -191,12 +191,12 @@ async def test_a_tool_that_cancels_itself_has_failed_and_nobody_else_has():
     assert (result.status, result.error.kind, result.attempts) == ("error", "interrupted", 1)
 
 
-async def test_a_policy_tells_the_model_the_type_of_an_exception_alone():
-    told = ExecutionSettings(error_text="type")
-    result = await execute_tool_call(
-        ToolRegistry(tool_that(ValueError("password hunter2"), "read")), CALL, told
-    )
-    assert result.output == "Error (execution): ValueError"
+async def test_a_classifier_may_replace_the_text_that_the_model_sees():
+    told = ExecutionSettings(classify=lambda exception: type(exception).__name__)
+    registry = ToolRegistry(tool_that(ValueError("password hunter2"), "write"))
+    result = await execute_tool_call(registry, CALL, told)
+    assert result.output.startswith("Error (execution): ValueError\nIt may have happened")
+    assert result.status == "unknown_effect"
     assert "hunter2" in result.details["traceback"]
 
 

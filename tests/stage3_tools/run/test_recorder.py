@@ -109,15 +109,12 @@ async def test_a_cancelled_run_writes_and_tells_the_results_of_all_calls():
 
 
 async def test_of_a_long_result_the_model_sees_the_beginning_and_the_record_has_all():
-    answering = Answering(tool_named("f", "x" * 50), calls=CALLS[:1], max_result_chars=10)
+    text = "x" * 100_001
+    answering = Answering(tool_named("f", text), calls=CALLS[:1], variables_over=None)
     await answering()
-    assert await answering.results() == [
-        (
-            "a",
-            "xxxxxxxxxx\n[The first 10 of 50 characters. Ask for a part of it, if the tool can give one.]",
-        )
-    ]
-    assert answering.run.records[0].result.output == "x" * 50
+    note = "The first 100000 of 100001 characters. Ask for a part of it, if the tool can give one."
+    assert await answering.results() == [("a", f"{text[:-1]}\n[{note}]")]
+    assert answering.run.records[0].result.output == text
 
 
 async def test_progress_is_told_between_call_and_result_from_threads_as_well():

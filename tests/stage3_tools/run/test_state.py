@@ -90,10 +90,10 @@ async def test_a_call_is_screened_by_the_limits_and_then_counted():
 
 async def test_calls_are_executed_as_the_options_say_and_in_the_name_of_the_session():
     cache, classify = ResultCache(), lambda exception: None
-    run = a_run(cache=cache, classify=classify, error_text="type")
+    run = a_run(cache=cache, classify=classify)
     execution = await run.settings()
     assert await run.settings() is execution
-    assert (execution.cache, execution.classify, execution.error_text) == (cache, classify, "type")
+    assert (execution.cache, execution.classify) == (cache, classify)
     info = await run.transcript.info()
     assert execution.session_id == info.id
     assert execution.origin == f"{info.id}\0{info.created.isoformat()}"

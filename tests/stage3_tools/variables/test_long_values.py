@@ -171,39 +171,7 @@ async def test_notes_stay_in_sight(run, recorder):
 # ------------------------------------------------------------------------------------------
 
 
-async def test_long_arguments_are_stored_as_references_and_the_tool_gets_all(
-    run, recorder, dialect
-):
-    noted = recorder()
-    given = {"text": LONG, "rows": [LONG], "n": 1}
-    talk, result = await run([noted.tool], [call(dialect=dialect, **given)], dialect)
-    assert noted.seen == [given]
-    stored = (await talk.history())[1]
-    arguments = json.loads(stored.tool_calls[0].arguments)
-    assert (arguments["n"], stored.raw_text, arguments["text"][:9]) == (1, None, "$VAR_REF{")
-    assert await talk.engine.variables.expand("s", arguments) == given
-    assert json.loads(result.history[0].arguments) == given
-    assert [json.loads(e.call.arguments) for e in talk.events if e.name == "tool_call"] == [given]
-    assert (await talk.problems(), LONG in talk.model.requests[-1].messages[-2].text) == ([], False)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        json.dumps({str(n): "x" * 900 for n in range(5)}, indent=1),
-        json.dumps([LONG]),
-        '{"text": "' + LONG,
-        "{" + LONG,
-    ],
-    ids=["many short ones", "no object", "cut off", "no JSON"],
-)
-async def test_what_has_no_long_argument_is_stored_as_it_was_written(run, recorder, arguments):
-    message = Message.assistant("", [ToolCall("call", "f", arguments)])
-    talk, _ = await run([recorder().tool], [message])
-    assert (await talk.history())[1].tool_calls[0].arguments == arguments
-
-
-async def test_results_and_arguments_outlive_the_process(tmp_path, recorder, dialect):
+async def test_results_outlive_the_process(tmp_path, recorder, dialect):
     path, noted = tmp_path / "sessions.db", recorder(returns={"text": LONG})
 
     async def process(*replies, question="Go.", **options):
@@ -227,46 +195,10 @@ async def test_results_and_arguments_outlive_the_process(tmp_path, recorder, dia
     asked = await process(answer(dialect), question=None, approve=lambda request: Approve())
     (record,) = asked[0].history
     assert (noted.seen, asked[1]) == ([given], [])
-    read = call("read_variable", dialect, id=record.variable, pointer="/text")
+    read = call("read_variable", dialect, id=record.variable, start=9, length=len(LONG))
     asked = await process(read, answer(dialect), question="And?")
-    assert (asked[0].history[0].result.output, asked[1]) == (LONG, [])
-
-
-async def test_a_resumed_call_gets_what_it_would_have_got(recorder, conversation):
-    """Also where a long argument holds a reference."""
-    noted = recorder()
-    written = [call(text=LONG + reference(1)), call(text=LONG + "once more " + reference(1))]
-    talk = conversation([written[0], answer(), written[1], answer()], noted.tool)
-    await talk.engine.create_session("s")
-    talk._session = "s"
-    await talk.engine.variables.put("s", "value")
-    options = {"dialect": NativeDialect()}
-    await talk.ask(**options)
-    await talk.ask(approve=lambda request: Later(), **options)
-    await talk.ask(None, resume=True, approve=lambda request: True, **options)
-    assert noted.seen == [{"text": LONG + "value"}, {"text": LONG + "once more value"}]
-
-
-async def test_a_run_without_variables_resumes_a_call_with_its_long_arguments(
-    recorder, conversation
-):
-    noted = recorder()
-    talk = conversation([call(text=LONG), answer()], noted.tool)
-    await talk.engine.create_session("s")
-    talk._session = "s"
-    await talk.ask(dialect=NativeDialect(), approve=lambda request: Later())
-    options = {"dialect": NativeDialect(), "approve": lambda request: True, "variables_over": None}
-    await talk.ask(None, resume=True, **options)
-    assert noted.seen == [{"text": LONG}]
-
-
-async def test_a_long_argument_with_a_reference_that_leads_nowhere_is_stored_as_it_was_written(
-    run, recorder
-):
-    noted, text = recorder(), LONG + reference(9)
-    talk, result = await run([noted.tool], [call(text=text)])
-    assert json.loads((await talk.history())[1].tool_calls[0].arguments) == {"text": text}
-    assert (noted.seen, result.history[0].result.error.kind) == ([], "validation")
+    assert asked[0].history[0].result.output.startswith(f"{LONG}\n[characters 9 to ")
+    assert asked[1] == []
 
 
 # ---- references in arguments
@@ -411,12 +343,6 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_1", "length": 9}, "012345678\n[characters 0 to 9 of 10]"),
         ({"id": "var_1", "start": 99}, "\n[characters 99 to 99 of 10]"),
         ({"id": "var_2"}, COMPACT),
-        ({"id": "var_2", "pointer": ""}, COMPACT),
-        ({"id": "var_2", "pointer": "/a~1b/~0c/1/d"}, "deep"),
-        ({"id": "var_2", "pointer": "/a~1b/~0c/0"}, "10"),
-        ({"id": "var_2", "pointer": "/"}, "1"),
-        ({"id": "var_2", "pointer": "/~01"}, "tilde"),
-        ({"id": "var_2", "pointer": "/list", "length": 3}, "[[]\n[characters 0 to 3 of 6]"),
     ],
 )
 async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
@@ -427,53 +353,6 @@ async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
         question=reference(1),
     )
     assert shown(talk) == told
-
-
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        (
-            {"id": "var_2", "pointer": "a"},
-            "'a' is not a JSON pointer: one begins with '/', or is empty.",
-        ),
-        (
-            {"id": "var_2", "pointer": "/c"},
-            "'/c' leads nowhere at 'c'. There are the keys a/b, , list, ~1.",
-        ),
-        (
-            {"id": "var_2", "pointer": "/list/2"},
-            "'/list/2' leads nowhere at '2'. There are 2 elements.",
-        ),
-        (
-            {"id": "var_2", "pointer": "/list/-1"},
-            "'/list/-1' leads nowhere at '-1'. There are 2 elements.",
-        ),
-        (
-            {"id": "var_2", "pointer": "/list/x"},
-            "'/list/x' leads nowhere at 'x'. There are 2 elements.",
-        ),
-        (
-            {"id": "var_2", "pointer": "/list/0/0"},
-            "'/list/0/0' leads nowhere at '0'. There are 0 elements.",
-        ),
-        (
-            {"id": "var_1", "pointer": "/c"},
-            "'/c' leads nowhere at 'c'. There is no object or list.",
-        ),
-        ({"id": "var_9"}, "Unknown variable 'var_9' in this session. Variables: var_1, var_2."),
-        ({"id": "x"}, "Unknown variable 'x' in this session. Variables: var_1, var_2."),
-        ({"id": "var_1", "start": -1}, "/start"),
-        ({"id": "var_1", "length": 0}, "/length"),
-    ],
-)
-async def test_what_cannot_be_read_says_what_there_is(run, recorder, asked, why):
-    talk, result = await run(
-        [recorder().tool],
-        [call("read_variable", **asked)],
-        values=["text", TREE],
-        question=reference(1),
-    )
-    assert (why in shown(talk), result.history[0].result.is_error) == (True, True)
 
 
 async def test_what_was_read_is_not_put_aside_again(run, recorder):
@@ -499,8 +378,6 @@ async def test_a_tool_that_reads_is_offered_from_the_first_reference_on(run, rec
     assert offered(talk) == [["f"], ["f"]]
     noted = recorder(returns=LONG)
     talk, _ = await run([noted.tool], [call(dialect=dialect)], dialect)
-    assert offered(talk) == [["f"], ["f", "read_variable"]]
-    talk, _ = await run([recorder().tool], [call(dialect=dialect, x=LONG)], dialect)
     assert offered(talk) == [["f"], ["f", "read_variable"]]
 
 
