@@ -157,3 +157,19 @@ class ChatResponse:
     def thinking(self) -> str:
         """The model's thinking before the reply."""
         return self.message.thinking
+
+
+def as_response(reply: ChatResponse | str) -> ChatResponse:
+    """Return a reply; a text becomes a reply without usage.
+
+    Raises:
+        TypeError: The value is neither.
+    """
+    if isinstance(reply, str):
+        return ChatResponse(Message.assistant(reply), "stop")
+    if isinstance(reply, ChatResponse):
+        return reply
+    raise TypeError(
+        "A chat function must be async and return a ChatResponse or a text, as gateway.chat does, "
+        f"not {type(reply).__name__}."
+    )

@@ -65,7 +65,7 @@ class OutputController:
         Raises:
             InvalidSchema: The schema is invalid, which is the developer's error.
         """
-        output_schema = self._compiled(schema)
+        output_schema = self.compile(schema)
         if truncated:
             return _truncated(text)
         if schema is None:
@@ -119,7 +119,7 @@ class OutputController:
         """
         if max_attempts < 1:
             raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
-        json_schema = self._compiled(schema).schema
+        json_schema = self.compile(schema).schema
         conversation = messages_with_schema(messages, json_schema)
         model, usage = SchemaChat(chat, json_schema), None
         for attempt in range(1, max_attempts + 1):
@@ -136,7 +136,12 @@ class OutputController:
             conversation = [*conversation, *correction(result)]
         return result
 
-    def _compiled(self, schema: Any) -> OutputSchema:
+    def compile(self, schema: Any) -> OutputSchema:
+        """Return the compiled form of a schema or a type; its `schema` is the JSON Schema.
+
+        Raises:
+            InvalidSchema: The schema is invalid.
+        """
         if isinstance(schema, CompiledSchema):
             return schema
         key = _cache_key(schema)

@@ -18,12 +18,12 @@ The values do not know their listeners.
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from stage0_gateway import Message, MessageStream, ToolCall, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
-from stage3_tools.result import ToolResult
+from stage3_tools.result import ToolLoopResult, ToolResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class _Event:
 class TurnStarted(_Event):
     """A request is sent next; `messages` are the messages of the request."""
 
-    name: ClassVar[str] = "turn_start"
+    name: ClassVar[Literal["turn_start"]] = "turn_start"
     messages: tuple[Message, ...]
 
 
@@ -46,7 +46,7 @@ class TurnStarted(_Event):
 class ReplyStreamed(_Event):
     """The reply arrives as a stream. `stream.on("text", ...)` adds a listener to it."""
 
-    name: ClassVar[str] = "reply_stream"
+    name: ClassVar[Literal["reply_stream"]] = "reply_stream"
     stream: MessageStream = field(compare=False)
 
 
@@ -57,7 +57,7 @@ class DecisionMade(_Event):
     `repairs` lists the repairs that the JSON of the decision needed.
     """
 
-    name: ClassVar[str] = "decision"
+    name: ClassVar[Literal["decision"]] = "decision"
     text: str
     calls: tuple[ToolCall, ...] = ()
     reply: str | None = None
@@ -68,7 +68,7 @@ class DecisionMade(_Event):
 class FeedbackGiven(_Event):
     """The reply `text` is invalid; `feedback` is the message for the model."""
 
-    name: ClassVar[str] = "feedback"
+    name: ClassVar[Literal["feedback"]] = "feedback"
     text: str
     feedback: str
 
@@ -77,7 +77,7 @@ class FeedbackGiven(_Event):
 class ToolCalled(_Event):
     """A call is looked up, validated and run next."""
 
-    name: ClassVar[str] = "tool_call"
+    name: ClassVar[Literal["tool_call"]] = "tool_call"
     call: ToolCall
 
 
@@ -85,7 +85,7 @@ class ToolCalled(_Event):
 class ToolProgressed(_Event):
     """A tool reported progress; `value` is the argument of `ToolContext.progress`."""
 
-    name: ClassVar[str] = "tool_progress"
+    name: ClassVar[Literal["tool_progress"]] = "tool_progress"
     call: ToolCall
     value: Any
 
@@ -94,7 +94,7 @@ class ToolProgressed(_Event):
 class ToolRetried(_Event):
     """Attempt number `attempt` failed with `error`; a retry follows after a wait."""
 
-    name: ClassVar[str] = "tool_retry"
+    name: ClassVar[Literal["tool_retry"]] = "tool_retry"
     call: ToolCall
     error: ToolError
     attempt: int
@@ -104,7 +104,7 @@ class ToolRetried(_Event):
 class ApprovalPending(_Event):
     """A call needs approval; the run ends and can be resumed."""
 
-    name: ClassVar[str] = "approval_pending"
+    name: ClassVar[Literal["approval_pending"]] = "approval_pending"
     call: ToolCall
 
 
@@ -112,7 +112,7 @@ class ApprovalPending(_Event):
 class ToolAnswered(_Event):
     """A call has its result."""
 
-    name: ClassVar[str] = "tool_result"
+    name: ClassVar[Literal["tool_result"]] = "tool_result"
     result: ToolResult
 
 
@@ -120,17 +120,18 @@ class ToolAnswered(_Event):
 class TurnEnded(_Event):
     """The turn has ended; the history contains its messages."""
 
-    name: ClassVar[str] = "turn_end"
+    name: ClassVar[Literal["turn_end"]] = "turn_end"
     usage: Usage | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopEnded(_Event):
-    """The run has ended with this status and reply."""
+    """The run has ended with this status, reply and result."""
 
-    name: ClassVar[str] = "loop_end"
+    name: ClassVar[Literal["loop_end"]] = "loop_end"
     status: str
     reply: str | None
+    result: ToolLoopResult = field(repr=False, compare=False)
 
 
 LoopEvent = (

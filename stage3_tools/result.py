@@ -1,4 +1,4 @@
-"""Results of tool calls: output for the model, details for people.
+"""Results of tool calls (output for the model, details for people), and of runs.
 
 `output_for_model` converts the return value of a tool to something a model can read: text as it
 is, message parts as they are, everything else as JSON. The output is never a Python repr, because a
@@ -11,12 +11,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
+from stage0_gateway import JsonPart, Message, Part, TextPart, ToolCall, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError, exception_text
 
 ResultStatus = Literal[
     "completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"
+]
+LoopStatus = Literal[
+    "completed",
+    "max_rounds",
+    "parse_failed",
+    "refused",
+    "awaiting_approval",
+    "limit",
+    "aborted",
+    "timeout",
 ]
 Output = str | tuple[Part, ...]
 
@@ -120,6 +130,59 @@ class ToolCallRecord:
     variable: str | None = None
     arguments_variable: str | None = None
     usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStats:
+    """Counts of a run.
+
+    Attributes:
+        turns: The number of model requests.
+        tool_calls: The number of tool calls.
+        duration: Seconds.
+    """
+
+    turns: int
+    tool_calls: int
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoopResult:
+    """The result of a run.
+
+    Attributes:
+        reply: The final reply, or None. With `output_type`, its JSON text.
+        status: Why the run ended.
+        status_reason: The reason in a sentence, where the status does not say everything.
+        tool_rounds: The number of turns that ran at least one tool.
+        last_raw_content: The text of the last reply, as the model wrote it.
+        usage: The tokens of all requests of this run.
+        cost: US dollars, or None if no price is known.
+        history: Every tool call of this run with its result.
+        messages: The messages of the last request, as they were sent.
+        stats: The number of turns and calls, and the duration.
+        pending_approvals: Calls that wait for approval. `resume=True` continues with them.
+        output: With `output_type`, the value of the final reply; None without one.
+    """
+
+    reply: str | None
+    status: LoopStatus
+    status_reason: str | None
+    tool_rounds: int
+    last_raw_content: str | None
+    usage: Usage
+    cost: float | None
+    history: tuple[ToolCallRecord, ...] = field(repr=False)
+    messages: tuple[Message, ...] = field(repr=False)
+    stats: LoopStats
+    pending_approvals: tuple[ToolCall, ...] = ()
+    output: Any = None
+
+    @property
+    def max_rounds_reached(self) -> bool:
+        """Whether the limit of tool rounds ended the use of tools."""
+        return self.status == "max_rounds"
 
 
 def is_longer(output: Output, characters: int) -> bool:

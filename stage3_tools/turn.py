@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message, as_response
 from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
@@ -77,7 +77,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     if run.options.before_send is not None:
         parts = await _edit_messages(run, parts, tools, last)
     run.last_request = parts.messages
-    run.notify(TurnStarted, messages=parts.messages)
+    await run.notify(TurnStarted, messages=parts.messages)
     run.checkpoint()
     keywords = {
         "tools": parts.tools,
@@ -86,14 +86,17 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         "max_tokens": run.options.max_tokens,
     }
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
+    if schema := run.schema_for_server(parts):
+        keywords |= {"response_schema": schema, "schema_optional": True}
     if run.deps.stream is None:
-        response = await run.deps.chat(parts.messages, **keywords)
+        reply = run.deps.chat(parts.messages, **keywords)
+        response = as_response(await reply if inspect.isawaitable(reply) else reply)
         run.add_usage(response)
         return Turn(tools, last, response=response)
     stream = run.deps.stream(parts.messages, **keywords)
     if not isinstance(stream, MessageStream):
         raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
-    run.notify(ReplyStreamed, stream=stream)
+    await run.notify(ReplyStreamed, stream=stream)
     if run.stop_reason:
         await stream.aclose()
     run.checkpoint()
@@ -171,6 +174,8 @@ async def read(run: RunState, turn: Turn) -> None:
         turn.interpretation = _interpret(run, turn.response, can_call)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
+    elif isinstance(turn.interpretation, FinalReply):
+        turn.interpretation = run.check_output(turn.interpretation)
     turn.was_read = True
 
 
@@ -246,17 +251,18 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
                 turn.acted, turn.records = True, tuple(run.records[before:])
         case FinalReply(message, repairs) if message.text.strip():
             await _append_reply(run, turn, message)
-            run.notify(DecisionMade, text=text, reply=message.text, repairs=repairs)
+            final = turn.interpretation.text
+            await run.notify(DecisionMade, text=text, reply=final, repairs=repairs)
         case FinalReply():
             await _append_reply(run, turn, feedback_message(_EMPTY))
-            run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
+            await run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
         case InvalidReply(message, feedback):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))
-            run.notify(FeedbackGiven, text=text, feedback=feedback)
+            await run.notify(FeedbackGiven, text=text, feedback=feedback)
         case ProviderStop(message):
             await _append_reply(run, turn, *([message] if message.content else []))
-    run.notify(TurnEnded, usage=turn.response.usage)
+    await run.notify(TurnEnded, usage=turn.response.usage)
 
 
 async def _append_reply(run: RunState, turn: Turn, *messages: Message) -> None:

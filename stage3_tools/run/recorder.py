@@ -59,10 +59,10 @@ async def run_and_record_calls(
     recorder = _ResultRecorder(run, pending, expected_length, messages or {})
     try:  # nothing was awaited since the calls were appended: each of them gets a result
         if decision is not None:
-            run.notify(DecisionMade, calls=tuple(calls), **decision)
+            await run.notify(DecisionMade, calls=tuple(calls), **decision)
         settings = await run.settings()
         for one in pending:
-            recorder.announce(one.call)
+            await recorder.announce(one.call)
             await one.prepare(registry, settings)
         waiting = [one for one in pending if one.is_waiting]
         if waiting and run.can_suspend:
@@ -111,10 +111,10 @@ class _ResultRecorder:
             call_id: (message, None) for call_id, message in messages.items()
         }
 
-    def announce(self, call: ToolCall) -> None:
+    async def announce(self, call: ToolCall) -> None:
         """Report a call that is about to be looked up."""
         self._start_times.append(time.time())
-        self._run.notify(ToolCalled, call=call)
+        await self._run.notify(ToolCalled, call=call)
 
     async def suspend(self, waiting: Sequence[PendingCall]) -> tuple[ToolCall, ...]:
         """Record calls that wait for approval; return them with the values of their references."""
@@ -126,7 +126,7 @@ class _ResultRecorder:
         for one in waiting:
             assert one.ready is not None
             calls.append(replace(one.call, arguments=one.ready.arguments.text))
-            self._run.notify(ApprovalPending, call=calls[-1])
+            await self._run.notify(ApprovalPending, call=calls[-1])
         return tuple(calls)
 
     async def start(self, group: Sequence[PendingCall]) -> None:
@@ -152,7 +152,7 @@ class _ResultRecorder:
             message, _ = await self._message(result)
             await self._append(MessageRecord(message))
             self._add_record(result)
-            self._run.notify(ToolAnswered, result=result)
+            await self._run.notify(ToolAnswered, result=result)
             position += 1
 
     async def _record_early(self, one: PendingCall) -> None:
@@ -178,7 +178,7 @@ class _ResultRecorder:
             was_announced = len(self.records) < len(self._start_times)
             self._add_record(result)
             if was_announced:
-                self._run.notify_safely(ToolAnswered, result=result)
+                await self._run.notify_safely(ToolAnswered, result=result)
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _append(self, *records: Any) -> None:

@@ -6,7 +6,7 @@ continues behind everything that was done. Used by `runner.py`.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,8 +15,9 @@ from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import ToolLoopResult, result_of, session_lock, stoppable
+from stage3_tools.loop import result_of, session_lock, stoppable
 from stage3_tools.options import ToolLoopDeps
+from stage3_tools.result import ToolLoopResult
 from stage3_tools.resume.open_calls import last_question, run_open_calls
 from stage3_tools.run.cancellation import Stop
 from stage3_tools.run.state import RunState, Turn
@@ -47,7 +48,7 @@ class TurnStepper:
         params: RunnerParams,
         max_iterations: int | None,
         with_listener: Callable[[RunnerParams], RunnerParams],
-        on_reply: Callable[[ChatResponse], None],
+        on_reply: Callable[[ChatResponse], Awaitable[None]],
     ) -> None:
         engine, session_id = deps.context_engine, params.session_id
         if session_id:
@@ -155,7 +156,7 @@ class TurnStepper:
         if not self._was_reported:
             self._was_reported = True
             self.newest_reply, self.count = response, self.count + 1
-            self._on_reply(response)
+            await self._on_reply(response)
         if not isinstance(turn.interpretation, ToolCalls):
             await act(self._run, turn)
         return response
@@ -201,13 +202,13 @@ class TurnStepper:
         """The result of the run, which is over."""
         return result_of(self._run, ending)
 
-    def end(self, ending: Ending) -> None:
+    async def end(self, result: ToolLoopResult) -> None:
         """Report once that the run is over.
 
         Raises:
             Exception: The listener raised.
         """
-        self._run.end(ending.status, ending.reply)
+        await self._run.end(result)
 
     def _stored_messages(self) -> tuple[Message, ...]:
         return self._run.transcript.messages
