@@ -78,7 +78,7 @@ from stage0_gateway.request import ToolSpec as ToolSpec
 from stage0_gateway.response import ChatResponse as ChatResponse
 from stage0_gateway.response import FinishReason as FinishReason
 from stage0_gateway.response import Usage as Usage
-from stage0_gateway.response import as_response as as_response
 from stage0_gateway.response import normalize_finish_reason as normalize_finish_reason
+from stage0_gateway.response import response_of as response_of
 from stage0_gateway.streaming.events import StreamEvent as StreamEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream

@@ -8,6 +8,7 @@ inside another provider's format.
 """
 
 from dataclasses import astuple, dataclass, field
+from inspect import isawaitable
 from typing import Any, Literal, get_args
 
 from stage0_gateway.messages import Message
@@ -159,17 +160,21 @@ class ChatResponse:
         return self.message.thinking
 
 
-def as_response(reply: ChatResponse | str) -> ChatResponse:
-    """Return a reply; a text becomes a reply without usage.
+async def response_of(reply: object) -> ChatResponse:
+    """Await what a chat function returned; a text becomes a reply without usage.
 
     Raises:
-        TypeError: The value is neither.
+        TypeError: The function is not async, or returned something else.
     """
-    if isinstance(reply, str):
-        return ChatResponse(Message.assistant(reply), "stop")
-    if isinstance(reply, ChatResponse):
-        return reply
+    returned = type(reply).__name__
+    if isawaitable(reply):
+        value = await reply
+        if isinstance(value, str):
+            return ChatResponse(Message.assistant(value), "stop")
+        if isinstance(value, ChatResponse):
+            return value
+        returned = f"an awaitable {type(value).__name__}"
     raise TypeError(
-        "A chat function must be async and return a ChatResponse or a text, as gateway.chat does, "
-        f"not {type(reply).__name__}."
+        "A chat function must be async and return a ChatResponse or a text, as gateway.chat does; "
+        f"this one returned {returned}."
     )

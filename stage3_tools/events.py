@@ -16,22 +16,31 @@ does not raise. A resumed run first emits the events of the open calls, without 
 The values do not know their listeners.
 """
 
+import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal
 
 from stage0_gateway import Message, MessageStream, ToolCall, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
-from stage3_tools.result import ToolLoopResult, ToolResult
+from stage3_tools.result import ToolLoopResult, ToolResult, plain_data
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
     """Fields of all events: the turn, counted from 1, and the time in seconds since the epoch."""
 
+    name: ClassVar[str]
     turn: int
     timestamp: float = field(default_factory=time.time, compare=False, repr=False)
+
+    def to_json(self) -> str:
+        """Return the event as JSON text, for logs and other processes.
+
+        A stream is left out. A value without a JSON form is replaced by the name of its type.
+        """
+        return json.dumps({"name": self.name, **_json_fields(self)}, default=_json_fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,3 +156,20 @@ LoopEvent = (
     | TurnEnded
     | LoopEnded
 )
+
+
+def _json_fields(value: Any) -> Any:
+    """The form of a value of this project for `json.dumps`."""
+    if isinstance(value, Message):
+        return value.to_dict()
+    if isinstance(value, ToolError):
+        return {"kind": value.kind, "message": value.message, "hint": value.hint}
+    if not is_dataclass(value):
+        return type(value).__name__
+    names = [each.name for each in fields(value) if each.name != "stream"]
+    return {name: _json_field(name, getattr(value, name)) for name in names}
+
+
+def _json_field(name: str, value: Any) -> Any:
+    """Values of tools and output types may be of any type, all others are of this project."""
+    return plain_data(value) if name in ("details", "output", "value") else value

@@ -301,3 +301,17 @@ def _contains_iterator(value: Any) -> bool:
     elif not isinstance(value, list | tuple | set | frozenset):
         return isinstance(value, Iterator)
     return any(map(_contains_iterator, value))
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value as plain JSON data; what has no JSON form becomes the name of its type."""
+    from pydantic_core import to_json
+
+    def name(value: Any) -> str:
+        return type(value).__name__
+
+    try:
+        text = to_json(value, fallback=name, inf_nan_mode="strings", bytes_mode="base64")
+        return json.loads(text)
+    except Exception:
+        return name(value)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, MessageStream, as_message, as_response
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message, response_of
 from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
@@ -89,8 +89,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     if schema := run.schema_for_server(parts):
         keywords |= {"response_schema": schema, "schema_optional": True}
     if run.deps.stream is None:
-        reply = run.deps.chat(parts.messages, **keywords)
-        response = as_response(await reply if inspect.isawaitable(reply) else reply)
+        response = await response_of(run.deps.chat(parts.messages, **keywords))
         run.add_usage(response)
         return Turn(tools, last, response=response)
     stream = run.deps.stream(parts.messages, **keywords)
@@ -249,10 +248,9 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
                 )
             finally:
                 turn.acted, turn.records = True, tuple(run.records[before:])
-        case FinalReply(message, repairs) if message.text.strip():
+        case FinalReply(message, repairs) as final if final.text.strip():
             await _append_reply(run, turn, message)
-            final = turn.interpretation.text
-            await run.notify(DecisionMade, text=text, reply=final, repairs=repairs)
+            await run.notify(DecisionMade, text=text, reply=final.text, repairs=repairs)
         case FinalReply():
             await _append_reply(run, turn, feedback_message(_EMPTY))
             await run.notify(FeedbackGiven, text=text, feedback=_EMPTY)

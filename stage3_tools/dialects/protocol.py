@@ -66,6 +66,11 @@ class FinalReply:
             return self.message.text
         return json.dumps(self.value.extraction.value, ensure_ascii=False)
 
+    @property
+    def output(self) -> Any:
+        """The value of a reply with an output type; None without one."""
+        return None if self.value is None else self.value.data
+
 
 @dataclass(frozen=True, slots=True)
 class InvalidReply:

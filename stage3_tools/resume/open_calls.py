@@ -14,7 +14,8 @@ from typing import cast
 
 from stage0_gateway import Message, ToolCall
 from stage1_context import MessageHistory, OpenCalls
-from stage3_tools.dialects.escaping import is_feedback
+from stage3_tools.dialects.escaping import feedback_message, is_feedback
+from stage3_tools.dialects.protocol import FinalReply
 from stage3_tools.errors import ToolError
 from stage3_tools.execution.results import failed, interrupted
 from stage3_tools.registry import ToolRegistry
@@ -44,7 +45,11 @@ async def resume_open_calls(run: RunState) -> Ending | None:
     history = await run.transcript.history()
     newest = history.recent(1)
     if newest and newest[0].role == "assistant":
-        return Ending("completed", newest[0].text, "All calls had results already.")
+        reply = run.check_output(FinalReply(newest[0]))
+        if isinstance(reply, FinalReply):
+            reason = "All calls had results already."
+            return Ending("completed", reply.text, reason, output=reply.output)
+        await run.transcript.append(feedback_message(reply.feedback))
     run.question = last_question(history)
     return None
 

@@ -45,7 +45,6 @@ from stage3_tools.run.repeats import Repeats
 from stage3_tools.tool import Tool
 from stage3_tools.variables.long_values import LongValues
 
-
 _INVALID_OUTPUT = "Your answer must be JSON that fits its schema."
 
 
@@ -162,7 +161,9 @@ class RunState:
         if self.options.output_type is None:
             return dialect
         if not hasattr(dialect, "for_output"):
-            raise type_error("dialect", dialect, OutputDialect, "output_type needs for_output().")
+            raise type_error(
+                "dialect", dialect, OutputDialect, "output_type needs for_output(schema)."
+            )
         schema = self.deps.output_controller.compile(self.options.output_type).schema
         return cast(OutputDialect, dialect).for_output(schema)
 

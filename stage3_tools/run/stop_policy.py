@@ -99,9 +99,8 @@ class StopPolicy:
                 self._invalid_replies = 0
                 self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
                 return awaiting_approval(turn.waiting) if turn.waiting else None
-            case FinalReply(message, value=value) if message.text.strip():
-                output = None if value is None else value.data
-                return Ending("completed", turn.interpretation.text, output=output)
+            case FinalReply() as reply if reply.text.strip():
+                return Ending("completed", reply.text, output=reply.output)
             case FinalReply():
                 self._empty_replies += 1
                 if self._empty_replies > 1:

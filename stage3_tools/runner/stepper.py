@@ -6,7 +6,7 @@ continues behind everything that was done. Used by `runner.py`.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from stage3_tools.options import ToolLoopDeps
 from stage3_tools.result import ToolLoopResult
 from stage3_tools.resume.open_calls import last_question, run_open_calls
 from stage3_tools.run.cancellation import Stop
+from stage3_tools.run.notifier import call_listener
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
@@ -48,7 +49,7 @@ class TurnStepper:
         params: RunnerParams,
         max_iterations: int | None,
         with_listener: Callable[[RunnerParams], RunnerParams],
-        on_reply: Callable[[ChatResponse], Awaitable[None]],
+        on_reply: Callable[[ChatResponse], object],
     ) -> None:
         engine, session_id = deps.context_engine, params.session_id
         if session_id:
@@ -156,7 +157,7 @@ class TurnStepper:
         if not self._was_reported:
             self._was_reported = True
             self.newest_reply, self.count = response, self.count + 1
-            await self._on_reply(response)
+            await call_listener(self._on_reply, response)
         if not isinstance(turn.interpretation, ToolCalls):
             await act(self._run, turn)
         return response

@@ -37,8 +37,9 @@ async def test_the_turns_are_counted_from_one(conversation, recorder):
     talk = conversation([CALL, DONE, DONE], recorder().tool)
     await talk.ask()
     assert [event.turn for event in talk.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
-    await talk.ask()
-    assert talk.events[-1] == LoopEnded(turn=1, status="completed", reply="done")
+    result = await talk.ask()
+    ended = LoopEnded(turn=1, status="completed", reply="done", result=result)
+    assert talk.events[-1] == ended
 
 
 async def test_turn_start_holds_exactly_what_the_model_saw(conversation):

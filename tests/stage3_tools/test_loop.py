@@ -86,7 +86,7 @@ async def test_a_question_a_call_and_a_reply(conversation, recorder):
         TurnStarted(turn=2, messages=second),
         DecisionMade(turn=2, text=answer("22 degrees."), reply="22 degrees."),
         TurnEnded(turn=2, usage=USED),
-        LoopEnded(turn=2, status="completed", reply="22 degrees."),
+        LoopEnded(turn=2, status="completed", reply="22 degrees.", result=result),
     ]
     (record,) = result.history
     assert (record.id, record.arguments, record.round) == ("call_1", '{"city": "Shanghai"}', 1)
@@ -145,7 +145,9 @@ async def test_after_the_last_retry_the_run_ends_without_a_reply(conversation, r
     told = f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
     assert result.status_reason == told
     assert result.last_raw_content == replies[-1]
-    assert talk.events[-1] == LoopEnded(turn=retries + 1, status="parse_failed", reply=None)
+    ended = LoopEnded(turn=retries + 1, status="parse_failed", reply=None, result=result)
+    assert talk.events[-1] == ended
+    assert talk.events[-1].result == result
     assert await talk.problems() == []
 
 
