@@ -166,15 +166,17 @@ async def response_of(reply: object) -> ChatResponse:
     Raises:
         TypeError: The function is not async, or returned something else.
     """
-    returned = type(reply).__name__
-    if isawaitable(reply):
-        value = await reply
-        if isinstance(value, str):
-            return ChatResponse(Message.assistant(value), "stop")
-        if isinstance(value, ChatResponse):
-            return value
-        returned = f"an awaitable {type(value).__name__}"
+    value = await reply if isawaitable(reply) else None
+    if isinstance(value, ChatResponse):
+        return value
+    return _from_text(value, reply)
+
+
+def _from_text(value: object, returned: object) -> ChatResponse:
+    if isinstance(value, str):
+        return ChatResponse(Message.assistant(value), "stop")
+    name = f"an awaitable {type(value).__name__}" if isawaitable(returned) else repr(returned)[:80]
     raise TypeError(
         "A chat function must be async and return a ChatResponse or a text, as gateway.chat does; "
-        f"this one returned {returned}."
+        f"this one returned {name}."
     )

@@ -5,6 +5,7 @@ messages. It knows neither HTTP nor tools.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -13,6 +14,7 @@ from weakref import WeakValueDictionary
 from stage0_gateway import ChatResponse, Message, Usage, as_message
 from stage1_context.compaction.compact import Compaction, compact
 from stage1_context.counting.calibration import Calibration
+from stage1_context.errors import SessionExists
 from stage1_context.history import MessageHistory
 from stage1_context.journal import MessageRecord
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
@@ -62,13 +64,18 @@ class ContextEngine:
     # ---- sessions
 
     async def create_session(
-        self, session_id: str | None = None, system_prompt: str | None = None
+        self,
+        session_id: str | None = None,
+        system_prompt: str | None = None,
+        *,
+        exist_ok: bool = False,
     ) -> str:
         """Create a session.
 
         Args:
             session_id: The id; None creates one.
             system_prompt: The first system message.
+            exist_ok: Whether to continue a session that exists, unchanged, instead of raising.
 
         Returns:
             The session's id.
@@ -79,7 +86,8 @@ class ContextEngine:
         """
         session_id = session_id or uuid4().hex
         first = [MessageRecord(Message.system(system_prompt))] if system_prompt else []
-        await self.store.create(session_id, *first)
+        with suppress(SessionExists) if exist_ok else nullcontext():
+            await self.store.create(session_id, *first)
         return session_id
 
     async def sessions(self) -> list[SessionInfo]:

@@ -15,12 +15,11 @@ from typing import Any, Unpack
 
 from stage0_gateway import Gateway, Message
 from stage3_tools.events import LoopEvent
-from stage3_tools.loop import run_tool_loop
+from stage3_tools.loop import run_tool_loop, with_keywords
 from stage3_tools.options import (
     AskKeywords,
     ToolLoopDeps,
     ToolLoopOptions,
-    with_keywords,
 )
 from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.result import ToolLoopResult

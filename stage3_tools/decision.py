@@ -141,10 +141,7 @@ def parse_tool_decisions(
         if problem or not _is_answer(answer, found):
             return _rejected(result, problem or _MENTIONED)
     values = result.data if isinstance(result.data, list) else [result.data]
-    if is_typed and result.data.__class__ is dict and result.data["tool"] is None:
-        text = json.dumps(result.data["reply"], ensure_ascii=False)
-        return (ToolDecision(None, reply=text, repairs=found.repairs),)
-    return tuple([_decision(value, found.repairs) for value in values])
+    return tuple([_decision(value, found.repairs, is_typed) for value in values])
 
 
 @cache
@@ -153,9 +150,13 @@ def _schema(multiple: bool, is_typed: bool) -> CompiledSchema:
     return CompiledSchema({**decision, **_LIST} if multiple else decision)
 
 
-def _decision(value: Mapping[str, Any], repairs: tuple[Repair, ...] = ()) -> ToolDecision:
+def _decision(
+    value: Mapping[str, Any], repairs: tuple[Repair, ...] = (), is_typed: bool = False
+) -> ToolDecision:
     if value["tool"] is None:
-        return ToolDecision(None, reply=value["reply"], repairs=repairs)
+        reply = value["reply"]
+        text = json.dumps(reply, ensure_ascii=False) if is_typed else reply
+        return ToolDecision(None, reply=text, repairs=repairs)
     return ToolDecision(value["tool"], value.get("arguments") or {}, value.get("reply"), repairs)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import fields, replace
 from typing import Any, TypeVar, Unpack, cast
 
 from stage0_gateway import Message, as_message
@@ -18,7 +19,6 @@ from stage3_tools.options import (
     ToolLoopDeps,
     ToolLoopOptions,
     type_error,
-    with_keywords,
 )
 from stage3_tools.result import LoopStats, ToolLoopResult
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
@@ -85,7 +85,8 @@ async def run_tool_loop(
     """
     if not isinstance(deps, ToolLoopDeps):
         raise type_error("deps", deps, ToolLoopDeps, "It holds the parts of the other stages.")
-    options = with_keywords(options, keywords)
+    if keywords or not isinstance(options, ToolLoopOptions):
+        options = with_keywords(options, keywords)
     if isinstance(user_message, str):
         question: Message | None = Message.user(user_message)
     else:
@@ -101,6 +102,22 @@ async def run_tool_loop(
     result = result_of(run, ending)
     await run.end(result)
     return result
+
+
+def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) -> ToolLoopOptions:
+    """The options with the keywords of a call.
+
+    Raises:
+        TypeError: The options have another type, or a keyword is unknown.
+    """
+    options = options or ToolLoopOptions()
+    if not isinstance(options, ToolLoopOptions):
+        raise type_error("options", options, ToolLoopOptions)
+    known = [each.name for each in fields(options)]
+    if unknown := keywords.keys() - set(known):
+        names = ", ".join(known)
+        raise TypeError(f"Unknown option {min(unknown)!r}. The options are {names}.")
+    return replace(options, **keywords)
 
 
 async def _prepare(run: RunState, resume: bool) -> Ending | None:

@@ -6,7 +6,7 @@ the chain.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, Usage, as_message
@@ -229,22 +229,6 @@ class AskKeywords(TypedDict, total=False):
     variables_over: int | None
     before_send: BeforeSend | None
     on_event: Callable[[LoopEvent], object] | None
-
-
-def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) -> ToolLoopOptions:
-    """The options with the keywords of a call.
-
-    Raises:
-        TypeError: The options have another type, or a keyword is unknown.
-        ValueError: A value is invalid.
-    """
-    options = options or ToolLoopOptions()
-    if not isinstance(options, ToolLoopOptions):
-        raise type_error("options", options, ToolLoopOptions)
-    if unknown := keywords.keys() - {each.name for each in fields(options)}:
-        known = ", ".join(each.name for each in fields(options))
-        raise TypeError(f"Unknown option {min(unknown)!r}. The options are {known}.")
-    return replace(options, **keywords) if keywords else options
 
 
 def as_registry(tools: ToolRegistry | Iterable[Registrable] | None) -> ToolRegistry:

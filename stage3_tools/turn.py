@@ -86,8 +86,8 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         "max_tokens": run.options.max_tokens,
     }
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
-    if schema := run.schema_for_server(parts):
-        keywords |= {"response_schema": schema, "schema_optional": True}
+    if parts.response_schema is not None and run.server_supports_schema(parts):
+        keywords |= {"response_schema": parts.response_schema, "schema_optional": True}
     if run.deps.stream is None:
         response = await response_of(run.deps.chat(parts.messages, **keywords))
         run.add_usage(response)
@@ -173,7 +173,7 @@ async def read(run: RunState, turn: Turn) -> None:
         turn.interpretation = _interpret(run, turn.response, can_call)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
-    elif isinstance(turn.interpretation, FinalReply):
+    elif isinstance(turn.interpretation, FinalReply) and run.options.output_type is not None:
         turn.interpretation = run.check_output(turn.interpretation)
     turn.was_read = True
 

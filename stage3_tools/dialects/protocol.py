@@ -5,13 +5,12 @@ never stored: the history is the same in every dialect. A session can therefore 
 tools can change between turns.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
-from stage2_output import ParseResult, Repair
+from stage2_output import Repair
 from stage3_tools.registry import ToolRegistry
 
 LAST_REQUEST = "No more tools can be called. Answer the user now, with what the tool results say."
@@ -51,25 +50,19 @@ class ToolCalls:
 class FinalReply:
     """The text of the message is the reply to the user.
 
-    `repairs` lists the repairs that the JSON needed. `value` is the validated value of a reply with
-    an output type.
+    `repairs` lists the repairs that the JSON needed. A reply with an output type also has its
+    validated value, `output`, and the JSON text of that value.
     """
 
     message: Message
     repairs: tuple[Repair, ...] = ()
-    value: ParseResult | None = None
+    output: Any = None
+    output_text: str | None = None
 
     @property
     def text(self) -> str:
-        """The reply; with an output type, its JSON text."""
-        if self.value is None or self.value.extraction is None:
-            return self.message.text
-        return json.dumps(self.value.extraction.value, ensure_ascii=False)
-
-    @property
-    def output(self) -> Any:
-        """The value of a reply with an output type; None without one."""
-        return None if self.value is None else self.value.data
+        """The reply for the user."""
+        return self.message.text if self.output_text is None else self.output_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ a task of its own. The next call waits for that task, so no listener overtakes a
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 Listener = Callable[..., Any]
@@ -22,12 +23,12 @@ async def call_listener(listener: Listener | None, *arguments: Any) -> None:
             await returned
 
 
+@dataclass(eq=False)
 class Notifier:
     """Calls the listeners of one run."""
 
-    def __init__(self) -> None:
-        self._unfinished: asyncio.Task[None] | None = None
-        self._error: Exception | None = None
+    _unfinished: asyncio.Task[None] | None = None
+    _error: Exception | None = None
 
     async def call(self, listener: Listener | None, *arguments: Any) -> None:
         """Call a listener after all earlier calls have ended.

@@ -5,6 +5,7 @@ counts usage, notifies the listener, and holds the settings for executing calls.
 what happens next.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -158,12 +159,12 @@ class RunState:
     def dialect(self) -> Dialect:
         """The dialect of this run."""
         dialect = self.options.dialect or PromptDialect(self.deps.output_controller)
-        if self.options.output_type is None:
-            return dialect
+        return dialect if self.options.output_type is None else self._with_output(dialect)
+
+    def _with_output(self, dialect: Dialect) -> Dialect:
         if not hasattr(dialect, "for_output"):
-            raise type_error(
-                "dialect", dialect, OutputDialect, "output_type needs for_output(schema)."
-            )
+            hint = "output_type needs for_output(schema)."
+            raise type_error("dialect", dialect, OutputDialect, hint)
         schema = self.deps.output_controller.compile(self.options.output_type).schema
         return cast(OutputDialect, dialect).for_output(schema)
 
@@ -218,13 +219,13 @@ class RunState:
 
     # ---- replies with a type
 
-    def schema_for_server(self, parts: RequestParts) -> Any:
-        """The schema of a reply, if the server supports structured output for this request."""
+    def server_supports_schema(self, parts: RequestParts) -> bool:
+        """Whether the server supports structured output for the schema of this request."""
         gateway = getattr(self.deps.stream or self.deps.chat, "__self__", None)
         name = "supports_schema_with_tools" if parts.tools else "supports_schema"
         schema = parts.response_schema
         is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
-        return schema if is_object and getattr(gateway, name, False) is True else None
+        return is_object and getattr(gateway, name, False) is True
 
     def check_output(self, reply: FinalReply) -> FinalReply | InvalidReply:
         """Validate a reply with the output type, if there is one."""
@@ -232,9 +233,10 @@ class RunState:
             return reply
         controller = self.deps.output_controller
         result = controller.parse_and_validate(reply.message.text, self.options.output_type)
-        if result.success:
-            return replace(reply, value=result)
-        return InvalidReply(reply.message, f"{_INVALID_OUTPUT}\n{feedback(result)}")
+        if result.extraction is None or not result.success:
+            return InvalidReply(reply.message, f"{_INVALID_OUTPUT}\n{feedback(result)}")
+        text = json.dumps(result.extraction.value, ensure_ascii=False)
+        return replace(reply, output_text=text, output=result.data)
 
     # ---- long values
 

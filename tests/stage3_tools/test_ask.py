@@ -109,7 +109,7 @@ async def test_a_chat_function_suffices_and_may_return_a_text():
 
 
 @pytest.mark.parametrize(
-    ("chat", "name"), [(lambda messages: "text", "str"), (lambda messages: None, "NoneType")]
+    ("chat", "name"), [(lambda messages: "text", "'text'"), (lambda messages: None, "None")]
 )
 async def test_a_chat_function_that_is_not_async_is_named(chat, name):
     deps = ToolLoopDeps(chat)
