@@ -60,6 +60,8 @@ class ToolResult:
         repairs: Repairs that the JSON of the arguments needed.
         note: Text for the model behind the output, such as a note about a repeated call.
         is_json: Whether the output is the JSON of the returned value, not a text of the tool.
+        value: The value that the tool returned, in this process only: the journal does not store
+            it. A redaction does not change it.
     """
 
     call_id: str
@@ -75,6 +77,7 @@ class ToolResult:
     repairs: tuple[Repair, ...] = ()
     note: str = ""
     is_json: bool = field(default=False, repr=False, compare=False)
+    value: Any = field(default=None, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
         """Create the tool message of the result, with at most `max_chars` characters of text."""
