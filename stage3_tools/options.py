@@ -130,6 +130,7 @@ class ToolLoopOptions:
         max_parse_retries: How many invalid replies in a row are answered with feedback.
         temperature: The model's temperature; None leaves it to the server.
         max_tokens: The maximum number of tokens of one reply, which the window also reserves.
+        model: Another "provider:name" for the requests of this run; None uses the gateway's.
         dialect: `PromptDialect()`, `NativeDialect()`, or your own `Dialect`; None is the first.
         max_parallel_tools: The maximum number of tools of one turn that run at the same time.
         approve: Decides about each call before any tool of its turn is run; see
@@ -159,6 +160,7 @@ class ToolLoopOptions:
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
+    model: str | None = None
     dialect: Dialect | None = None
     max_parallel_tools: int = MAX_PARALLEL
     approve: Approver | None = None

@@ -84,6 +84,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         "tool_choice": parts.tool_choice,
         "temperature": run.options.temperature,
         "max_tokens": run.options.max_tokens,
+        "model": run.options.model,
     }
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
     if run.deps.stream is None:
