@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
 from stage2_output import Repair
-from stage3_tools.errors import ToolError, exception_text
+from stage3_tools.errors import ToolError, exception_text, safely
 
 ResultStatus = Literal[
     "completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"
@@ -183,6 +183,27 @@ def output_for_model(value: Any) -> Output:
         raise
     except BaseException as error:
         raise _not_json(value, error) from error
+
+
+def details_as_json(details: Any) -> Any:
+    """Convert details to a JSON value for the journal; None if there are none."""
+    return None if details is None else safely(lambda: _plain(details), type(details).__name__)
+
+
+def _plain(details: Any) -> Any:
+    """Leave out a traceback, and replace what has no JSON form by the name of its type."""
+    from pydantic_core import to_jsonable_python
+
+    if isinstance(details, dict):
+        details = {key: value for key, value in details.items() if key != "traceback"}
+    if _contains_iterator(details):
+        raise ValueError("An iterator can be read only once.")
+    plain = to_jsonable_python(
+        details, bytes_mode="base64", fallback=lambda value: type(value).__name__
+    )
+    if plain == {}:
+        return None
+    return json.loads(json.dumps(plain), parse_constant=str)  # NaN becomes "NaN"
 
 
 def _not_json(value: Any, error: BaseException) -> ToolError:

@@ -55,10 +55,7 @@ class ExecutionSettings:
         stopped: Whether the run was stopped; checked immediately before each attempt.
         on_progress: Called with each progress report; must not raise.
         on_retry: Called with each failure that is retried, and the number of its attempt.
-        timeout: Seconds for one attempt, instead of the tool's own; None uses the tool's.
-
-    Raises:
-        ValueError: The timeout is not above 0.
+        timeout: Seconds for one attempt, above 0, instead of the tool's own; None uses the tool's.
     """
 
     session_id: str | None = None
@@ -74,12 +71,6 @@ class ExecutionSettings:
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
     timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(
-                f"timeout is {self.timeout!r}; it must be above 0 seconds, or None for the tool's."
-            )
 
 
 @dataclass(frozen=True, slots=True)

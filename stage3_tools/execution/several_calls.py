@@ -224,12 +224,16 @@ async def execute_tool_calls(
         results, not exceptions.
 
     Raises:
-        ValueError: `max_parallel` is below 1.
+        ValueError: `max_parallel` is below 1, or the timeout of the settings is not above 0.
         Exception: An approver raised.
     """
     if max_parallel < 1:
         raise ValueError(f"max_parallel is {max_parallel}; it must be at least 1.")
     settings = ExecutionSettings() if settings is None else settings
+    if settings.timeout is not None and not settings.timeout > 0:
+        raise ValueError(
+            f"timeout is {settings.timeout!r}; it must be above 0 seconds, or None for the tool's."
+        )
     pending = [PendingCall(call) for call in calls]
     try:
         for one in pending:

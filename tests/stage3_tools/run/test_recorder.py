@@ -1,4 +1,5 @@
 import asyncio
+from datetime import date
 
 import pytest
 
@@ -68,6 +69,22 @@ async def test_results_are_written_and_told_in_call_order_behind_all_calls():
         ("b", "long", 1),
     ]
     assert all(each.started <= each.ended for each in answering.run.records)
+
+
+async def test_details_are_written_down_with_their_results_but_tracebacks_are_not():
+    def fails(arguments):
+        raise LookupError("no such city")
+
+    answering = Answering(
+        tool_named("f", ToolOutput("short", details={"day": date(2028, 2, 29)})),
+        Tool("g", execute=fails, effect="read"),
+    )
+    await answering()
+    stored = answering.run.transcript.store.records("")
+    details = {each.message.tool_call_id: each.details for each in stored if each.kind == "message"}
+    assert details["a"] == {"day": "2028-02-29"}
+    assert details["b"] == {"expected_schema": None, "issues": [], "available_tools": ["f", "g"]}
+    assert "traceback" in answering.run.records[1].result.details
 
 
 async def test_that_a_call_begins_is_written_down_before_it_is_run():
