@@ -4,7 +4,13 @@ from datetime import date
 import pytest
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import ApprovalPendingRecord, CallStartedRecord, ContextEngine, Transcript
+from stage1_context import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    ContextEngine,
+    Transcript,
+)
 from stage2_output import OutputController
 from stage3_tools import (
     Later,
@@ -85,6 +91,27 @@ async def test_details_are_written_down_with_their_results_but_tracebacks_are_no
     assert details["a"] == {"day": "2028-02-29"}
     assert details["b"] == {"expected_schema": None, "issues": [], "available_tools": ["f", "g"]}
     assert "traceback" in answering.run.records[1].result.details
+
+
+async def test_details_of_a_call_that_ended_early_are_written_down_at_once_and_after_a_stop():
+    async def forever(arguments):
+        await asyncio.Event().wait()
+
+    async def quick(arguments):
+        return ToolOutput("short", details={"log": "x"})
+
+    answering = Answering(Tool("f", execute=forever, effect="read"), Tool("g", execute=quick))
+    running = asyncio.create_task(answering())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (await answering.notes())[-1] == CallFinishedRecord(
+        "b", "completed", Message.tool("short", "b", name="g"), {"log": "x"}
+    )
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    stored = answering.run.transcript.store.records("")
+    assert [each.details for each in stored if each.kind == "message"] == [None, None, {"log": "x"}]
 
 
 async def test_that_a_call_begins_is_written_down_before_it_is_run():
