@@ -186,7 +186,7 @@ def output_for_model(value: Any) -> Output:
 
 
 def details_as_json(details: Any) -> Any:
-    """Convert details to a JSON value for the journal; None if there are none."""
+    """Convert details to a JSON value for the journal. None stays None."""
     return None if details is None else safely(lambda: _plain(details), type(details).__name__)
 
 

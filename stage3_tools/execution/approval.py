@@ -7,12 +7,10 @@ An approver is a plain or async function. It receives an `ApprovalRequest` and r
     Edit(arguments)           run the call with these arguments, which are validated again
     Reject(reason)  or False  do not run the call; the model receives the reason verbatim
     Later()                   defer the decision: the run ends with "awaiting_approval"
-    Redact(output, reason)    only for a result: the model receives this output instead
-
-A result can be approved, redacted or rejected, but not edited or deferred.
 
 Calls are validated before they are approved, and approved in order. No call of a turn runs before
-all of them are approved. This module does not know the run; `one_call` uses it.
+all of them are approved. A result can be approved, rejected, or replaced with `Redact`. This module
+does not know the run; `one_call` uses it.
 """
 
 import inspect
