@@ -16,13 +16,14 @@ from stage1_context.compaction.compact import Compaction, compact
 from stage1_context.counting.calibration import Calibration
 from stage1_context.errors import SessionExists
 from stage1_context.history import MessageHistory
-from stage1_context.journal import MessageRecord
+from stage1_context.journal import VIEW_KINDS, MessageRecord
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.stores.export import export_session, import_session
 from stage1_context.tokens import TokenCounter
 from stage1_context.transcript import Transcript
 from stage1_context.variables import VariableStore
 from stage1_context.view.explanation import Explanation, explain
+from stage1_context.view.projection import details_of
 from stage1_context.window import WindowPolicy
 
 MAX_TRANSCRIPTS = 256
@@ -184,6 +185,14 @@ class ContextEngine:
             SessionNotFound: The session does not exist.
         """
         return await self.transcript(session_id).history()
+
+    async def details(self, session_id: str) -> dict[str, Any]:
+        """Return the details of a session's tool results by call id. No request contains them.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+        """
+        return details_of(await self.store.read(session_id, kinds=VIEW_KINDS))
 
     async def repair_history(self, session_id: str) -> list[str]:
         """Give each tool call one result. A call without one receives an error that says so.

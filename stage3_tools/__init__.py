@@ -77,6 +77,7 @@ from stage3_tools.execution.approval import ApprovalRequest as ApprovalRequest
 from stage3_tools.execution.approval import Approve as Approve
 from stage3_tools.execution.approval import Edit as Edit
 from stage3_tools.execution.approval import Later as Later
+from stage3_tools.execution.approval import Redact as Redact
 from stage3_tools.execution.approval import Reject as Reject
 from stage3_tools.execution.approval import Verdict as Verdict
 from stage3_tools.execution.cache import ResultCache as ResultCache

@@ -18,6 +18,7 @@ from stage3_tools.events import LoopEvent
 from stage3_tools.loop import run_tool_loop, with_keywords
 from stage3_tools.options import (
     AskKeywords,
+    LoopKeywords,
     ToolLoopDeps,
     ToolLoopOptions,
 )
@@ -62,7 +63,7 @@ async def run_events(
     options: ToolLoopOptions | None = None,
     *,
     resume: bool = False,
-    **keywords: Unpack[AskKeywords],
+    **keywords: Unpack[LoopKeywords],
 ) -> AsyncGenerator[LoopEvent, None]:
     """Run the loop and yield its events; the last one, `LoopEnded`, holds the result.
 

@@ -166,7 +166,8 @@ def _json_fields(value: Any) -> Any:
         return {"kind": value.kind, "message": value.message, "hint": value.hint}
     if not is_dataclass(value):
         return type(value).__name__
-    names = [each.name for each in fields(value) if each.name != "stream"]
+    left_out = "value" if isinstance(value, ToolResult) else "stream"
+    names = [each.name for each in fields(value) if each.name != left_out]
     return {name: _json_field(name, getattr(value, name)) for name in names}
 
 

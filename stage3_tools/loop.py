@@ -15,7 +15,7 @@ from stage0_gateway import Message, as_message
 from stage1_context import Transcript
 from stage3_tools.dialects.escaping import is_feedback
 from stage3_tools.options import (
-    AskKeywords,
+    LoopKeywords,
     ToolLoopDeps,
     ToolLoopOptions,
     type_error,
@@ -55,7 +55,7 @@ async def run_tool_loop(
     options: ToolLoopOptions | None = None,
     *,
     resume: bool = False,
-    **keywords: Unpack[AskKeywords],
+    **keywords: Unpack[LoopKeywords],
 ) -> ToolLoopResult:
     """Answer a question, with tools where the model calls them.
 

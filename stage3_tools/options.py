@@ -146,6 +146,7 @@ class ToolLoopOptions:
         max_parse_retries: How many invalid replies in a row are answered with feedback.
         temperature: The model's temperature; None leaves it to the server.
         max_tokens: The maximum number of tokens of one reply, which the window also reserves.
+        model: Another "provider:name" for the requests of this run; None uses the gateway's.
         dialect: `PromptDialect()`, `NativeDialect()`, or your own `Dialect`; None is the first.
         output_type: The type of the final reply: a type that pydantic supports, such as a model, or
             a JSON Schema. The reply is validated, and an invalid one is answered with feedback.
@@ -178,6 +179,7 @@ class ToolLoopOptions:
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
+    model: str | None = None
     dialect: Dialect | None = None
     output_type: Any = None
     max_parallel_tools: int = MAX_PARALLEL
@@ -229,6 +231,12 @@ class AskKeywords(TypedDict, total=False):
     variables_over: int | None
     before_send: BeforeSend | None
     on_event: Callable[[LoopEvent], object] | None
+
+
+class LoopKeywords(AskKeywords, total=False):
+    """The options of `ToolLoopOptions` as keywords, with the model."""
+
+    model: str | None
 
 
 def as_registry(tools: ToolRegistry | Iterable[Registrable] | None) -> ToolRegistry:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from stage0_gateway import JsonPart, Message, Part, TextPart, ToolCall, Usage
 from stage2_output import Repair
-from stage3_tools.errors import ToolError, exception_text
+from stage3_tools.errors import ToolError, exception_text, safely
 
 ResultStatus = Literal[
     "completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"
@@ -34,6 +34,9 @@ MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you
 
 MAX_RESULT_CHARS = 100_000
 """The maximum number of characters of one result that the model sees."""
+
+_DERIVED_DETAILS = {"traceback", "expected_schema", "issues", "available_tools"}
+"""Details that the framework adds to an error."""
 
 _PART_TYPES = frozenset(get_args(Part))
 
@@ -70,6 +73,8 @@ class ToolResult:
         repairs: Repairs that the JSON of the arguments needed.
         note: Text for the model behind the output, such as a note about a repeated call.
         is_json: Whether the output is the JSON of the returned value, not a text of the tool.
+        value: The value that the tool returned, in this process only: the journal does not store
+            it. A redaction does not change it.
     """
 
     call_id: str
@@ -85,6 +90,7 @@ class ToolResult:
     repairs: tuple[Repair, ...] = ()
     note: str = ""
     is_json: bool = field(default=False, repr=False, compare=False)
+    value: Any = field(default=None, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
         """Create the tool message of the result, with at most `max_chars` characters of text."""
@@ -245,6 +251,29 @@ def output_for_model(value: Any) -> Output:
         raise _not_json(value, error) from error
 
 
+def stored_details(details: Any) -> Any:
+    """Return the details of a result for the journal, without those that the framework derives."""
+    if isinstance(details, dict):
+        details = {key: value for key, value in details.items() if key not in _DERIVED_DETAILS}
+    return None if details in (None, {}) else plain_data(details)
+
+
+def plain_data(value: Any) -> Any:
+    """Convert any value to a JSON value; what has no JSON form becomes the name of its type."""
+    return safely(lambda: _plain_data(value), type(value).__name__)
+
+
+def _plain_data(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    if _contains_iterator(value):
+        raise ValueError("An iterator can be read only once.")
+    plain = to_jsonable_python(
+        value, bytes_mode="base64", fallback=lambda value: type(value).__name__
+    )
+    return json.loads(json.dumps(plain), parse_constant=str)  # NaN becomes "NaN"
+
+
 def _not_json(value: Any, error: BaseException) -> ToolError:
     return ToolError(
         "execution",
@@ -301,17 +330,3 @@ def _contains_iterator(value: Any) -> bool:
     elif not isinstance(value, list | tuple | set | frozenset):
         return isinstance(value, Iterator)
     return any(map(_contains_iterator, value))
-
-
-def plain_data(value: Any) -> Any:
-    """Return a value as plain JSON data; what has no JSON form becomes the name of its type."""
-    from pydantic_core import to_json
-
-    def name(value: Any) -> str:
-        return type(value).__name__
-
-    try:
-        text = to_json(value, fallback=name, inf_nan_mode="strings", bytes_mode="base64")
-        return json.loads(text)
-    except Exception:
-        return name(value)

@@ -84,6 +84,7 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
         "tool_choice": parts.tool_choice,
         "temperature": run.options.temperature,
         "max_tokens": run.options.max_tokens,
+        "model": run.options.model,
     }
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
     if parts.response_schema is not None and run.server_supports_schema(parts):

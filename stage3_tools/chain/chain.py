@@ -183,10 +183,7 @@ async def _start(
     options: ToolChainOptions,
 ) -> RunState:
     """The state of a run whose conversation is the context, in memory."""
-    model = {"model": options.model} if options.model else {}
-    stream = None if options.stream is None else partial(options.stream, **model)
-    chat = partial(options.chat, **model)
-    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry, stream)
+    deps = ToolLoopDeps(options.chat, ContextEngine(), OutputController(), registry, options.stream)
     prompt = Message.system(options.system_prompt or "")
     system = [prompt] if options.system_prompt and prompt not in context else []
     long_values = _long_values(options, [*context, reply.message])

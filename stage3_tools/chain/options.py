@@ -34,7 +34,6 @@ class ToolChainOptions(ToolLoopOptions):
         chat: Sends messages and returns the reply; `Gateway.chat`.
         context_messages: The conversation before the first reply of the chain.
         max_rounds: Another name of `max_tool_rounds`.
-        model: Another "provider:name" for the requests of this chain.
         system_prompt: The system prompt, unless the context contains it already.
         check_tool_results: Whether `approve` also receives the results, if there is no
             `approve_result`.
@@ -59,7 +58,6 @@ class ToolChainOptions(ToolLoopOptions):
     chat: Callable[..., Awaitable[ChatResponse]]
     context_messages: Sequence[Message | Mapping[str, Any]] = ()
     max_rounds: InitVar[int | None] = None
-    model: str | None = None
     system_prompt: str | None = None
     check_tool_results: bool = False
     on_tool_call_start: Callable[[str, Any, str], object] | None = None

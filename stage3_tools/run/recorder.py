@@ -24,7 +24,7 @@ from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, Too
 from stage3_tools.execution.results import interrupted
 from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolCallRecord, ToolResult
+from stage3_tools.result import ToolCallRecord, ToolResult, stored_details
 from stage3_tools.run.state import RunState, ran_tools
 
 
@@ -150,7 +150,7 @@ class _ResultRecorder:
         while position < len(self._pending) and self._has_ended(self._pending[position]):
             result = await self._pending[position].review(settings)
             message, _ = await self._message(result)
-            await self._append(MessageRecord(message))
+            await self._append(MessageRecord(message, stored_details(result.details)))
             self._add_record(result)
             await self._run.notify(ToolAnswered, result=result)
             position += 1
@@ -159,8 +159,9 @@ class _ResultRecorder:
         """Record the outcome of a call before its result can be appended, in case of a crash."""
         needs_review = self._run.options.approve_result is not None
         if one.ready is not None and one.result is not None and not needs_review:
-            message, _ = await self._message(one.result)
-            await self._append(CallFinishedRecord(one.call.id, one.result.status, message))
+            (message, _), result = await self._message(one.result), one.result
+            details = stored_details(result.details)
+            await self._append(CallFinishedRecord(one.call.id, result.status, message, details))
 
     @staticmethod
     def _has_ended(one: PendingCall) -> bool:
@@ -170,10 +171,13 @@ class _ResultRecorder:
         """Append a result for each call that has none, after the calls were cancelled."""
         settings, left = await self._run.settings(), self._pending[len(self.records) :]
         results = [one.interrupt(settings) for one in left]
-        messages = [(await self._message(result))[0] for result in results]
+        entries = [
+            MessageRecord((await self._message(result))[0], stored_details(result.details))
+            for result in results
+        ]
         with suppress(SessionConflict):  # another run continues with the calls
-            if messages:
-                await self._append(*map(MessageRecord, messages))
+            if entries:
+                await self._append(*entries)
         for result in results:
             was_announced = len(self.records) < len(self._start_times)
             self._add_record(result)

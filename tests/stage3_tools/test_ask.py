@@ -24,7 +24,7 @@ from stage3_tools import (
     run_tool_loop,
     tool,
 )
-from stage3_tools.options import AskKeywords
+from stage3_tools.options import AskKeywords, LoopKeywords
 
 
 def get_weather(city: str) -> dict[str, object]:
@@ -87,8 +87,9 @@ async def test_an_unknown_option_is_named_with_the_valid_ones():
 
 
 def test_the_keywords_are_the_options_of_the_loop():
-    names = {each.name for each in fields(ToolLoopOptions)} - {"model"}
-    assert set(AskKeywords.__annotations__) == names
+    names = {each.name for each in fields(ToolLoopOptions)}
+    assert set(LoopKeywords.__annotations__) == names
+    assert set(AskKeywords.__annotations__) == names - {"model"}
 
 
 # ---- deps and keywords

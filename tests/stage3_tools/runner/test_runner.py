@@ -365,6 +365,66 @@ async def test_the_dialect_may_change_between_two_turns(simple):
     )
 
 
+def named_tools(request):
+    """The tools that a request offers, in either dialect."""
+    described = request.messages[0].text if not request.tools else ""
+    in_prompt = [json.loads(line) for line in described.splitlines() if line.startswith('{"name"')]
+    return [each["name"] for each in in_prompt] + [each.name for each in request.tools]
+
+
+async def test_tools_and_model_may_change_between_two_turns(talk):
+    runner = await talk.runner(talk.calls(1), talk.calls(2, tool="g"), talk.calls(3), talk.says())
+
+    async def g(x: int) -> str:
+        """A function, which becomes a tool."""
+        return f"g{x}"
+
+    async for _ in runner:
+        if runner.iteration_count == 1:  # its call still runs the tool that was offered with it
+            runner.set_params(lambda now: replace(now, tools=[g], model="openai:other"))
+            assert runner.params.tools.names == ("g",)
+        elif runner.iteration_count == 2:
+            runner.set_params(lambda now: replace(now, tools=None, model=None))
+    assert [named_tools(each) for each in talk.model.requests] == [["f"], ["g"], ["f"], ["f"]]
+    assert [each.model for each in talk.model.requests] == ["m", "other", "m", "m"]
+    results = [text for role, text in await talk.history() if role == "tool"]
+    assert (results, talk.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
+
+
+async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(talk):
+    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+    async for _ in runner:
+        runner.set_params(lambda now: replace(now, tools=ToolRegistry()))
+    results = [text for role, text in await talk.history() if role == "tool"]
+    assert (results, talk.ran) == (["r1"], {1: 1})
+
+
+async def test_a_runner_begins_with_the_tools_of_its_parameters(simple):
+    async def g(x: int) -> str:
+        return f"g{x}"
+
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.says(), tools=[g])
+    await runner
+    assert [named_tools(each) for each in simple.model.requests] == [["g"], ["g"]]
+    assert await simple.history() == [
+        WENT,
+        ("assistant", ""),
+        ("tool", "g1"),
+        ("assistant", "done"),
+    ]
+
+
+async def test_tools_that_were_set_before_the_first_step_run_calls_that_were_left_open(simple):
+    async def g(x: int) -> str:
+        return f"g{x}"
+
+    messages = [GO, simple.calls(1, tool="g")]
+    runner = await simple.runner(simple.says(), messages=messages)
+    runner.set_params(lambda now: replace(now, tools=[g]))
+    await runner
+    assert (await simple.history())[2] == ("tool", "g1")
+
+
 async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
 
