@@ -79,9 +79,6 @@ class ApproximateCounter:
         numbers = _PRICE_OF_NUMBER * len(_NUMBER.findall(text))
         return 1 + (characters + numbers) // 100
 
-    def __repr__(self) -> str:
-        return "ApproximateCounter()"
-
 
 def _price(character: str) -> int:
     return _RANGES[bisect_right(_STARTS, ord(character)) - 1][1]
