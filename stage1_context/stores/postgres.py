@@ -19,6 +19,7 @@ from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
+from urllib.parse import parse_qs
 
 from stage1_context.errors import ContextError, StoreFailed
 from stage1_context.journal import KINDS, Record, record_from_json, record_to_json
@@ -51,7 +52,7 @@ _ADVICE = {
 
 _HOST = r"(?:[^:,@/?#\[\]]*|\[[^@/?#\]]*\])(?::\d*)?"
 _DSN = re.compile(
-    rf"postgres(?:ql)?://(?:[^@/?#]*@)?({_HOST}(?:,{_HOST})*)(/[^@?#]*)?(?:\?[^@#]*)?"
+    rf"postgres(?:ql)?://(?:[^@/?#]*@)?({_HOST}(?:,{_HOST})*)(/[^@?#]*)?(?:\?([^@#]*))?"
 )
 
 
@@ -240,7 +241,8 @@ def _address(dsn: str) -> str:
             "A dsn is postgresql://user:password@host:5432/database; escape characters such as "
             "@ : / ? # in the password with urllib.parse.quote(password, safe='')."
         )
-    return (found[1] or "localhost") + (found[2] or "")
+    host = found[1] or parse_qs(found[3] or "").get("host", ["localhost"])[-1]
+    return host + (found[2] or "")
 
 
 def _asyncpg() -> ModuleType:

@@ -172,7 +172,7 @@ SHOWN = {
     f"postgres://me:{quote(PASSWORD, safe='')}@db/app?sslmode=require": "db/app",
     "postgresql://me:secret@[::1]:5432/app": "[::1]:5432/app",
     "postgresql://me:secret@one:5432,two:5432/app": "one:5432,two:5432/app",
-    "postgresql://me@/app?host=/run/postgresql&password=secret": "localhost/app",
+    "postgresql://me@/app?host=/run/postgresql&password=secret": "/run/postgresql/app",
     "postgresql:///app?user=me&password=secret": "localhost/app",
     "postgresql://": "localhost",
 }
@@ -260,7 +260,7 @@ async def test_a_wrong_password_is_said_and_not_shown(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn(password=PASSWORD)))
     assert str(error) == (
         f"The PostgreSQL database {postgres.folder}/postgres could not be used: password authentication failed "
-        'for user "stages". Check the user and the password in the dsn.'
+        'for user "stages".'
     )
     shown = "".join(traceback.format_exception(error))
     assert PASSWORD not in shown
@@ -272,7 +272,7 @@ async def test_an_unknown_database_is_named(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn("nowhere")))
     assert str(error) == (
         f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
-        "exist. Create the database, or use another one in the dsn."
+        "exist."
     )
 
 
