@@ -111,9 +111,9 @@ class Transcript:
             SessionNotFound: The session does not exist.
             ValueError: JSON cannot hold an entry.
         """
-        records: list[Record] = [
-            MessageRecord(entry) if isinstance(entry, Message) else entry for entry in entries
-        ]
+        records: list[Record] = []
+        for entry in entries:
+            records.append(MessageRecord(entry) if isinstance(entry, Message) else entry)
         if type(self.store) is MemoryStore:  # writes without waiting
             return await self._append(records, expected, False)
         return await run_shielded(
