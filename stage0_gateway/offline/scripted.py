@@ -9,6 +9,7 @@ fails it, too.
 import json
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import httpx
 
@@ -36,11 +37,13 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         piece: The maximum number of characters in one event of a stream.
 
     Attributes:
-        requests: The decoded requests so far.
+        requests: The decoded requests so far. Fields of a single provider are in `bodies` only.
+        bodies: The JSON bodies of these requests, as they were sent.
     """
 
     def __init__(self, replies: Iterable[Reply], *, piece: int = 8) -> None:
         self.requests: list[ChatRequest] = []
+        self.bodies: list[dict[str, Any]] = []
         self._replies = list(replies)
         self._piece = piece
 
@@ -55,6 +58,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
             raise ScriptError(f"{request.url.path} is not the path of a wire format.")
         body = json.loads(await request.aread())
         self.requests.append(form.decode_request(body, path))
+        self.bodies.append(body)
         number = len(self.requests)
         if number > len(self._replies):
             replies = len(self._replies)

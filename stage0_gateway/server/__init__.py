@@ -4,7 +4,6 @@ The models of `offline/` use this room. Tests use it to check `wire/`: each side
 other side encodes. The formats are pure.
 
     format       `ServerFormat`: the functions that each format has
-    decoding     shared functions to decode requests
     encoding     shared functions to encode replies
     openai       OpenAI's requests and replies
     anthropic    Anthropic's requests and replies

@@ -2,18 +2,18 @@
 
 The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
 error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
-`system_instruction`. Unknown fields are stored in `provider_options` and `provider_data`, and
-unknown parts become provider parts.
+`system_instruction`. Unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
 id answers the first open call with its name. A response that is neither `{"output": text}` nor
-`{"error": text}` becomes its JSON text.
+`{"error": text}` becomes its JSON text. Parts beside results become a user message after them.
 
 Each event of a stream contains a part or a piece of one. A signed text is not split, because the
 signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
-Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
-`functionResponse`; parts after a call, which move before the calls.
+Not covered: fields of a request without an attribute in `ChatRequest` and its parts;
+`responseSchema`; the citations of a reply; files inside a `functionResponse`; parts after a call,
+which move before the calls.
 """
 
 import json
@@ -23,7 +23,14 @@ from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
-from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text, required_text
+from stage0_gateway.json_fields import (
+    as_integer,
+    as_list,
+    as_mapping,
+    as_number,
+    as_text,
+    required_text,
+)
 from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     DocumentPart,
@@ -36,13 +43,10 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
-from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.gemini import NAME as NAME
-from stage0_gateway.wire.gemini import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
-_DECODED = {"model", "contents", "systemInstruction"}
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
 _USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
@@ -88,7 +92,7 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     generation = as_mapping(body.get("generationConfig") or {}, "'generationConfig'")
     schema = generation.get("responseJsonSchema")
     stop = as_list(generation.get("stopSequences"), "'stopSequences'")
-    request = ChatRequest(
+    return ChatRequest(
         model=named[0] if named else as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
         tools=tuple(_tools(body.get("tools"))),
@@ -98,7 +102,6 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
         stop=tuple(as_text(one, "'stopSequences'") for one in stop),
     )
-    return with_options(request, body, encode, _DECODED)
 
 
 def _camel_case(value: Any) -> Any:
@@ -135,29 +138,17 @@ def _messages(contents: Iterable[Any]) -> Iterator[Message]:
             open_calls += message.tool_calls
             yield message
         elif role in (None, "", "user", "function"):
-            yield from _user_messages(parts, open_calls)
+            others = [part for part in parts if "functionResponse" not in part]
+            results = [part for part in parts if "functionResponse" in part]
+            yield from (_result(part, open_calls) for part in results)
+            if others or not results:
+                yield Message.user(as_content(map(_part, others)))
         else:
             raise ValueError(f"A content has the role {role!r}; the roles are user and model.")
 
 
-def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterator[Message]:
-    """Yield messages for the user's parts, and for tool results with their files."""
-    groups: list[tuple[Plain | None, list[Part]]] = []
-    for part in parts:
-        if "functionResponse" in part:
-            groups.append((as_mapping(part["functionResponse"], "'functionResponse'"), []))
-        elif groups and (groups[-1][0] is None or "text" not in part):
-            groups[-1][1].append(_part(part))
-        else:
-            groups.append((None, [_part(part)]))
-    for result, beside in groups:
-        if result is None:
-            yield Message.user(as_content(beside))
-        else:
-            yield _result(result, beside, open_calls)
-
-
-def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Message:
+def _result(part: Plain, open_calls: list[ToolCall]) -> Message:
+    plain = as_mapping(part["functionResponse"], "'functionResponse'")
     name = required_text(plain, "name", "'functionResponse'")
     call_id = as_text(plain.get("id"), "'functionResponse.id'")
     key = call_id or name
@@ -172,23 +163,20 @@ def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Mes
             is_error = True
         case response:
             text = json.dumps(response, ensure_ascii=False)
-    content = as_content([*([TextPart(text)] if text else []), *beside])
-    return Message.tool(content, call.id if call else key, is_error=is_error, name=name)
+    return Message.tool(text, call.id if call else key, is_error=is_error, name=name)
 
 
 def _part(part: Plain) -> Part:
     """Decode a part; unknown kinds are stored unchanged."""
     match part:
         case {"text": str(text), "thought": True}:
-            return ThinkingPart(text, extra_data(NAME, part, {"text": text}))
+            return ThinkingPart(text)
         case {"text": str(text)}:
-            return TextPart(text, provider_data=extra_data(NAME, part, {"text": text}))
+            return TextPart(text)
         case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
-            beside = extra_data(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
-            return _file_type(kind)(data=data, media_type=kind, provider_data=beside)
+            return _file_type(kind)(data=data, media_type=kind)
         case {"fileData": {"mimeType": str(kind), "fileUri": str(url)}}:
-            beside = extra_data(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
-            return _file_type(kind)(media_type=kind, url=url, provider_data=beside)
+            return _file_type(kind)(media_type=kind, url=url)
     return ProviderPart(NAME, part)
 
 
@@ -200,13 +188,14 @@ def _call(part: Plain, number: int) -> ToolCall:
     call = as_mapping(part["functionCall"], "'functionCall'")
     name = required_text(call, "name", "'functionCall'")
     arguments = as_mapping(call.get("args") or {}, "'functionCall.args'")
-    beside = extra_data(NAME, part, {"functionCall": {"name": name, "args": arguments}})
-    call_id = as_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
-    return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False), beside)
+    call_id = as_text(call.get("id"), "'functionCall.id'")
+    data = {NAME: {"functionCall": {"id": call_id}}} if call_id else None
+    text = json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(call_id or f"call_{number}", name, text, data)
 
 
 def _tools(tools: Any) -> Iterator[ToolSpec]:
-    """Yield the functions; tools of the server stay in `provider_options`."""
+    """Yield the functions; tools of the server are ignored."""
     for tool in _several(tools, "'tools'"):
         functions = as_mapping(tool, "A tool").get("functionDeclarations")
         for function in _several(functions, "'functionDeclarations'"):
@@ -231,7 +220,7 @@ def _json_schema(schema: Any) -> Any:
 
 
 def _tool_choice(config: Any) -> str | None:
-    """Return the choice; other kinds stay in `provider_options`."""
+    """Return the choice; other kinds are ignored."""
     match config:
         case {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [str(name)]}}:
             return name
