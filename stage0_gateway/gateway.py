@@ -98,16 +98,11 @@ class Gateway:
         elif not isinstance(timeout, Timeouts):
             timeout = Timeouts(min(timeout, 10.0), timeout, timeout)
         limits = timeout, max_concurrency, max_reply_bytes
-        offline = transport
+        self._client = self._offline_client = HttpClient(transport, *limits)
         if transport is None and any(one.provider == "offline" for one in self._endpoints):
             from stage0_gateway.offline.model import OfflineModel
 
-            offline = OfflineModel()
-            if all(one.provider == "offline" for one in self._endpoints):
-                transport = offline
-        self._client = self._offline_client = HttpClient(transport, *limits)
-        if offline is not transport:
-            self._offline_client = HttpClient(offline, *limits)
+            self._offline_client = HttpClient(OfflineModel(), *limits)
         self._max_retries = max_retries
         self._on_event = on_event or _ignore_event
         self._prices = prices
@@ -181,7 +176,7 @@ class Gateway:
             endpoints = [self._resolve_other(model), *endpoints[1:]]
         request = ChatRequest(
             endpoints[0].model,
-            tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
+            tuple(map(as_message, messages)),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
             **options,
@@ -270,9 +265,8 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
-        if self._offline_client is not self._client:
-            await self._offline_client.aclose()
+        for client in {self._client, self._offline_client}:
+            await client.aclose()
 
     async def __aenter__(self) -> "Gateway":
         return self

@@ -156,7 +156,7 @@ class Message(CachedEncoding):
         Raises:
             ValueError: The mapping is not a message. The text names the invalid field.
         """
-        as_mapping(plain, "A message")
+        as_mapping(plain, "A message that is not a Message")
         if "role" not in plain:
             raise ValueError(f"A message needs a 'role'; this one has {sorted(plain)}.")
         content = plain.get("content") or ""
@@ -169,14 +169,7 @@ class Message(CachedEncoding):
 
 def as_message(value: "Message | Mapping[str, Any]") -> Message:
     """Return a `Message`, converted from a mapping with `role` and `content` if needed."""
-    if isinstance(value, Message):
-        return value
-    if isinstance(value, Mapping):
-        return Message.from_dict(value)
-    raise ValueError(
-        "A message is a Message or a mapping with 'role' and 'content', "
-        f"not {type(value).__name__}."
-    )
+    return value if isinstance(value, Message) else Message.from_dict(value)
 
 
 def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:

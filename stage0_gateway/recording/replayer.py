@@ -7,7 +7,7 @@ a `Recorder`.
 
 import json
 from collections.abc import Iterable, Mapping
-from difflib import SequenceMatcher, unified_diff
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -85,21 +85,14 @@ class Replayer(httpx.AsyncBaseTransport):
         raise ReplayMiss("\n".join([text, *self._difference(hidden)]))
 
     def _difference(self, request: Mapping[str, Any]) -> list[str]:
-        """Return the difference to the most similar remaining request."""
+        """Return the difference to the next remaining request."""
         if not self._remaining:
             return []
-        lines = _lines(request)
-        matcher = SequenceMatcher(b=lines)
-
-        def similarity(exchange: RecordedExchange) -> float:
-            matcher.set_seq1(_lines(exchange.request))
-            return matcher.quick_ratio()
-
-        nearest = max(self._remaining, key=similarity)
-        recorded = _lines(nearest.request)
-        diff = list(unified_diff(recorded, lines, "recorded", "sent", lineterm="", n=1))
+        expected = self._remaining[0]
+        pair = _lines(expected.request), _lines(request)
+        diff = list(unified_diff(*pair, "recorded", "sent", lineterm="", n=1))
         more = [f"… {len(diff) - _MAX_LINES} more lines"] if len(diff) > _MAX_LINES else []
-        return [f"The most similar one is on line {nearest.line}:", *diff[:_MAX_LINES], *more]
+        return [f"The next one is on line {expected.line}:", *diff[:_MAX_LINES], *more]
 
 
 def _error_at_end(exchange: RecordedExchange, request: httpx.Request) -> Exception | None:

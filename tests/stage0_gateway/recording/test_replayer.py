@@ -166,13 +166,13 @@ async def test_a_placeholder_key_may_be_a_word_of_the_request(path):
     )
 
 
-async def test_a_miss_shows_how_the_request_differs_from_the_nearest_one_left(path):
+async def test_a_miss_shows_how_the_request_differs_from_the_next_one_left(path):
     messages = [{"role": "user", "content": "Weather in Beijing?"}]
     await record(
         path,
         ({"model": "m", "messages": messages, "temperature": 0}, "used"),
-        ({"input": "something else"}, "far"),
-        ({"model": "m", "messages": messages, "temperature": 0.5}, "near"),
+        ({"model": "m", "messages": messages, "temperature": 0.5}, "next"),
+        ({"input": "something else"}, "last"),
     )
     replayer = Replayer(path)
     await ask(replayer, {"model": "m", "messages": messages, "temperature": 0})
@@ -180,7 +180,7 @@ async def test_a_miss_shows_how_the_request_differs_from_the_nearest_one_left(pa
         await ask(replayer, {"model": "m", "messages": messages, "temperature": 1})
     assert str(caught.value).split("\n") == [
         "POST /v1/chat does not match the recording. Remaining exchanges: 2.",
-        "The most similar one is on line 3:",
+        "The next one is on line 2:",
         "--- recorded",
         "+++ sent",
         "@@ -9,3 +9,3 @@",
