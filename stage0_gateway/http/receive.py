@@ -47,10 +47,7 @@ async def receive(
 
 def response_error(status: int, headers: Mapping[str, str], content: bytes) -> GatewayError:
     """Return the error for a response with a status other than 200."""
-    error = error_for_body(status, _json_or_text(content), retry_after(headers))
-    if (advice := headers.get("x-should-retry")) in ("true", "false"):
-        error.retryable = advice == "true"
-    return error
+    return error_for_body(status, _json_or_text(content), retry_after(headers))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -115,14 +115,9 @@ def fault_plan(names: str | Iterable[str | None]) -> Iterator[Fault | None]:
     """
     if isinstance(names, str):
         names = [name.strip() for name in names.split(",") if name.strip()]
-    return iter([_fault(name) for name in names])
-
-
-def _fault(name: str | None) -> Fault | None:
-    if name is None or name == "none":
-        return None
-    if name in FAULTS:
-        return FAULTS[name]
-    raise ConfigurationError(
-        f"Unknown fault {name!r}. The faults are {', '.join(['none', *FAULTS])}."
-    )
+    plan = [name or "none" for name in names]
+    for name in plan:
+        if name != "none" and name not in FAULTS:
+            known = ", ".join(["none", *FAULTS])
+            raise ConfigurationError(f"Unknown fault {name!r}. The faults are {known}.")
+    return map(FAULTS.get, plan)

@@ -3,16 +3,15 @@
 This module knows headers, URLs and bodies, but no provider and no file. `recorder.py` and
 `replayer.py` hide its results with `http/redaction.py`.
 
-Covered: headers, query fields, user and password of a URL (also as the base64 of a Basic header),
-and the fields of a body with credentials for other servers.
+Covered: headers (also the password of a Basic header), query fields, and the fields of a body with
+credentials for other servers. The user and the password of a URL are sent as a Basic header.
 Not covered: a credential that only the server knows; one that a model writes over several events of
 a stream; one inside compressed or encoded data.
 """
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterator
-from urllib.parse import unquote
 
 import httpx
 
@@ -42,9 +41,6 @@ def credentials(request: httpx.Request) -> set[Secret]:
             found.update(_in_header(name, value))
     query = request.url.params.multi_items()
     found.update(value for name, value in query if names_a_credential(name))
-    if request.url.userinfo:
-        found.add(request.url.password or request.url.username)
-        found.add(b64encode(unquote(request.url.userinfo.decode("ascii")).encode()).decode("ascii"))
     found.update(_in_body(request.content))
     return set(map(Secret, found))
 
@@ -55,7 +51,8 @@ def _in_header(name: str, value: str) -> Iterator[str]:
     yield token.strip()
     if scheme.lower() == "basic":
         try:
-            yield b64decode(token).decode().partition(":")[2]
+            user, _, password = b64decode(token).decode().partition(":")
+            yield password or user  # a token may be the user's name
         except ValueError:
             return
     elif name.endswith("cookie"):

@@ -89,9 +89,7 @@ def write_error(error: httpx.RequestError) -> str:
 def read_error(text: str, request: httpx.Request) -> httpx.RequestError:
     """Return the error that `write_error` wrote; an unknown class becomes `TransportError`."""
     name, _, reason = text.partition(": ")
-    kind = getattr(httpx, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, httpx.RequestError)):
-        kind = httpx.TransportError
+    kind: type[httpx.RequestError] = getattr(httpx, name, httpx.TransportError)
     return kind(reason, request=request)
 
 

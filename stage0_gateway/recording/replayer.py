@@ -51,7 +51,6 @@ class Replayer(httpx.AsyncBaseTransport):
     def __init__(self, path: str | Path, *, secrets: Iterable[str] = ()) -> None:
         self._secrets = named_secrets(secrets)
         self._remaining = _read(Path(path))
-        self._played: list[RecordedExchange] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the recorded response to this request.
@@ -74,14 +73,11 @@ class Replayer(httpx.AsyncBaseTransport):
         for exchange in self._remaining:
             if _key(exchange.request) in keys:
                 self._remaining.remove(exchange)
-                self._played.append(exchange)
                 return exchange
         text = (
             f"{_first_line(hidden)} does not match the recording. "
             f"Remaining exchanges: {len(self._remaining)}."
         )
-        if any(_key(exchange.request) in keys for exchange in self._played):
-            text += " This request was recorded, and all its responses are played."
         raise ReplayMiss("\n".join([text, *self._difference(hidden)]))
 
     def _difference(self, request: Mapping[str, Any]) -> list[str]:

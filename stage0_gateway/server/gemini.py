@@ -1,8 +1,7 @@
 """Google's generateContent in reverse: decode requests, encode replies.
 
 The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
-error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
-`system_instruction`. Unknown parts become provider parts.
+error that names the field. Unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
 id answers the first open call with its name. A response that is neither `{"output": text}` nor
@@ -11,9 +10,9 @@ id answers the first open call with its name. A response that is neither `{"outp
 Each event of a stream contains a part or a piece of one. A signed text is not split, because the
 signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
-Not covered: fields of a request without an attribute in `ChatRequest` and its parts;
-`responseSchema`; the citations of a reply; files inside a `functionResponse`; parts after a call,
-which move before the calls.
+Not covered: fields of a request without an attribute in `ChatRequest` and its parts; the spelling
+`system_instruction` of Google's fields; `responseSchema`; the citations and files of a reply; files
+inside a `functionResponse`; parts after a call, which move before the calls.
 """
 
 import json
@@ -49,8 +48,6 @@ from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
-_USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
-_USER_DATA = {"args", "response", *_USER_SCHEMAS}
 _REASONS = {"length": "MAX_TOKENS", "refusal": "SAFETY", "error": "MALFORMED_FUNCTION_CALL"}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
@@ -64,8 +61,7 @@ def is_path(path: str) -> bool:
 
 def wants_stream(path: str, body: Plain) -> bool:
     """Return whether the path requests a stream."""
-    named = _model_and_method(path)
-    return named is not None and named[1] == "streamGenerateContent"
+    return ":streamGenerateContent" in path
 
 
 def _model_and_method(path: str) -> tuple[str, str] | None:
@@ -82,7 +78,7 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is invalid. The text names the field.
     """
-    body = _camel_case(as_mapping(body, "The body"))
+    body = as_mapping(body, "The body")
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
     messages = list(_messages(_several(body["contents"], "'contents'")))
@@ -102,19 +98,6 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
         stop=tuple(as_text(one, "'stopSequences'") for one in stop),
     )
-
-
-def _camel_case(value: Any) -> Any:
-    """Return the value with field names in camel case, except inside the user's data."""
-    if isinstance(value, list):
-        return [_camel_case(one) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    named = {
-        re.sub("_([a-z])", lambda found: found[1].upper(), name): content
-        for name, content in value.items()
-    }
-    return {name: one if name in _USER_DATA else _camel_case(one) for name, one in named.items()}
 
 
 def _several(value: Any, where: str) -> list[Any]:
@@ -203,20 +186,9 @@ def _tools(tools: Any) -> Iterator[ToolSpec]:
             name = required_text(function, "name", "A function declaration")
             parameters = function.get("parametersJsonSchema")
             if parameters is None:
-                parameters = _json_schema(function.get("parameters") or NO_PARAMETERS)
+                parameters = function.get("parameters") or NO_PARAMETERS
             description = as_text(function.get("description"), f"The 'description' of {name}")
             yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
-
-
-def _json_schema(schema: Any) -> Any:
-    """Convert Google's schema to JSON Schema, which has types in lower case."""
-    if isinstance(schema, list):
-        return [_json_schema(value) for value in schema]
-    if not isinstance(schema, dict):
-        return schema
-    converted = {name: _json_schema(value) for name, value in schema.items()}
-    kind = schema.get("type")
-    return {**converted, "type": kind.lower()} if isinstance(kind, str) else converted
 
 
 def _tool_choice(config: Any) -> str | None:
@@ -277,16 +249,12 @@ def _reply_parts(reply: ChatResponse) -> list[Plain]:
 
 
 def _reply_part(part: Part) -> Plain | None:
-    """Encode a part; None for a part of another provider."""
+    """Encode a part; None for files and for parts of another provider."""
     match part:
         case TextPart(text):
             return {"text": text, **own_data(part, NAME)}
         case ThinkingPart(text):
             return {"text": text, "thought": True, **own_data(part, NAME)}
-        case ImagePart(_, media_type, str(url)) | DocumentPart(_, media_type, _, str(url)):
-            return {"fileData": {"mimeType": media_type, "fileUri": url}}
-        case ImagePart(data, media_type) | DocumentPart(data, media_type):
-            return {"inlineData": {"mimeType": media_type, "data": data or ""}}
         case ProviderPart(wire, data) if wire == NAME:
             return data
     return None

@@ -106,9 +106,8 @@ def test_an_error_is_read_as_it_was_written(error):
     assert (type(read), str(read)) == (type(error), str(error))
 
 
-@pytest.mark.parametrize("text", ["Lost: gone", "Client: gone", "get: gone"])
-def test_an_unknown_error_is_read_as_an_error_of_the_transport(text):
-    read = read_error(text, httpx.Request("GET", URL))
+def test_an_unknown_error_is_read_as_an_error_of_the_transport():
+    read = read_error("Lost: gone", httpx.Request("GET", URL))
     assert (type(read), str(read)) == (httpx.TransportError, "gone")
 
 

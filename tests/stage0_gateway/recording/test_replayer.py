@@ -115,8 +115,7 @@ async def test_equal_requests_are_answered_in_the_order_they_were_recorded_and_n
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"a": 1})
     assert str(caught.value) == (
-        "POST /v1/chat does not match the recording. Remaining exchanges: 0. "
-        "This request was recorded, and all its responses are played."
+        "POST /v1/chat does not match the recording. Remaining exchanges: 0."
     )
 
 
