@@ -98,11 +98,16 @@ class Gateway:
         elif not isinstance(timeout, Timeouts):
             timeout = Timeouts(min(timeout, 10.0), timeout, timeout)
         limits = timeout, max_concurrency, max_reply_bytes
-        self._client = self._offline_client = HttpClient(transport, *limits)
+        offline = transport
         if transport is None and any(one.provider == "offline" for one in self._endpoints):
             from stage0_gateway.offline.model import OfflineModel
 
-            self._offline_client = HttpClient(OfflineModel(), *limits)
+            offline = OfflineModel()
+            if all(one.provider == "offline" for one in self._endpoints):
+                transport = offline
+        self._client = self._offline_client = HttpClient(transport, *limits)
+        if offline is not transport:
+            self._offline_client = HttpClient(offline, *limits)
         self._max_retries = max_retries
         self._on_event = on_event or _ignore_event
         self._prices = prices
@@ -176,7 +181,7 @@ class Gateway:
             endpoints = [self._resolve_other(model), *endpoints[1:]]
         request = ChatRequest(
             endpoints[0].model,
-            tuple(map(as_message, messages)),
+            tuple([one if isinstance(one, Message) else as_message(one) for one in messages]),
             tuple(tools),
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
             **options,

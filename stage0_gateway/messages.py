@@ -161,7 +161,7 @@ class Message(CachedEncoding):
         Raises:
             ValueError: The mapping is not a message. The text names the invalid field.
         """
-        as_mapping(plain, "A message that is not a Message")
+        as_mapping(plain, "A message")
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(part_from_dict(part) for part in content)

@@ -6,7 +6,7 @@ no proxy; otherwise `pool.py`. It knows no models, messages or retries.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from urllib.request import getproxies
 
@@ -34,7 +34,7 @@ class QuietRequest(httpx.Request):
 
 
 class HttpClient:
-    """Sends requests. The transport is selected and opened with the first request.
+    """Sends requests. The transport is selected at once, and opened with the first request.
 
     Args:
         transport: Replaces the network; None is the network.
@@ -51,6 +51,7 @@ class HttpClient:
         max_reply_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         self._custom_transport, self._timeouts = transport, timeouts
+        self._new_transport = _network_transport() if transport is None else lambda: transport
         self._phase_timeouts = {"connect": timeouts.connect, "pool": None}
         self._phase_timeouts |= {"read": timeouts.read, "write": timeouts.read}
         self._max_concurrency = max_concurrency or _MAX_CONCURRENCY
@@ -91,8 +92,7 @@ class HttpClient:
 
     def _open_transport(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            custom = self._custom_transport
-            self._transport = _network_transport() if custom is None else custom
+            self._transport = self._new_transport()
         except (ImportError, OSError, ValueError) as error:
             raise invalid_environment(error) from None
         self._slots = asyncio.Semaphore(self._max_concurrency)
@@ -119,10 +119,12 @@ class HttpClient:
             await self._transport.aclose()
 
 
-def _network_transport() -> httpx.AsyncBaseTransport:
-    """Open the transport to the network."""
+def _network_transport() -> Callable[[], httpx.AsyncBaseTransport]:
+    """Return the class of the transport to the network."""
     if not find_spec("httpx_aiohttp") or getproxies():  # it does not support proxies
-        return Pool()
-    from stage0_gateway.http.fast import FastTransport
-
-    return FastTransport()
+        return Pool
+    try:
+        from stage0_gateway.http.fast import FastTransport
+    except ImportError as error:
+        raise invalid_environment(error) from None
+    return FastTransport

@@ -50,7 +50,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the next reply."""
         # Imported with the first request: programs with a real model never need it.
-        from stage0_gateway.server.routing import format_of
+        from stage0_gateway.server.routing import format_of, wants_stream
 
         path = Secret(request.url.raw_path.decode("ascii"))  # its query may contain a key
         form = format_of(path)
@@ -69,7 +69,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         if isinstance(reply, int):
             error = form.encode_error(reply, f"scripted failure {reply}")
             return as_response(json_answer(reply, error))
-        response, stream = _response(reply, number), form.wants_stream(path, body)
+        response, stream = _response(reply, number), wants_stream(path, body)
         return as_response(reply_answer(form, response, stream=stream, piece=self._piece))
 
     def assert_finished(self) -> None:

@@ -9,14 +9,16 @@ Not covered: a credential that only the server knows; one that a model writes ov
 a stream; one inside compressed or encoded data.
 """
 
+import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import httpx
 
 from stage0_gateway.http.redaction import Secret
-from stage0_gateway.json_fields import parse_json
 
 _CREDENTIAL_WORD = re.compile(
     r"(?i)(?:auth|authorization|cookie|credentials?|jwt|key|passw(?:or)?d|secret|sig|signature"
@@ -59,20 +61,17 @@ def _in_header(name: str, value: str) -> Iterator[str]:
         yield from (pair.partition("=")[2].strip() for pair in value.split(";"))
 
 
-def _in_body(content: bytes) -> Iterator[str]:
-    remaining = [parse_json(content)]
-    while remaining:
-        value = remaining.pop()
-        if isinstance(value, list):
-            remaining.extend(value)
-        elif isinstance(value, dict):
-            remaining.extend(value.values())
-            for name, text in value.items():
-                # A shorter text is probably a word of a schema or an example. Hiding it would hide
-                # that word everywhere.
-                if isinstance(text, str) and len(text) >= 8 and _plain(name) in _BODY_NAMES:
-                    yield from _in_header(name, text)
+def _in_body(content: bytes) -> list[str]:
+    found: list[str] = []
 
+    def search(fields: dict[str, Any]) -> None:
+        for name, text in fields.items():
+            # A shorter text is probably a word of a schema or an example. Hiding it would hide that
+            # word everywhere.
+            plain_name = name.lower().replace("-", "_").removeprefix("x_")
+            if isinstance(text, str) and len(text) >= 8 and plain_name in _BODY_NAMES:
+                found.extend(_in_header(name, text))
 
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "_").removeprefix("x_")
+    with suppress(ValueError, RecursionError):
+        json.loads(content, object_hook=search)
+    return found

@@ -74,10 +74,8 @@ class Replayer(httpx.AsyncBaseTransport):
             if _key(exchange.request) in keys:
                 self._remaining.remove(exchange)
                 return exchange
-        text = (
-            f"{_first_line(hidden)} does not match the recording. "
-            f"Remaining exchanges: {len(self._remaining)}."
-        )
+        count = len(self._remaining)
+        text = f"{_first_line(hidden)} does not match any of {count} remaining exchanges."
         raise ReplayMiss("\n".join([text, *self._difference(hidden)]))
 
     def _difference(self, request: Mapping[str, Any]) -> list[str]:

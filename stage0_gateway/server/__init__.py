@@ -8,7 +8,7 @@ other side encodes. The formats are pure.
     openai       OpenAI's requests and replies
     anthropic    Anthropic's requests and replies
     gemini       Gemini's requests and replies
-    routing      the format of a request by its path
+    routing      the format of a request, and whether its reply is a stream
     answer       `Answer`: an HTTP response as a value
     in_process   an `Answer` as a response of httpx
 """

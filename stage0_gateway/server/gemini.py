@@ -46,7 +46,7 @@ from stage0_gateway.server.encoding import arguments_value, event, parts_of, spl
 from stage0_gateway.wire.gemini import NAME as NAME
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
-_PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
+_PATH = re.compile(r"/models/(.+):(?:generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
 _REASONS = {"length": "MAX_TOKENS", "refusal": "SAFETY", "error": "MALFORMED_FUNCTION_CALL"}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
@@ -56,17 +56,12 @@ Plain = Mapping[str, Any]
 
 def is_path(path: str) -> bool:
     """Return whether this path, under any base, is that of a model's generateContent."""
-    return _model_and_method(path) is not None
+    return _model(path) is not None
 
 
-def wants_stream(path: str, body: Plain) -> bool:
-    """Return whether the path requests a stream."""
-    return ":streamGenerateContent" in path
-
-
-def _model_and_method(path: str) -> tuple[str, str] | None:
+def _model(path: str) -> str | None:
     found = _PATH.search(path.partition("?")[0].rstrip("/"))
-    return (unquote(found["model"]), found["method"]) if found else None
+    return unquote(found[1]) if found else None
 
 
 # ---- the request
@@ -84,12 +79,11 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     messages = list(_messages(_several(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
-    named = _model_and_method(path)
     generation = as_mapping(body.get("generationConfig") or {}, "'generationConfig'")
     schema = generation.get("responseJsonSchema")
     stop = as_list(generation.get("stopSequences"), "'stopSequences'")
     return ChatRequest(
-        model=named[0] if named else as_text(body.get("model"), "'model'"),
+        model=_model(path) or as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_tool_choice(body.get("toolConfig")),

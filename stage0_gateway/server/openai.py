@@ -38,11 +38,6 @@ def is_path(path: str) -> bool:
     return path.partition("?")[0].rstrip("/").endswith("/chat/completions")
 
 
-def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
-    """Return whether the body requests a stream."""
-    return bool(body.get("stream"))
-
-
 # ---- the request
 
 

@@ -127,11 +127,11 @@ async def test_invalid_settings_of_the_environment_are_named(monkeypatch, name, 
         await Gateway("openai:m", base_url="http://127.0.0.1:9/v1", max_retries=0).chat(ASK)
 
 
-async def test_a_broken_installation_of_the_fast_extra_is_named(monkeypatch):
+def test_a_broken_installation_of_the_fast_extra_is_named(monkeypatch):
     monkeypatch.setattr("stage0_gateway.http.client.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "stage0_gateway.http.fast", None)
     with pytest.raises(ConfigurationError, match=r"stage0_gateway\.http\.fast"):
-        await Gateway("openai:m", base_url="http://127.0.0.1:9/v1").chat(ASK)
+        Gateway("openai:m", base_url="http://127.0.0.1:9/v1")
 
 
 @pytest.mark.parametrize("excluded", ["127.0.0.1", "*"])

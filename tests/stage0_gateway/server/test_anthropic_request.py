@@ -18,6 +18,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server import anthropic
 from stage0_gateway.server.anthropic import decode_request
+from stage0_gateway.server.routing import wants_stream
 from stage0_gateway.wire import anthropic as wire
 
 PATH = "/v1/messages"
@@ -166,7 +167,7 @@ REQUEST = st.builds(
 def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
     body = wire.encode(request, stream=stream)
     assert plain(decode_request(json.loads(json.dumps(body)), PATH)) == plain(request)
-    assert anthropic.wants_stream(PATH, body) is stream
+    assert wants_stream(PATH, body) is stream
 
 
 def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):

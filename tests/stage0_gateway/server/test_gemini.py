@@ -146,7 +146,6 @@ def test_the_model_is_read_from_the_path(path, model):
 @pytest.mark.parametrize("path", ["/v1beta/models", "/v1beta/models/x:countTokens", "/v1/messages"])
 def test_other_paths_are_not_this_formats(path):
     assert not gemini.is_path(path)
-    assert not gemini.wants_stream(path, {})
 
 
 @given(replies(), st.integers(1, 40))

@@ -18,6 +18,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server import gemini
 from stage0_gateway.server.gemini import decode_request
+from stage0_gateway.server.routing import wants_stream
 from stage0_gateway.wire import gemini as wire
 
 PATH = "/v1beta/models/gemini-x:generateContent"
@@ -144,7 +145,7 @@ REQUEST = st.builds(
 def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
     path, body = wire.path(request.model, stream=stream), wire.encode(request, stream=stream)
     assert plain(decode_request(json.loads(json.dumps(body)), path)) == plain(request)
-    assert (gemini.is_path(path), gemini.wants_stream(path, body)) == (True, stream)
+    assert (gemini.is_path(path), wants_stream(path, body)) == (True, stream)
 
 
 def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):

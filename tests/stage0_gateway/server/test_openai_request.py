@@ -17,6 +17,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server import openai
 from stage0_gateway.server.openai import decode_request
+from stage0_gateway.server.routing import wants_stream
 from stage0_gateway.wire import openai as wire
 
 PATH = "/v1/chat/completions"
@@ -131,7 +132,7 @@ REQUEST = st.builds(
 def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
     body = wire.encode(request, stream=stream)
     assert plain(decode_request(json.loads(json.dumps(body)), PATH)) == plain(request)
-    assert openai.wants_stream(PATH, body) is stream
+    assert wants_stream(PATH, body) is stream
 
 
 def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
