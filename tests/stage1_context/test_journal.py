@@ -148,7 +148,7 @@ def test_system_messages_and_calls_are_kinds_of_their_own():
         ({"kind": ["message"]}, r"Unknown journal record \['message'\]"),
         ([], "a JSON object, not list"),
         (None, "a JSON object, not NoneType"),
-        ({"kind": "message"}, "needs a 'role'"),
+        ({"kind": "message"}, "Unknown role None"),
         ({"kind": "message", "role": "boss"}, "Unknown role 'boss'"),
         ({"kind": "message", "role": "user", "content": 5}, "text or parts, not int"),
         ({"kind": "message", "role": "tool", "content": ""}, "needs the tool_call_id"),
