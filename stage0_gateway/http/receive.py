@@ -47,7 +47,10 @@ async def receive(
 
 def response_error(status: int, headers: Mapping[str, str], content: bytes) -> GatewayError:
     """Return the error for a response with a status other than 200."""
-    return error_for_body(status, _json_or_text(content), retry_after(headers))
+    error = error_for_body(status, _json_or_text(content), retry_after(headers))
+    if (advice := headers.get("x-should-retry")) in ("true", "false"):
+        error.retryable = advice == "true"
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

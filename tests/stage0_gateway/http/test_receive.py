@@ -6,6 +6,7 @@ import pytest
 
 from stage0_gateway import (
     Gateway,
+    GatewayError,
     MalformedResponse,
     Message,
     RateLimited,
@@ -51,6 +52,25 @@ def test_a_date_to_come_is_so_many_seconds_away():
     wait = retry_after({"retry-after": in_an_hour})
     assert wait is not None
     assert 3500 < wait <= 3600
+
+
+@pytest.mark.parametrize(
+    ("status", "advice", "retryable"),
+    [
+        (429, None, True),
+        (429, "false", False),
+        (500, "false", False),
+        (400, None, False),
+        (400, "true", True),
+        (401, "true", True),
+        (429, "perhaps", True),
+    ],
+)
+async def test_a_server_that_says_whether_to_retry_is_believed(status, advice, retryable):
+    headers = {} if advice is None else {"x-should-retry": advice}
+    with pytest.raises(GatewayError) as caught:
+        await answering(status, headers=headers, json={"error": {"message": "no"}}).chat(ASK)
+    assert caught.value.retryable is retryable
 
 
 @pytest.mark.parametrize("ask", ["chat", "stream"])
