@@ -285,9 +285,8 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
-        if self._offline_client is not self._client:
-            await self._offline_client.aclose()
+        for client in {self._client, self._offline_client}:
+            await client.aclose()
 
     async def __aenter__(self) -> "Gateway":
         return self

@@ -61,6 +61,13 @@ def as_number(value: Any, field: str) -> float | None:
     return value  # type: ignore[no-any-return]  # None, int or float: checked above
 
 
+def as_integer(value: Any, field: str) -> int | None:
+    """Return the value as a whole number; null stays None."""
+    if value is not None and type(value) is not int:
+        raise ValueError(f"{field} must be a whole number, not {type(value).__name__}.")
+    return value
+
+
 def as_count(value: Any) -> int | None:
     """Return the value as a whole number, or None for any other value."""
     if type(value) is float and value.is_integer():

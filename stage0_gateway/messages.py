@@ -128,6 +128,11 @@ class Message(CachedEncoding):
         return cls("tool", content, tool_call_id=tool_call_id, is_error=is_error, name=name)
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """The content as parts; a text is one part."""
+        return (TextPart(self.content),) if isinstance(self.content, str) else self.content
+
+    @property
     def text(self) -> str:
         """The text parts, joined."""
         return self.content if isinstance(self.content, str) else _joined(self.content, TextPart)
@@ -135,7 +140,7 @@ class Message(CachedEncoding):
     @property
     def thinking(self) -> str:
         """The thinking parts, joined."""
-        return "" if isinstance(self.content, str) else _joined(self.content, ThinkingPart)
+        return _joined(self.parts, ThinkingPart)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the message as JSON values, without fields at their default."""
@@ -157,26 +162,17 @@ class Message(CachedEncoding):
             ValueError: The mapping is not a message. The text names the invalid field.
         """
         as_mapping(plain, "A message")
-        if "role" not in plain:
-            raise ValueError(f"A message needs a 'role'; this one has {sorted(plain)}.")
         content = plain.get("content") or ""
         if isinstance(content, list | tuple):
             content = tuple(part_from_dict(part) for part in content)
         calls = tuple(map(call_from_dict, as_list(plain.get("tool_calls"), "tool_calls")))
         rest = {name: plain[name] for name in _OPTIONAL if plain.get(name)}
-        return cls(plain["role"], content, calls, **rest)
+        return cls(plain.get("role"), content, calls, **rest)  # type: ignore[arg-type]  # checked
 
 
 def as_message(value: "Message | Mapping[str, Any]") -> Message:
     """Return a `Message`, converted from a mapping with `role` and `content` if needed."""
-    if isinstance(value, Message):
-        return value
-    if isinstance(value, Mapping):
-        return Message.from_dict(value)
-    raise ValueError(
-        "A message is a Message or a mapping with 'role' and 'content', "
-        f"not {type(value).__name__}."
-    )
+    return value if isinstance(value, Message) else Message.from_dict(value)
 
 
 def as_content(parts: Iterable[Part]) -> str | tuple[Part, ...]:

@@ -267,7 +267,7 @@ class ContextEngine:
         Raises:
             SessionNotFound: The session does not exist.
             WindowTooSmall: The newest exchange does not fit.
-            ValueError: `at` or `to` is invalid, or `chat` is not a function.
+            ValueError: `at` or `to` is invalid.
         """
         transcript = self.transcript(session_id)
         return await compact(transcript, chat, at=at, to=to, reserve_tokens=reserve_tokens)

@@ -109,16 +109,11 @@ class Transcript:
         Raises:
             SessionConflict: Another writer added a reply or the progress of a call.
             SessionNotFound: The session does not exist.
-            ValueError: An entry is neither a message nor a record, or JSON cannot hold it.
+            ValueError: JSON cannot hold an entry.
         """
         records: list[Record] = []
         for entry in entries:
-            record = MessageRecord(entry) if isinstance(entry, Message) else entry
-            if not isinstance(record, Record):
-                raise ValueError(
-                    f"A transcript holds messages and records, not {type(entry).__name__}."
-                )
-            records.append(record)
+            records.append(MessageRecord(entry) if isinstance(entry, Message) else entry)
         if type(self.store) is MemoryStore:  # writes without waiting
             return await self._append(records, expected, False)
         return await run_shielded(

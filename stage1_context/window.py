@@ -135,24 +135,12 @@ class DropOldest:
     def _too_small(
         self, system: Sequence[Counted], newest: Sequence[Counted], budget: TokenBudget
     ) -> str:
-        text = f"The request does not fit into {self!r}: "
-        if len(newest) > self.messages_left(system):
-            return (
-                f"{text}{len(newest)} message(s) besides {len(system)} system message(s) are too "
-                "many. Increase max_messages."
-            )
-        text += (
-            f"the newest exchange has {sum(each.tokens for each in newest)} tokens, "
+        return (
+            f"The request does not fit into {self!r}: the {len(newest)} message(s) of the newest "
+            f"exchange have {sum(each.tokens for each in newest)} tokens, "
             f"{len(system)} system message(s) {sum(each.tokens for each in system)}, "
             f"the tools {budget.extra_tokens}, and the reply reserve {budget.reserve_tokens}. "
-        )
-        if newest:
-            largest = max(newest, key=lambda each: each.tokens)
-            calls = ", ".join(call.name for call in largest.message.tool_calls)
-            start = (largest.message.text or calls)[:40]
-            text += f"The {largest.message.role} message {start!r} has {largest.tokens}. "
-        return text + (
-            "Increase max_tokens, shorten the messages, or use oversize='cut' to shorten the "
+            "Increase the limit, shorten the messages, or use oversize='cut' to shorten the "
             "newest exchange."
         )
 

@@ -33,7 +33,6 @@ MOST_SCHEMAS = 1000
 _INCOMPLETE = {
     "missing_closer": "a closing bracket is missing",
     "missing_quote": "a closing quote is missing",
-    "wrong_closer": "a closing bracket is of the wrong kind",
     "ellipsis": "a part was left out",
 }
 

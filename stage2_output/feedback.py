@@ -8,7 +8,6 @@ from a model or a validator is cleaned and cut first.
 from collections.abc import Iterable
 
 from stage2_output.result import Issue, ParseResult
-from stage2_output.validation.issues import MORE
 from stage2_output.validation.suggestions import printable
 
 MOST_LINES = 10
@@ -35,13 +34,9 @@ def feedback(result: ParseResult) -> str:
 def issue_lines(issues: Iterable[Issue]) -> str:
     """Return one line for each issue: JSON pointer, message, received keys and suggestion."""
     issues = list(issues)
-    found = [issue for issue in issues if issue.rule != MORE]
-    lines = [_line(issue) for issue in found[:MOST_LINES]]
-    omitted = len(found) - len(lines)
-    if len(found) < len(issues):
-        lines.append(f"- and more than {omitted} more")
-    elif omitted:
-        lines.append(f"- and {omitted} more")
+    lines = [_line(issue) for issue in issues[:MOST_LINES]]
+    if omitted := len(issues) - len(lines):
+        lines.append(f"- and at least {omitted} more")
     return "\n".join(lines)
 
 

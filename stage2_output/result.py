@@ -41,7 +41,6 @@ RepairName = Literal[
     "unescaped_quote",
     "unquoted_key",
     "unquoted_text",
-    "wrong_closer",
 ]
 """Name of an error in JSON that the lenient parser can repair."""
 

@@ -73,7 +73,7 @@ _UNFINISHED = "The reply contains unfinished JSON, so nothing behind it was used
 _AMBIGUOUS = "The reply contains two different decisions, so neither was used."
 _ADJACENT = "There are several JSON values, and only one is read. Write all calls as one list."
 
-_CLOSING_REPAIRS = {"missing_closer", "missing_quote", "wrong_closer"}
+_CLOSING_REPAIRS = {"missing_closer", "missing_quote"}
 _STRING_REPAIRS = {"double_encoded", "escaped_json"}
 
 

@@ -17,7 +17,6 @@ thinking from the output) is detected only if its numbers contradict each other.
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from importlib import import_module
@@ -28,8 +27,6 @@ from stage0_gateway.response import Usage
 
 MAX_TOKENS = 10**12
 """A larger count of a server is treated as an error."""
-
-_DATE = re.compile(r"-20[0-9]{2}(?:-[0-9]{2}-[0-9]{2}|[0-9]{4})\Z")
 
 
 class Prices(Protocol):
@@ -73,7 +70,7 @@ def billed_tokens(wire: str, usage: Usage | None) -> BilledTokens | None:
         wire: The wire format: "openai", "anthropic" or "gemini"; None for any other.
         usage: The server's token counts.
     """
-    if usage is None or not all(_is_valid(count) for count in astuple(usage)):
+    if usage is None or not all(0 <= (count or 0) <= MAX_TOKENS for count in astuple(usage)):
         return None
     output = _output(wire, usage)
     if usage.input_tokens is None or output is None:
@@ -83,10 +80,6 @@ def billed_tokens(wire: str, usage: Usage | None) -> BilledTokens | None:
     if wire != "anthropic":
         fresh -= cached + written
     return BilledTokens(fresh, cached, written, output) if fresh >= 0 else None
-
-
-def _is_valid(count: int | None) -> bool:
-    return count is None or 0 <= count <= MAX_TOKENS
 
 
 def _output(wire: str, usage: Usage) -> int | None:
@@ -140,14 +133,9 @@ class Price:
 class PriceTable:
     """Prices by name: `PriceTable({"openai:gpt-5-mini": Price(0.25, 2.0, cached_input=0.025)})`.
 
-    A name is "provider:model", or the model alone for every provider. The first of these names that
-    the table contains is used:
-
-    1. "provider:model"
-    2. "model"
-    3. both again, without a date at the end ("-2025-08-07", "-20250807")
-
-    Other names do not match: "gpt-5-mini-fast" is not "gpt-5-mini".
+    A name is "provider:model", or else the model alone for every provider. Other names do not
+    match: "gpt-5-mini-fast" is not "gpt-5-mini". The gateway asks for the model that the server
+    reports, often with a date at the end, and then for the requested one.
 
     Args:
         prices: The table. It is copied.
@@ -159,9 +147,7 @@ class PriceTable:
     def cost(self, provider: str, model: str, wire: str, usage: Usage | None) -> float | None:
         """Return the cost of a reply, or None if the model or the counts are unknown."""
         tokens = billed_tokens(wire, usage)
-        undated = _DATE.sub("", model)
-        names = (f"{provider}:{model}", model, f"{provider}:{undated}", undated)
-        price = next((self._prices[name] for name in names if name in self._prices), None)
+        price = self._prices.get(f"{provider}:{model}") or self._prices.get(model)
         return None if price is None or tokens is None else price.of(tokens)
 
 

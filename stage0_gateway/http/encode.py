@@ -73,9 +73,9 @@ def to_json(body: dict[str, Any]) -> bytes:
 def encode_fields(endpoint: ModelEndpoint, request: ChatRequest, *, stream: bool) -> dict[str, Any]:
     """Encode a request with the field names of its server; the caller's own fields stay."""
     body = endpoint.wire.encode(request, stream=stream)
-    for name, server_name in endpoint.renamed_fields.items():
-        if name in body and name not in (request.provider_options or {}):
-            body[server_name] = body.pop(name)
+    # OpenAI's own server renamed this field; compatible servers still use the old name.
+    if endpoint.is_openai and "max_tokens" in body.keys() - (request.provider_options or {}):
+        body["max_completion_tokens"] = body.pop("max_tokens")
     return body
 
 

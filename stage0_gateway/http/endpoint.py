@@ -92,7 +92,7 @@ class ModelEndpoint:
         secrets: The texts to remove from errors and events.
         url: The URL for whole replies.
         stream_url: The URL for streams.
-        renamed_fields: The server's names for some fields of the wire format.
+        is_openai: Whether this is OpenAI's own server, which renamed `max_tokens`.
     """
 
     provider: str
@@ -102,7 +102,7 @@ class ModelEndpoint:
     secrets: tuple[str, ...] = field(repr=False)
     url: str = field(repr=False)
     stream_url: str = field(repr=False)
-    renamed_fields: dict[str, str] = field(repr=False)
+    is_openai: bool = field(repr=False)
 
 
 def resolve(
@@ -154,10 +154,7 @@ def resolve(
         secrets=tuple(dict.fromkeys(_secrets(api_key, base, token))),
         url=Secret(_join(base, wire.path(name))),
         stream_url=Secret(_join(base, wire.path(name, stream=True))),
-        # OpenAI's own server renamed this field; compatible servers still use the old name.
-        renamed_fields={"max_tokens": "max_completion_tokens"}
-        if prefix == "openai" and not base_url
-        else {},
+        is_openai=prefix == "openai" and not base_url,
     )
 
 

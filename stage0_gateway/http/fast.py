@@ -37,7 +37,7 @@ class FastTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; closing the response returns its connection to the pool."""
         if len(request.content) > _MAX_UNSTREAMED:
-            request = _streamed(request)
+            del request._content  # the adapter sends the stream instead
         with _httpx_errors():
             response = cast("httpx.Response", await self._transport.handle_async_request(request))
         response.stream = _Body(cast("httpx.AsyncByteStream", response.stream))
@@ -58,13 +58,6 @@ class FastTransport(httpx.AsyncBaseTransport):
             max_field_size=_MAX_HEADER_BYTES,
             max_line_size=_MAX_HEADER_BYTES,
         )
-
-
-def _streamed(request: httpx.Request) -> httpx.Request:
-    """Return the request with a body that aiohttp sends as a stream."""
-    method, url, headers = request.method, request.url, request.headers
-    stream, extensions = request.stream, request.extensions
-    return httpx.Request(method, url, headers=headers, stream=stream, extensions=extensions)
 
 
 class _Protocol(ResponseHandler):

@@ -5,6 +5,7 @@ This module connects the wire format and the HTTP client. It knows no retries an
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -55,27 +56,15 @@ def response_error(status: int, headers: Mapping[str, str], content: bytes) -> G
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait according to the headers, or None.
 
-    Servers send milliseconds, seconds or a date.
+    Servers send seconds or a date.
     """
-    milliseconds = _as_seconds(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
     value = headers.get("retry-after", "")
-    if (seconds := _as_seconds(value)) is not None:
-        return seconds
-    try:
+    with suppress(ValueError):
+        return seconds if 0 <= (seconds := float(value)) < float("inf") else None
+    with suppress(ValueError, OverflowError):
         date = parsedate_to_datetime(value)
         return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _as_seconds(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
+    return None
 
 
 def _json_or_text(content: bytes) -> Any:

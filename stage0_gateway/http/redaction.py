@@ -11,7 +11,6 @@ texts unreadable.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -49,9 +48,11 @@ def redact(text: str, secrets: Collection[str]) -> str:
                 break
         else:
             return text
-    content = text.encode("utf-8", "surrogatepass")
-    spans = _spans(content, secrets)
-    return _hide(content, spans).decode("utf-8", "surrogatepass") if spans else text
+    content, pieces, end = text.encode("utf-8", "surrogatepass"), [], 0
+    for start, stop in _spans(content, secrets):
+        pieces.append(content[end:start])
+        end = stop
+    return HIDDEN.encode().join([*pieces, content[end:]]).decode("utf-8", "surrogatepass")
 
 
 def redact_error(error: GatewayError, secrets: tuple[str, ...]) -> GatewayError:
@@ -88,43 +89,20 @@ def redact_response(reply: ChatResponse, secrets: tuple[str, ...]) -> ChatRespon
 
 
 def redact_chunks(chunks: Sequence[bytes], secrets: Iterable[str]) -> list[bytes]:
-    """Replace every secret in a body; one that spans several chunks is replaced in the first one.
+    """Replace the bytes of every secret in a body by stars, also if it spans several chunks.
 
     Args:
         chunks: The pieces of one body, in order.
         secrets: The secrets.
-
-    Returns:
-        The same number of chunks.
     """
-    content = b"".join(chunks)
-    spans = _spans(content, secrets)
-    if not spans:
-        return list(chunks)
-    redacted = _hide(content, spans)
-    starts = [start for start, _ in spans]
-    shifts = list(accumulate((len(HIDDEN) - (stop - start) for start, stop in spans), initial=0))
-
-    def moved(boundary: int) -> int:
-        before = bisect_left(starts, boundary)
-        if before:
-            # A boundary inside a secret moves behind its replacement.
-            boundary = max(boundary, spans[before - 1][1])
-        return boundary + shifts[before]
-
-    boundaries = [moved(at) for at in accumulate(map(len, chunks), initial=0)]
-    return [redacted[start:stop] for start, stop in pairwise(boundaries)]
+    content = bytearray().join(chunks)
+    for start, stop in _spans(content, secrets):
+        content[start:stop] = b"*" * (stop - start)
+    boundaries = accumulate(map(len, chunks), initial=0)
+    return [bytes(content[start:stop]) for start, stop in pairwise(boundaries)]
 
 
-def _hide(content: bytes, spans: list[tuple[int, int]]) -> bytes:
-    redacted, end = bytearray(), 0
-    for start, stop in spans:
-        redacted += content[end:start] + HIDDEN.encode()
-        end = stop
-    return bytes(redacted + content[end:])
-
-
-def _spans(content: bytes, secrets: Iterable[str]) -> list[tuple[int, int]]:
+def _spans(content: bytes | bytearray, secrets: Iterable[str]) -> list[tuple[int, int]]:
     """Return the positions of secrets, in order; overlapping positions are merged."""
     found: list[tuple[int, int]] = []
     for secret in secrets:

@@ -191,7 +191,7 @@ class StreamingResponse:
         self._reader.read_event(data)
 
     def _read_whole(self, content: bytes) -> None:
-        """Decode the body of a server that does not stream: a reply, or a list of events."""
+        """Decode the body of a server that does not stream."""
         text = content.decode(errors="replace")
         self._at_end = self._reader.over = True
         data = parse_json(text)
@@ -199,12 +199,8 @@ class StreamingResponse:
             raise _not_json(text)
         raw = parse_json(redact(text, self._secrets))
         self._builder.events.append(RawEvent(raw))
-        if isinstance(data, list):
-            for event in data:
-                self._reader.read_event(event)
-        else:
-            self._reader.decode_whole(data)
-            self._reader.complete = True  # a finish reason is optional, as in `chat`
+        self._reader.decode_whole(data)
+        self._reader.complete = True  # a finish reason is optional, as in `chat`
 
 
 def _not_json(text: str) -> MalformedResponse:

@@ -1,8 +1,9 @@
 """Fill the arguments of a tool, or the fields of a reply, from the words of a text.
 
 Covered are strings, numbers, integers, booleans and enums. Not covered are nested objects, arrays
-and limits such as `minimum`. Optional arguments are filled only if the text contains them. A
-required argument without a value is reported as missing, and never invented.
+and limits such as `minimum`. An optional argument is filled only if it has an enum and the text
+contains one of its values. A required argument without a value is reported as missing, and never
+invented.
 """
 
 import re
@@ -81,13 +82,13 @@ class _Values:
         choices = schema.get("enum")
         if isinstance(choices, list):
             return self._choice(choices)
-        match _type(schema):
-            case "integer" | "number" as kind:
-                return self._number(name, kind == "integer", required)
+        match _type(schema) if required else None:
             case "boolean":
-                return self._boolean(name, required)
+                return self._find(rf"\b{re.escape(name)}\b") is not None
+            case "integer" | "number" as kind:
+                return self._number(kind == "integer")
             case "string":
-                return self._labelled(name) or (self._string(name) if required else None)
+                return self._string(name)
         return None
 
     def _choice(self, choices: list[Any]) -> Any:
@@ -97,27 +98,12 @@ class _Values:
                 return choice
         return None
 
-    def _number(self, name: str, is_integer: bool, required: bool) -> int | float | None:
-        """Return the number beside the parameter's name ("3 days"), or the next one if required."""
-        label = _label(name)
-        beside = self._find(rf"\b{label}s? ?(?:is|of|=|:)? ?({_NUMBER})|({_NUMBER}) {label}")
-        usable = [number for number in self._numbers if not (is_integer and "." in number)]
-        named = [number for number in usable if beside and number in beside.groups()]
-        for number in named or (usable if required else []):
-            self._numbers.remove(number)
-            return float(number) if "." in number else int(number)
+    def _number(self, is_integer: bool) -> int | float | None:
+        for number in self._numbers:
+            if not (is_integer and "." in number):
+                self._numbers.remove(number)
+                return float(number) if "." in number else int(number)
         return None
-
-    def _boolean(self, name: str, required: bool) -> bool | None:
-        if not self._find(rf"\b{_label(name)}"):
-            return False if required else None
-        return not self._find(rf"\b(?:no|not|without)\b[^.?!]{{0,20}}\b{_label(name)}")
-
-    def _labelled(self, name: str) -> str | None:
-        """Return the words after the parameter's name: "title: Dune", "the color is red"."""
-        value = r"([^,;.?!\n]{1,100}?)(?= and |[,;.?!\n]|$)"
-        found = self._find(rf"\b{_label(name)}(?: is|:| =) {value}")
-        return trim(found[1]) or None if found else None
 
     def _string(self, name: str) -> str | None:
         if self._names and not stems(name) & _FREE_TEXT:
@@ -131,15 +117,11 @@ class _Values:
         return re.search(pattern, self._text, re.IGNORECASE)
 
 
-def _label(name: str) -> str:
-    return re.escape(name[:100].replace("_", " ").rstrip("s"))
-
-
 def _type(schema: Mapping[str, Any]) -> str:
-    """The type of a schema. Of several (`anyOf`, or a list of types), the first."""
+    """The type of a schema, which Google writes in capitals. Of several, the first."""
     branches = schema.get("anyOf")
     if isinstance(branches, list) and branches and isinstance(branches[0], Mapping):
         schema = branches[0]
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
-    return kind if isinstance(kind, str) else ""
+    return kind.lower() if isinstance(kind, str) else ""

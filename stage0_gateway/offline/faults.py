@@ -4,12 +4,9 @@
 `OfflineModel(faults=...)` and `python -m stage0_gateway serve --faults ...`.
 """
 
-import difflib
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from stage0_gateway.errors import ConfigurationError
 from stage0_gateway.json_fields import parse_json
@@ -20,7 +17,6 @@ from stage0_gateway.server.answer import Answer, json_answer
 from stage0_gateway.server.format import ServerFormat
 
 _OVERLOADED = "The server is overloaded (a fault on purpose)."
-_FINISH_REASON = re.compile(rb'("(?:finish_reason|stop_reason|finishReason)": ?)"\w*"')
 
 
 # ---- faults of the model
@@ -70,13 +66,6 @@ def _disconnect(form: ServerFormat, answer: Answer) -> Answer:
     return replace(answer, chunks=(answer.body[: len(answer.body) // 2],), is_cut=True)
 
 
-def _no_finish_reason(form: ServerFormat, answer: Answer) -> Answer:
-    if not answer.is_stream:
-        return replace(answer, chunks=(_FINISH_REASON.sub(rb"\1null", answer.body),))
-    before_reason = takewhile(lambda chunk: not _FINISH_REASON.search(chunk), answer.chunks)
-    return replace(answer, chunks=tuple(before_reason))
-
-
 def _error_in_stream(form: ServerFormat, answer: Answer) -> Answer:
     error = form.encode_error(503, _OVERLOADED)
     if not answer.is_stream:
@@ -109,7 +98,6 @@ FAULTS: dict[str, Fault] = {
     "wrong_argument_name": Fault("the first argument is renamed", _in_json(_wrong_argument_name)),
     "overloaded": Fault("HTTP status 503", in_answer=_overloaded),
     "disconnect_mid_stream": Fault("the connection breaks halfway", in_answer=_disconnect),
-    "no_finish_reason": Fault("the finish reason is missing", in_answer=_no_finish_reason),
     "error_in_stream": Fault("an error after half of the stream", in_answer=_error_in_stream),
 }
 
@@ -127,16 +115,9 @@ def fault_plan(names: str | Iterable[str | None]) -> Iterator[Fault | None]:
     """
     if isinstance(names, str):
         names = [name.strip() for name in names.split(",") if name.strip()]
-    return iter([_fault(name) for name in names])
-
-
-def _fault(name: str | None) -> Fault | None:
-    if name is None or name == "none":
-        return None
-    if name in FAULTS:
-        return FAULTS[name]
-    nearest = difflib.get_close_matches(str(name)[:200], FAULTS, n=1)
-    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-    raise ConfigurationError(
-        f"Unknown fault {name!r}.{hint} The faults are {', '.join(['none', *FAULTS])}."
-    )
+    plan = [name or "none" for name in names]
+    for name in plan:
+        if name != "none" and name not in FAULTS:
+            known = ", ".join(["none", *FAULTS])
+            raise ConfigurationError(f"Unknown fault {name!r}. The faults are {known}.")
+    return map(FAULTS.get, plan)

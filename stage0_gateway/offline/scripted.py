@@ -9,6 +9,7 @@ fails it, too.
 import json
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import httpx
 
@@ -36,18 +37,20 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         piece: The maximum number of characters in one event of a stream.
 
     Attributes:
-        requests: The decoded requests so far.
+        requests: The decoded requests so far. Fields of a single provider are in `bodies` only.
+        bodies: The JSON bodies of these requests, as they were sent.
     """
 
     def __init__(self, replies: Iterable[Reply], *, piece: int = 8) -> None:
         self.requests: list[ChatRequest] = []
+        self.bodies: list[dict[str, Any]] = []
         self._replies = list(replies)
         self._piece = piece
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the next reply."""
         # Imported with the first request: programs with a real model never need it.
-        from stage0_gateway.server.routing import format_of
+        from stage0_gateway.server.routing import format_of, wants_stream
 
         path = Secret(request.url.raw_path.decode("ascii"))  # its query may contain a key
         form = format_of(path)
@@ -55,6 +58,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
             raise ScriptError(f"{request.url.path} is not the path of a wire format.")
         body = json.loads(await request.aread())
         self.requests.append(form.decode_request(body, path))
+        self.bodies.append(body)
         number = len(self.requests)
         if number > len(self._replies):
             replies = len(self._replies)
@@ -65,7 +69,7 @@ class ScriptedModel(httpx.AsyncBaseTransport):
         if isinstance(reply, int):
             error = form.encode_error(reply, f"scripted failure {reply}")
             return as_response(json_answer(reply, error))
-        response, stream = _response(reply, number), form.wants_stream(path, body)
+        response, stream = _response(reply, number), wants_stream(path, body)
         return as_response(reply_answer(form, response, stream=stream, piece=self._piece))
 
     def assert_finished(self) -> None:

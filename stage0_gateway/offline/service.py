@@ -15,7 +15,7 @@ from stage0_gateway.response import ChatResponse, Usage
 from stage0_gateway.server import openai
 from stage0_gateway.server.answer import Answer, json_answer, reply_answer
 from stage0_gateway.server.format import ServerFormat
-from stage0_gateway.server.routing import format_of
+from stage0_gateway.server.routing import format_of, wants_stream
 
 MODEL = "teacher"
 _PATHS = (
@@ -67,7 +67,7 @@ def _answer_chat(form: ServerFormat, path: str, body: bytes, fault: Fault | None
         answered = refuse(path, 400, f"This is not a request in the {form.NAME} format: {error}")
     else:
         reply = _reply(request, fault)
-        answered = reply_answer(form, reply, stream=form.wants_stream(path, value))
+        answered = reply_answer(form, reply, stream=wants_stream(path, value))
     return fault.in_answer(form, answered) if fault and fault.in_answer else answered
 
 
@@ -78,5 +78,4 @@ def _reply(request: ChatRequest, fault: Fault | None) -> ChatResponse:
 
 
 def _size(message: Message) -> int:
-    calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-    return len(message.text) + calls
+    return len(message.text) + sum(len(call.name + call.arguments) for call in message.tool_calls)

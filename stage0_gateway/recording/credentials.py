@@ -3,21 +3,22 @@
 This module knows headers, URLs and bodies, but no provider and no file. `recorder.py` and
 `replayer.py` hide its results with `http/redaction.py`.
 
-Covered: headers, query fields, user and password of a URL (also as the base64 of a Basic header),
-and the fields of a body with credentials for other servers.
+Covered: headers (also the password of a Basic header), query fields, and the fields of a body with
+credentials for other servers. The user and the password of a URL are sent as a Basic header.
 Not covered: a credential that only the server knows; one that a model writes over several events of
 a stream; one inside compressed or encoded data.
 """
 
+import json
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterator
-from urllib.parse import unquote
+from contextlib import suppress
+from typing import Any
 
 import httpx
 
 from stage0_gateway.http.redaction import Secret
-from stage0_gateway.json_fields import parse_json
 
 _CREDENTIAL_WORD = re.compile(
     r"(?i)(?:auth|authorization|cookie|credentials?|jwt|key|passw(?:or)?d|secret|sig|signature"
@@ -42,9 +43,6 @@ def credentials(request: httpx.Request) -> set[Secret]:
             found.update(_in_header(name, value))
     query = request.url.params.multi_items()
     found.update(value for name, value in query if names_a_credential(name))
-    if request.url.userinfo:
-        found.add(request.url.password or request.url.username)
-        found.add(b64encode(unquote(request.url.userinfo.decode("ascii")).encode()).decode("ascii"))
     found.update(_in_body(request.content))
     return set(map(Secret, found))
 
@@ -55,27 +53,25 @@ def _in_header(name: str, value: str) -> Iterator[str]:
     yield token.strip()
     if scheme.lower() == "basic":
         try:
-            yield b64decode(token).decode().partition(":")[2]
+            user, _, password = b64decode(token).decode().partition(":")
+            yield password or user  # a token may be the user's name
         except ValueError:
             return
     elif name.endswith("cookie"):
         yield from (pair.partition("=")[2].strip() for pair in value.split(";"))
 
 
-def _in_body(content: bytes) -> Iterator[str]:
-    remaining = [parse_json(content)]
-    while remaining:
-        value = remaining.pop()
-        if isinstance(value, list):
-            remaining.extend(value)
-        elif isinstance(value, dict):
-            remaining.extend(value.values())
-            for name, text in value.items():
-                # A shorter text is probably a word of a schema or an example. Hiding it would hide
-                # that word everywhere.
-                if isinstance(text, str) and len(text) >= 8 and _plain(name) in _BODY_NAMES:
-                    yield from _in_header(name, text)
+def _in_body(content: bytes) -> list[str]:
+    found: list[str] = []
 
+    def search(fields: dict[str, Any]) -> None:
+        for name, text in fields.items():
+            # A shorter text is probably a word of a schema or an example. Hiding it would hide that
+            # word everywhere.
+            plain_name = name.lower().replace("-", "_").removeprefix("x_")
+            if isinstance(text, str) and len(text) >= 8 and plain_name in _BODY_NAMES:
+                found.extend(_in_header(name, text))
 
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "_").removeprefix("x_")
+    with suppress(ValueError, RecursionError):
+        json.loads(content, object_hook=search)
+    return found

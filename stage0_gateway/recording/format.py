@@ -3,14 +3,13 @@
     {"request": {"method": "POST", "url": "https://…", "body": {…}},
      "response": {"status": 200, "headers": {…}, "chunks": ["data: …", …]}}
 
-A body is JSON or text, and a chunk is text. Other bytes are {"base64": "…"}. An incomplete response
-also has "cut": the error ("ReadTimeout: …"), or "abandoned" if the caller stopped reading. Without
-a response, "error" replaces "response". Secrets are hidden when a line is written. This module
-sends nothing.
+A body is JSON or text, and a chunk is text. A byte that is not UTF-8 becomes half of a surrogate
+pair, as with Python's "surrogateescape". An incomplete response also has "cut": the error
+("ReadTimeout: …"), or "abandoned" if the caller stopped reading. Without a response, "error"
+replaces "response". Secrets are hidden when a line is written. This module sends nothing.
 """
 
 import json
-from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +17,11 @@ from typing import Any
 import httpx
 
 from stage0_gateway.http.redaction import redact, redact_chunks
-from stage0_gateway.json_fields import parse_json
+from stage0_gateway.json_fields import as_text, parse_json
 from stage0_gateway.recording.credentials import names_a_credential
 
 ABANDONED = "abandoned"
+_BYTES = "surrogateescape"
 _CONNECTION_HEADERS = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
 
@@ -48,12 +48,12 @@ class RecordedExchange:
 
 def write_request(request: httpx.Request, secrets: Collection[str]) -> dict[str, Any]:
     """Return a request whose body was read in the format of the file."""
-    content = redact_chunks([request.content], secrets)[0]
+    content = redact(request.content.decode(errors=_BYTES), secrets)
     body = parse_json(content)
     return {
         "method": request.method,
         "url": redact(str(request.url.copy_with(userinfo=b"", fragment=None)), secrets),
-        "body": _write_bytes(content) if body is None else body,
+        "body": content if body is None else body,
     }
 
 
@@ -70,7 +70,7 @@ def write_response(
     written = {
         "status": response.status_code,
         "headers": {name: redact(text, secrets) for name, text in headers if _is_recorded(name)},
-        "chunks": [_write_bytes(chunk) for chunk in redact_chunks(chunks, secrets)],
+        "chunks": [chunk.decode(errors=_BYTES) for chunk in redact_chunks(chunks, secrets)],
     }
     return {**written, "cut": redact(cut, secrets)} if cut else written
 
@@ -81,13 +81,6 @@ def _is_recorded(header: str) -> bool:
     return header not in _CONNECTION_HEADERS and not is_private
 
 
-def _write_bytes(chunk: bytes) -> str | dict[str, str]:
-    try:
-        return chunk.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(chunk).decode("ascii")}
-
-
 def write_error(error: httpx.RequestError) -> str:
     """Return an error as "ReadTimeout: reason"."""
     return f"{type(error).__name__}: {error}"
@@ -96,9 +89,7 @@ def write_error(error: httpx.RequestError) -> str:
 def read_error(text: str, request: httpx.Request) -> httpx.RequestError:
     """Return the error that `write_error` wrote; an unknown class becomes `TransportError`."""
     name, _, reason = text.partition(": ")
-    kind = getattr(httpx, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, httpx.RequestError)):
-        kind = httpx.TransportError
+    kind: type[httpx.RequestError] = getattr(httpx, name, httpx.TransportError)
     return kind(reason, request=request)
 
 
@@ -121,15 +112,9 @@ def read_line(line: bytes, number: int) -> RecordedExchange:
         case {"request": {"method": str(), "url": str()} as request, "response": dict(response)}:
             match response:
                 case {"status": int(status), "headers": dict(headers), "chunks": list(chunks)}:
-                    body, cut = tuple(map(_read_bytes, chunks)), response.get("cut")
+                    body = tuple(
+                        as_text(chunk, "A chunk").encode(errors=_BYTES) for chunk in chunks
+                    )
+                    cut = response.get("cut")
                     return RecordedExchange(number, request, status, headers, body, cut)
     raise ValueError("an exchange needs a request, and a response or an error")
-
-
-def _read_bytes(chunk: Any) -> bytes:
-    match chunk:
-        case str():
-            return chunk.encode()
-        case {"base64": str(encoded)}:
-            return b64decode(encoded, validate=True)
-    raise ValueError('a chunk is text or {"base64": …}')

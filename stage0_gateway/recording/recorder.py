@@ -77,11 +77,8 @@ class Recorder(httpx.AsyncBaseTransport):
             return
         try:
             self._path.open("xb").close()
-        except FileExistsError:
-            text = f"{self._path} exists. Delete it, or record to another file."
-            raise ConfigurationError(text) from None
         except OSError as error:
-            text = f"{self._path} cannot be written ({error.strerror})."
+            text = f"{self._path} cannot be created ({error.strerror}). Record to another file."
             raise ConfigurationError(text) from error
         self._is_created = True
 

@@ -7,7 +7,7 @@ a `Recorder`.
 
 import json
 from collections.abc import Iterable, Mapping
-from difflib import SequenceMatcher, unified_diff
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,6 @@ class Replayer(httpx.AsyncBaseTransport):
     def __init__(self, path: str | Path, *, secrets: Iterable[str] = ()) -> None:
         self._secrets = named_secrets(secrets)
         self._remaining = _read(Path(path))
-        self._played: list[RecordedExchange] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the recorded response to this request.
@@ -74,32 +73,20 @@ class Replayer(httpx.AsyncBaseTransport):
         for exchange in self._remaining:
             if _key(exchange.request) in keys:
                 self._remaining.remove(exchange)
-                self._played.append(exchange)
                 return exchange
-        text = (
-            f"{_first_line(hidden)} does not match the recording. "
-            f"Remaining exchanges: {len(self._remaining)}."
-        )
-        if any(_key(exchange.request) in keys for exchange in self._played):
-            text += " This request was recorded, and all its responses are played."
+        count = len(self._remaining)
+        text = f"{_first_line(hidden)} does not match any of {count} remaining exchanges."
         raise ReplayMiss("\n".join([text, *self._difference(hidden)]))
 
     def _difference(self, request: Mapping[str, Any]) -> list[str]:
-        """Return the difference to the most similar remaining request."""
+        """Return the difference to the next remaining request."""
         if not self._remaining:
             return []
-        lines = _lines(request)
-        matcher = SequenceMatcher(b=lines)
-
-        def similarity(exchange: RecordedExchange) -> float:
-            matcher.set_seq1(_lines(exchange.request))
-            return matcher.quick_ratio()
-
-        nearest = max(self._remaining, key=similarity)
-        recorded = _lines(nearest.request)
-        diff = list(unified_diff(recorded, lines, "recorded", "sent", lineterm="", n=1))
+        expected = self._remaining[0]
+        pair = _lines(expected.request), _lines(request)
+        diff = list(unified_diff(*pair, "recorded", "sent", lineterm="", n=1))
         more = [f"… {len(diff) - _MAX_LINES} more lines"] if len(diff) > _MAX_LINES else []
-        return [f"The most similar one is on line {nearest.line}:", *diff[:_MAX_LINES], *more]
+        return [f"The next one is on line {expected.line}:", *diff[:_MAX_LINES], *more]
 
 
 def _error_at_end(exchange: RecordedExchange, request: httpx.Request) -> Exception | None:

@@ -1,11 +1,11 @@
 """Anthropic's messages in reverse: decode requests, encode replies.
 
 The mirror of `wire/anthropic.py`; pure. An invalid request raises an error that names the field.
-Unknown fields are stored in `provider_options` and `provider_data`, and unknown blocks become
-provider parts. A user message becomes several messages: one for each tool result, and then the
-rest.
+Unknown blocks become provider parts. A user message becomes several messages: one for each tool
+result, and then the rest.
 
-Not covered: marks on a tool result, and parts after a tool call, which move before the calls.
+Not covered: fields of a request without an attribute in `ChatRequest` and its parts; parts after a
+tool call, which move before the calls.
 Arguments of a reply that are not a JSON object are sent as text; a real server would repair or hide
 them.
 """
@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
+from stage0_gateway.json_fields import as_integer, as_list, as_mapping, as_number, as_text
 from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
@@ -28,15 +28,12 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
-from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.anthropic import NAME as NAME
-from stage0_gateway.wire.anthropic import encode
 from stage0_gateway.wire.anthropic_reply import citation
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
 _TOOL_BLOCKS = ("tool_use", "tool_result")
-_DECODED = {"messages", "system", "stream"}
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 _REASONS = {"length": "max_tokens", "refusal": "refusal", "pause": "pause_turn"}
 _ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
@@ -45,11 +42,6 @@ _ERRORS = {401: "authentication_error", 429: "rate_limit_error", 529: "overloade
 def is_path(path: str) -> bool:
     """Return whether this path, under any base, is that of messages."""
     return path.partition("?")[0].rstrip("/").endswith("/messages")
-
-
-def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
-    """Return whether the body requests a stream."""
-    return bool(body.get("stream"))
 
 
 # ---- the request
@@ -69,7 +61,7 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     if system := body.get("system"):
         messages.insert(0, Message.system(system if isinstance(system, str) else _parts(system)))
     stop = as_list(body.get("stop_sequences"), "'stop_sequences'")
-    request = ChatRequest(
+    return ChatRequest(
         model=as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
         tools=tuple(_tools(as_list(body.get("tools"), "'tools'"))),
@@ -79,7 +71,6 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         response_schema=_response_schema(body.get("output_config")),
         stop=tuple(as_text(one, "'stop_sequences'") for one in stop),
     )
-    return with_options(request, body, encode, _DECODED)
 
 
 def _messages(plain: Any) -> Iterator[Message]:
@@ -121,11 +112,9 @@ def _part(block: Mapping[str, Any]) -> Part:
     match block:
         case {"type": "text", "text": str(text)}:
             cited = as_list(block.get("citations"), "'citations'")
-            written = {"type": "text", "text": text, "citations": cited}
-            return TextPart(text, tuple(map(citation, cited)), extra_data(NAME, block, written))
+            return TextPart(text, tuple(map(citation, cited)))
         case {"type": "thinking", "thinking": str(text)}:
-            written = {"type": "thinking", "thinking": text}
-            return ThinkingPart(text, extra_data(NAME, block, written))
+            return ThinkingPart(text)
         case {"type": "image" | "document" as kind, "source": dict(source)}:
             return _file(kind, source, block) or ProviderPart(NAME, block)
     return ProviderPart(NAME, block)
@@ -135,28 +124,25 @@ def _file(kind: str, source: Mapping[str, Any], block: Mapping[str, Any]) -> Par
     """Decode an image or a document; None for an unknown source."""
     match source:
         case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-            fields = {"data": data, "media_type": media_type}
+            fields: dict[str, Any] = {"data": data, "media_type": media_type}
         case {"type": "url", "url": str(url)}:
             fields = {"url": url}
         case _:
             return None
-    title = as_text(block.get("title"), "'title'")
-    known = {"type": kind, "source": source, "title": title if kind == "document" else None}
-    own: Any = {**fields, "provider_data": extra_data(NAME, block, known)}
-    return ImagePart(**own) if kind == "image" else DocumentPart(name=title or "document", **own)
+    if kind == "image":
+        return ImagePart(**fields)
+    return DocumentPart(name=as_text(block.get("title"), "'title'") or "document", **fields)
 
 
 def _call(block: Mapping[str, Any]) -> ToolCall:
     match block:
         case {"id": str(call_id), "name": str(name), "input": dict(arguments)}:
-            written = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-            text = json.dumps(arguments, ensure_ascii=False)
-            return ToolCall(call_id, name, text, extra_data(NAME, block, written))
+            return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False))
     raise ValueError("A 'tool_use' needs an 'id', a 'name' and an object as its 'input'.")
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
-    """Yield the client's tools; tools of the server stay in `provider_options`."""
+    """Yield the client's tools; tools of the server are ignored."""
     for tool in tools:
         match tool:
             case {"name": str(name), "input_schema": dict(schema)}:

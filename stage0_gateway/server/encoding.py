@@ -10,11 +10,10 @@ from stage0_gateway.wire.provider_data import as_object
 
 def parts_of(message: Message) -> list[Part]:
     """Return the parts of a message; a JSON part becomes text, and empty text is omitted."""
-    if isinstance(message.content, str):
-        return [TextPart(message.content)] if message.content else []
     return [
         TextPart(json.dumps(part.value, ensure_ascii=False)) if isinstance(part, JsonPart) else part
-        for part in message.content
+        for part in message.parts
+        if message.content
     ]
 
 

@@ -22,9 +22,6 @@ class ServerFormat(Protocol):
     def is_path(self, path: str) -> bool:
         """Return whether requests to this path, with its query, are in this format."""
 
-    def wants_stream(self, path: str, body: Mapping[str, Any]) -> bool:
-        """Return whether a request is for a stream."""
-
     def decode_request(self, body: Mapping[str, Any], path: str = "") -> ChatRequest:
         """Decode a request; raises a ValueError that names the invalid field."""
 

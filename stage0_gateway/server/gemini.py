@@ -1,19 +1,18 @@
 """Google's generateContent in reverse: decode requests, encode replies.
 
 The mirror of `wire/gemini.py`; pure. The path contains the model. An invalid request raises an
-error that names the field. Both spellings of Google's fields are read, `systemInstruction` and
-`system_instruction`. Unknown fields are stored in `provider_options` and `provider_data`, and
-unknown parts become provider parts.
+error that names the field. Unknown parts become provider parts.
 
 Calls without an id are numbered in their message, as the client numbers them. A result without an
 id answers the first open call with its name. A response that is neither `{"output": text}` nor
-`{"error": text}` becomes its JSON text.
+`{"error": text}` becomes its JSON text. Parts beside results become a user message after them.
 
 Each event of a stream contains a part or a piece of one. A signed text is not split, because the
 signature covers all of it. Arguments of a reply that are not a JSON object are sent as text.
 
-Not covered: `responseSchema`, which stays in the options; the citations of a reply; files inside a
-`functionResponse`; parts after a call, which move before the calls.
+Not covered: fields of a request without an attribute in `ChatRequest` and its parts; the spelling
+`system_instruction` of Google's fields; `responseSchema`; the citations and files of a reply; files
+inside a `functionResponse`; parts after a call, which move before the calls.
 """
 
 import json
@@ -23,7 +22,14 @@ from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
-from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text, required_text
+from stage0_gateway.json_fields import (
+    as_integer,
+    as_list,
+    as_mapping,
+    as_number,
+    as_text,
+    required_text,
+)
 from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     DocumentPart,
@@ -36,17 +42,12 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
-from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import arguments_value, event, parts_of, split, without_none
 from stage0_gateway.wire.gemini import NAME as NAME
-from stage0_gateway.wire.gemini import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
-_DECODED = {"model", "contents", "systemInstruction"}
-_PATH = re.compile(r"/models/(?P<model>.+):(?P<method>generateContent|streamGenerateContent)$")
+_PATH = re.compile(r"/models/(.+):(?:generateContent|streamGenerateContent)$")
 _CHOICES = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
-_USER_SCHEMAS = {"parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"}
-_USER_DATA = {"args", "response", *_USER_SCHEMAS}
 _REASONS = {"length": "MAX_TOKENS", "refusal": "SAFETY", "error": "MALFORMED_FUNCTION_CALL"}
 _STATES = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
@@ -55,18 +56,12 @@ Plain = Mapping[str, Any]
 
 def is_path(path: str) -> bool:
     """Return whether this path, under any base, is that of a model's generateContent."""
-    return _model_and_method(path) is not None
+    return _model(path) is not None
 
 
-def wants_stream(path: str, body: Plain) -> bool:
-    """Return whether the path requests a stream."""
-    named = _model_and_method(path)
-    return named is not None and named[1] == "streamGenerateContent"
-
-
-def _model_and_method(path: str) -> tuple[str, str] | None:
+def _model(path: str) -> str | None:
     found = _PATH.search(path.partition("?")[0].rstrip("/"))
-    return (unquote(found["model"]), found["method"]) if found else None
+    return unquote(found[1]) if found else None
 
 
 # ---- the request
@@ -78,18 +73,17 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
     Raises:
         ValueError: The body is invalid. The text names the field.
     """
-    body = _camel_case(as_mapping(body, "The body"))
+    body = as_mapping(body, "The body")
     if body.get("contents") is None:
         raise ValueError("'contents' is missing.")
     messages = list(_messages(_several(body["contents"], "'contents'")))
     if system := body.get("systemInstruction"):
         messages.insert(0, Message.system(as_content(map(_part, _parts(system)))))
-    named = _model_and_method(path)
     generation = as_mapping(body.get("generationConfig") or {}, "'generationConfig'")
     schema = generation.get("responseJsonSchema")
     stop = as_list(generation.get("stopSequences"), "'stopSequences'")
-    request = ChatRequest(
-        model=named[0] if named else as_text(body.get("model"), "'model'"),
+    return ChatRequest(
+        model=_model(path) or as_text(body.get("model"), "'model'"),
         messages=tuple(messages),
         tools=tuple(_tools(body.get("tools"))),
         tool_choice=_tool_choice(body.get("toolConfig")),
@@ -98,20 +92,6 @@ def decode_request(body: Plain, path: str = "") -> ChatRequest:
         response_schema=None if schema is None else as_mapping(schema, "'responseJsonSchema'"),
         stop=tuple(as_text(one, "'stopSequences'") for one in stop),
     )
-    return with_options(request, body, encode, _DECODED)
-
-
-def _camel_case(value: Any) -> Any:
-    """Return the value with field names in camel case, except inside the user's data."""
-    if isinstance(value, list):
-        return [_camel_case(one) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    named = {
-        re.sub("_([a-z])", lambda found: found[1].upper(), name): content
-        for name, content in value.items()
-    }
-    return {name: one if name in _USER_DATA else _camel_case(one) for name, one in named.items()}
 
 
 def _several(value: Any, where: str) -> list[Any]:
@@ -135,29 +115,17 @@ def _messages(contents: Iterable[Any]) -> Iterator[Message]:
             open_calls += message.tool_calls
             yield message
         elif role in (None, "", "user", "function"):
-            yield from _user_messages(parts, open_calls)
+            others = [part for part in parts if "functionResponse" not in part]
+            results = [part for part in parts if "functionResponse" in part]
+            yield from (_result(part, open_calls) for part in results)
+            if others or not results:
+                yield Message.user(as_content(map(_part, others)))
         else:
             raise ValueError(f"A content has the role {role!r}; the roles are user and model.")
 
 
-def _user_messages(parts: Iterable[Plain], open_calls: list[ToolCall]) -> Iterator[Message]:
-    """Yield messages for the user's parts, and for tool results with their files."""
-    groups: list[tuple[Plain | None, list[Part]]] = []
-    for part in parts:
-        if "functionResponse" in part:
-            groups.append((as_mapping(part["functionResponse"], "'functionResponse'"), []))
-        elif groups and (groups[-1][0] is None or "text" not in part):
-            groups[-1][1].append(_part(part))
-        else:
-            groups.append((None, [_part(part)]))
-    for result, beside in groups:
-        if result is None:
-            yield Message.user(as_content(beside))
-        else:
-            yield _result(result, beside, open_calls)
-
-
-def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Message:
+def _result(part: Plain, open_calls: list[ToolCall]) -> Message:
+    plain = as_mapping(part["functionResponse"], "'functionResponse'")
     name = required_text(plain, "name", "'functionResponse'")
     call_id = as_text(plain.get("id"), "'functionResponse.id'")
     key = call_id or name
@@ -172,23 +140,20 @@ def _result(plain: Plain, beside: list[Part], open_calls: list[ToolCall]) -> Mes
             is_error = True
         case response:
             text = json.dumps(response, ensure_ascii=False)
-    content = as_content([*([TextPart(text)] if text else []), *beside])
-    return Message.tool(content, call.id if call else key, is_error=is_error, name=name)
+    return Message.tool(text, call.id if call else key, is_error=is_error, name=name)
 
 
 def _part(part: Plain) -> Part:
     """Decode a part; unknown kinds are stored unchanged."""
     match part:
         case {"text": str(text), "thought": True}:
-            return ThinkingPart(text, extra_data(NAME, part, {"text": text}))
+            return ThinkingPart(text)
         case {"text": str(text)}:
-            return TextPart(text, provider_data=extra_data(NAME, part, {"text": text}))
+            return TextPart(text)
         case {"inlineData": {"mimeType": str(kind), "data": str(data)}}:
-            beside = extra_data(NAME, part, {"inlineData": {"mimeType": kind, "data": data}})
-            return _file_type(kind)(data=data, media_type=kind, provider_data=beside)
+            return _file_type(kind)(data=data, media_type=kind)
         case {"fileData": {"mimeType": str(kind), "fileUri": str(url)}}:
-            beside = extra_data(NAME, part, {"fileData": {"mimeType": kind, "fileUri": url}})
-            return _file_type(kind)(media_type=kind, url=url, provider_data=beside)
+            return _file_type(kind)(media_type=kind, url=url)
     return ProviderPart(NAME, part)
 
 
@@ -200,13 +165,14 @@ def _call(part: Plain, number: int) -> ToolCall:
     call = as_mapping(part["functionCall"], "'functionCall'")
     name = required_text(call, "name", "'functionCall'")
     arguments = as_mapping(call.get("args") or {}, "'functionCall.args'")
-    beside = extra_data(NAME, part, {"functionCall": {"name": name, "args": arguments}})
-    call_id = as_text(call.get("id"), "'functionCall.id'") or f"call_{number}"
-    return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False), beside)
+    call_id = as_text(call.get("id"), "'functionCall.id'")
+    data = {NAME: {"functionCall": {"id": call_id}}} if call_id else None
+    text = json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(call_id or f"call_{number}", name, text, data)
 
 
 def _tools(tools: Any) -> Iterator[ToolSpec]:
-    """Yield the functions; tools of the server stay in `provider_options`."""
+    """Yield the functions; tools of the server are ignored."""
     for tool in _several(tools, "'tools'"):
         functions = as_mapping(tool, "A tool").get("functionDeclarations")
         for function in _several(functions, "'functionDeclarations'"):
@@ -214,24 +180,13 @@ def _tools(tools: Any) -> Iterator[ToolSpec]:
             name = required_text(function, "name", "A function declaration")
             parameters = function.get("parametersJsonSchema")
             if parameters is None:
-                parameters = _json_schema(function.get("parameters") or NO_PARAMETERS)
+                parameters = function.get("parameters") or NO_PARAMETERS
             description = as_text(function.get("description"), f"The 'description' of {name}")
             yield ToolSpec(name, description, as_mapping(parameters, f"'parameters' of {name}"))
 
 
-def _json_schema(schema: Any) -> Any:
-    """Convert Google's schema to JSON Schema, which has types in lower case."""
-    if isinstance(schema, list):
-        return [_json_schema(value) for value in schema]
-    if not isinstance(schema, dict):
-        return schema
-    converted = {name: _json_schema(value) for name, value in schema.items()}
-    kind = schema.get("type")
-    return {**converted, "type": kind.lower()} if isinstance(kind, str) else converted
-
-
 def _tool_choice(config: Any) -> str | None:
-    """Return the choice; other kinds stay in `provider_options`."""
+    """Return the choice; other kinds are ignored."""
     match config:
         case {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [str(name)]}}:
             return name
@@ -288,16 +243,12 @@ def _reply_parts(reply: ChatResponse) -> list[Plain]:
 
 
 def _reply_part(part: Part) -> Plain | None:
-    """Encode a part; None for a part of another provider."""
+    """Encode a part; None for files and for parts of another provider."""
     match part:
         case TextPart(text):
             return {"text": text, **own_data(part, NAME)}
         case ThinkingPart(text):
             return {"text": text, "thought": True, **own_data(part, NAME)}
-        case ImagePart(_, media_type, str(url)) | DocumentPart(_, media_type, _, str(url)):
-            return {"fileData": {"mimeType": media_type, "fileUri": url}}
-        case ImagePart(data, media_type) | DocumentPart(data, media_type):
-            return {"inlineData": {"mimeType": media_type, "data": data or ""}}
         case ProviderPart(wire, data) if wire == NAME:
             return data
     return None

@@ -1,17 +1,17 @@
 """OpenAI's chat completions in reverse: decode requests, encode replies.
 
 The mirror of `wire/openai.py`; pure. An invalid request raises an error that names the field.
-Unknown fields are stored in `provider_options` and `provider_data`.
 
-Not covered: `functions` and `function_call`, the predecessors of tools; names of messages;
-`reasoning_details` and the `extra_content` of a message. A reply has one field for thinking and one
-for text, in this order. Its parts of one kind are joined, and provider parts are omitted.
+Not covered: fields of a request without an attribute in `ChatRequest` and its parts; `functions`
+and `function_call`, the predecessors of tools; names of messages. A reply has one field for
+thinking and one for text, in this order. Its parts of one kind are joined, and provider parts are
+omitted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stage0_gateway.json_fields import as_list, as_mapping, as_number, as_text
+from stage0_gateway.json_fields import as_integer, as_list, as_mapping, as_number, as_text
 from stage0_gateway.messages import Message, as_content
 from stage0_gateway.parts import (
     Citation,
@@ -26,24 +26,16 @@ from stage0_gateway.parts import (
 )
 from stage0_gateway.request import NO_PARAMETERS, ChatRequest, ToolSpec
 from stage0_gateway.response import ChatResponse, Usage
-from stage0_gateway.server.decoding import as_integer, extra_data, with_options
 from stage0_gateway.server.encoding import event, parts_of, split, without_none
 from stage0_gateway.wire.openai import NAME as NAME
-from stage0_gateway.wire.openai import encode
 from stage0_gateway.wire.provider_data import deep_merge, own_data
 
-_DECODED = {"messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "stop"}
 _REASONS = {"length": "length", "refusal": "content_filter", "error": "error"}
 
 
 def is_path(path: str) -> bool:
     """Return whether this path, under any base, is that of chat completions."""
     return path.partition("?")[0].rstrip("/").endswith("/chat/completions")
-
-
-def wants_stream(path: str, body: Mapping[str, Any]) -> bool:
-    """Return whether the body requests a stream."""
-    return bool(body.get("stream"))
 
 
 # ---- the request
@@ -62,7 +54,7 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
     max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
     stop = body.get("stop")
     stop = [stop] if isinstance(stop, str) else as_list(stop, "'stop'")
-    request = ChatRequest(
+    return ChatRequest(
         model=as_text(body.get("model"), "'model'"),
         messages=tuple(map(_message, messages)),
         tools=tuple(_tools(as_list(body.get("tools"), "'tools'"))),
@@ -72,7 +64,6 @@ def decode_request(body: Mapping[str, Any], path: str = "") -> ChatRequest:
         response_schema=_response_schema(body.get("response_format")),
         stop=tuple(as_text(one, "'stop'") for one in stop),
     )
-    return with_options(request, body, encode, _DECODED)
 
 
 def _message(plain: Any) -> Message:
@@ -97,7 +88,7 @@ def _content(plain: Mapping[str, Any]) -> str | tuple[Part, ...]:
     """Return the content of a message, with the thinking of its other fields before it."""
     content = plain.get("content")
     thinking = [
-        ThinkingPart(text, {NAME: {"field": field}})
+        ThinkingPart(text)
         for field in ("reasoning_content", "reasoning")
         if (text := as_text(plain.get(field), f"'{field}'"))
     ]
@@ -110,32 +101,26 @@ def _part(plain: Any) -> Part:
     """Decode a part; unknown kinds are stored unchanged."""
     match plain:
         case {"type": "text", "text": str(text)}:
-            data = extra_data(NAME, plain, {"type": "text", "text": text})
-            return TextPart(text, provider_data=data)
+            return TextPart(text)
         case {"type": "image_url", "image_url": {"url": str(url)}}:
-            data = extra_data(NAME, plain, {"type": "image_url", "image_url": {"url": url}})
-            return ImagePart(**file_source(url), provider_data=data)
+            return ImagePart(**file_source(url))
         case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}}:
-            file = {"filename": name, "file_data": url}
-            data = extra_data(NAME, plain, {"type": "file", "file": file})
-            return DocumentPart(name=name, **file_source(url), provider_data=data)
+            return DocumentPart(name=name, **file_source(url))
         case {"type": "thinking", "thinking": [{"type": "text", "text": str(text)}]}:  # Mistral's
-            return ThinkingPart(text, {NAME: {"field": "thinking"}})
+            return ThinkingPart(text)
     return ProviderPart(NAME, as_mapping(plain, "A part of 'content'"))
 
 
 def _call(plain: Any) -> ToolCall:
     match plain:
         case {"id": str(call_id), "function": {"name": str(name), "arguments": str(arguments)}}:
-            function = {"name": name, "arguments": arguments}
-            written = {"id": call_id, "type": "function", "function": function}
-            return ToolCall(call_id, name, arguments or "{}", extra_data(NAME, plain, written))
+            return ToolCall(call_id, name, arguments or "{}")
     needed = "an 'id' and a 'function' with 'name' and 'arguments'"
     raise ValueError(f"Each of 'tool_calls' needs {needed}.")
 
 
 def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
-    """Yield the functions; tools of the server stay in `provider_options`."""
+    """Yield the functions; tools of the server are ignored."""
     for tool in tools:
         match tool:
             case {"function": {"name": str(name), **function}}:
@@ -149,7 +134,7 @@ def _tools(tools: Iterable[Any]) -> Iterator[ToolSpec]:
 
 
 def _tool_choice(choice: Any) -> str | None:
-    """Return the choice; other kinds stay in `provider_options`."""
+    """Return the choice; other kinds are ignored."""
     match choice:
         case "auto" | "none" | "required":
             return str(choice)

@@ -118,17 +118,15 @@ def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
 
 def _is_system_prompt(message: Message) -> bool:
     """Return whether a message belongs to the system prompt; provider parts keep their position."""
-    parts = () if isinstance(message.content, str) else message.content
     return message.role == "system" and not any(
-        isinstance(part, ProviderPart) and part.wire == NAME for part in parts
+        isinstance(part, ProviderPart) and part.wire == NAME for part in message.parts
     )
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
     if isinstance(message.content, str) and not message.tool_calls:
         return message.content
-    parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
-    blocks = [_block(part) for part in parts]
+    blocks = [_block(part) for part in message.parts]
     end = len(blocks)
     for inserted, call in enumerate(message.tool_calls):
         blocks.insert(call_position(call, NAME, end) + inserted, _call(call))
@@ -136,8 +134,7 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
-    content = (TextPart(message.content),) if isinstance(message.content, str) else message.content
-    return [block for part in content if (block := _block(part))]
+    return [block for part in message.parts if (block := _block(part))]
 
 
 def _block(part: Part) -> dict[str, Any] | None:

@@ -143,10 +143,7 @@ def _message_of(error: Any) -> str:
             error = error[0]
     if isinstance(error, str):
         return error.strip()
-    try:
-        return json.dumps(error, default=str, ensure_ascii=False)
-    except RecursionError:
-        return "an error nested too deep to be shown"
+    return json.dumps(error, ensure_ascii=False)
 
 
 def _error_in(body: Any) -> Any:

@@ -115,19 +115,15 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _parts_and_calls(message: Message) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any] | None] = [_part(part) for part in _content(message)]
+    parts = [_part(part) for part in message.parts]
     end = len(parts)
     for inserted, call in enumerate(message.tool_calls):
         parts.insert(call_position(call, NAME, end) + inserted, _call(call))
     return [part for part in parts if part]
 
 
-def _content(message: Message) -> tuple[Part, ...]:
-    return (TextPart(message.content),) if isinstance(message.content, str) else message.content
-
-
 def _parts(message: Message) -> list[dict[str, Any]]:
-    return [encoded for part in _content(message) if (encoded := _part(part)) is not None]
+    return [encoded for part in message.parts if (encoded := _part(part)) is not None]
 
 
 def _part(part: Part) -> dict[str, Any] | None:

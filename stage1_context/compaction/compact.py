@@ -64,10 +64,6 @@ async def compact(
         raise ValueError(
             f"at is {at} and to is {to}; both are parts of the window: 0.8 is four fifths of it."
         )
-    if not callable(chat):
-        raise ValueError(
-            f"chat must be an async function such as gateway.chat, not {type(chat).__name__}."
-        )
     created, before = (await transcript.info()).created, await transcript.summary()
     selection = await transcript.select(reserve_tokens=reserve_tokens, complete=True)
     fill = _fill(selection)

@@ -13,9 +13,8 @@ from bisect import bisect_right
 from collections import Counter
 
 _NUMBER = re.compile("[0-9]{1,3}")
-_PRICE_OF_NUMBER = (
-    230  # in lists and in hexadecimal text, a separator or a letter often needs its own token
-)
+# In lists and in hexadecimal text, a separator or a letter often needs its own token.
+_PRICE_OF_NUMBER = 230
 
 # The first character of a range, and the price of each character in the range.
 _RANGES = (
@@ -78,9 +77,6 @@ class ApproximateCounter:
         characters = sum(_price(character) * times for character, times in Counter(text).items())
         numbers = _PRICE_OF_NUMBER * len(_NUMBER.findall(text))
         return 1 + (characters + numbers) // 100
-
-    def __repr__(self) -> str:
-        return "ApproximateCounter()"
 
 
 def _price(character: str) -> int:

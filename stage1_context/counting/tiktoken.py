@@ -1,7 +1,7 @@
 """`TiktokenCounter`: count tokens exactly, in an encoding of OpenAI.
 
 tiktoken would download a missing file without a timeout. This module therefore verifies the file
-first, and uses the network only with `download=True`. It does not know messages.
+first and never uses the network. It does not know messages.
 """
 
 import os
@@ -47,20 +47,17 @@ class TiktokenCounter:
     Args:
         model: The name of a model, with or without our provider prefix; the name of an encoding,
             such as "o200k_base"; or a `tiktoken.Encoding`.
-        download: Let tiktoken download a missing file. The download has no timeout and blocks the
-            event loop.
 
     Raises:
-        ContextError: The model is unknown, the file is missing or damaged in `TIKTOKEN_CACHE_DIR`,
-            or the download failed.
+        ContextError: The model is unknown, or the file is missing or damaged in
+            `TIKTOKEN_CACHE_DIR`.
     """
 
-    def __init__(self, model: "str | tiktoken.Encoding", *, download: bool = False) -> None:
+    def __init__(self, model: "str | tiktoken.Encoding") -> None:
         if isinstance(model, str):
-            self._encoding = _load(_encoding_name(model.rpartition(":")[2]), download)
+            self._encoding = _load(_encoding_name(model.rpartition(":")[2]))
         else:
             self._encoding = model
-        self.encoding_name = self._encoding.name
 
     def count(self, text: str) -> int:
         """Return the number of tokens. Special tokens count as plain text."""
@@ -68,9 +65,6 @@ class TiktokenCounter:
         if len(text) <= 1000:
             return len(encode(text))
         return sum(len(encode(block)) for block in _BLOCK.findall(text))
-
-    def __repr__(self) -> str:
-        return f"TiktokenCounter({self.encoding_name!r})"
 
 
 def _encoding_name(model: str) -> str:
@@ -86,31 +80,23 @@ def _encoding_name(model: str) -> str:
         ) from None
 
 
-def _load(encoding: str, download: bool) -> "tiktoken.Encoding":
+def _load(encoding: str) -> "tiktoken.Encoding":
     import tiktoken
 
-    if not download and not _is_available(encoding):
+    if not _is_available(encoding):
         raise ContextError(
             f"The file of the encoding {encoding!r} is missing or damaged. Set TIKTOKEN_CACHE_DIR "
-            "to a folder that contains it (TiktokenCounter(..., download=True) downloads it once), "
-            "or use ApproximateCounter()."
+            f"to a folder that contains it; tiktoken.get_encoding({encoding!r}) downloads it. "
+            "Or use ApproximateCounter()."
         )
-    try:
-        return tiktoken.get_encoding(encoding)
-    except Exception as error:  # of the HTTP library, the disk or the file's content
-        raise ContextError(
-            f"The file of the encoding {encoding!r} could not be downloaded "
-            f"({type(error).__name__}). Use ApproximateCounter()."
-        ) from error
+    return tiktoken.get_encoding(encoding)
 
 
 def _is_available(encoding: str) -> bool:
     """Return whether tiktoken would use a local file instead of downloading it."""
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")
-    name, checksum = _FILES.get(encoding, ("", ""))
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR")
+    if not folder or encoding not in _FILES:
+        return False
+    name, checksum = _FILES[encoding]
     file = Path(folder) / name
-    return (
-        bool(folder and name)
-        and file.is_file()
-        and sha256(file.read_bytes()).hexdigest() == checksum
-    )
+    return file.is_file() and sha256(file.read_bytes()).hexdigest() == checksum

@@ -5,7 +5,7 @@
 
 import json
 
-from stage1_context.journal import Record, record_from_json, record_to_json
+from stage1_context.journal import record_from_json, record_to_json
 from stage1_context.store import SessionStore
 
 _FORMAT = "llm-stages session"
@@ -45,7 +45,7 @@ async def import_session(store: SessionStore, text: str, session_id: str | None 
     """
     first, *lines = text.split("\n")
     exported_id, count = _header(first)
-    records = [_record(number, line) for number, line in enumerate(lines, 2) if line.strip()]
+    records = [record_from_json(line) for line in lines if line.strip()]
     if len(records) != count:
         raise ValueError(
             f"The exported session has {len(records)} records, not {count}: a part is missing."
@@ -59,18 +59,9 @@ def _header(line: str) -> tuple[str, int]:
     try:
         header = json.loads(line)
         if (header["format"], header["version"]) == (_FORMAT, _VERSION):
-            session_id, records = header["session_id"], header["records"]
-            if isinstance(session_id, str) and isinstance(records, int):
-                return session_id, records
+            return header["session_id"], header["records"]
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
     raise ValueError(
         f"This is not an exported session of version {_VERSION}: its first line is {line[:80]!r}."
     )
-
-
-def _record(number: int, line: str) -> Record:
-    try:
-        return record_from_json(line)
-    except ValueError as error:
-        raise ValueError(f"Line {number} of the exported session is damaged: {error}") from None

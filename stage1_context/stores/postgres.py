@@ -19,7 +19,7 @@ from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from stage1_context.errors import ContextError, StoreFailed
 from stage1_context.journal import KINDS, Record, record_from_json, record_to_json
@@ -43,18 +43,17 @@ _CHECK_SERVER = (
 _ADVICE = {
     "08": _CHECK_SERVER,
     "26": "Behind a pooler, create the store with prepared=False.",
-    "28": "Check the user and the password in the dsn.",
-    "3D": "Create the database, or use another one in the dsn.",
     "42501": "The first use creates tables: grant CREATE on the schema to the user.",
     "42P05": "Behind a pooler, create the store with prepared=False.",
     "42P07": "Another program's tables have these names. Choose another database or schema.",
-    "53": "The server's resources are exhausted. Use fewer connections, or free disk space.",
     "57": _CHECK_SERVER,
 }
 """The fix, by the beginning of the server's error code."""
 
-_HOST = r"([^:,\[\]]*|\[[^\]]*\])(:\d*)?"
-_HOSTS = re.compile(f"{_HOST}(,{_HOST})*")
+_HOST = r"(?:[^:,@/?#\[\]]*|\[[^@/?#\]]*\])(?::\d*)?"
+_DSN = re.compile(
+    rf"postgres(?:ql)?://(?:[^@/?#]*@)?({_HOST}(?:,{_HOST})*)(/[^@?#]*)?(?:\?([^@#]*))?"
+)
 
 
 class PostgresStore:
@@ -236,21 +235,14 @@ def _address(dsn: str) -> str:
 
     An unescaped character in a password moves the start of the host, so such a dsn is refused.
     """
-    try:
-        parts = urlsplit(dsn)
-        host = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", [""])[-1]
-        has_one_host = dsn.count("@") == parts.netloc.count("@") <= 1
-        is_valid = (
-            has_one_host and parts.scheme in ("postgresql", "postgres") and _HOSTS.fullmatch(host)
-        )
-    except ValueError:
-        is_valid = None
-    if not is_valid:
+    found = _DSN.fullmatch(dsn)
+    if found is None:
         raise ValueError(
             "A dsn is postgresql://user:password@host:5432/database; escape characters such as "
             "@ : / ? # in the password with urllib.parse.quote(password, safe='')."
         )
-    return f"{host or 'localhost'}{parts.path}"
+    host = found[1] or parse_qs(found[3] or "").get("host", ["localhost"])[-1]
+    return host + (found[2] or "")
 
 
 def _asyncpg() -> ModuleType:

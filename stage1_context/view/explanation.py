@@ -146,8 +146,6 @@ def _reason(
 def _explained(counted: Counted, sent: bool, why: str) -> Explained:
     message = counted.message
     text = message.text or ", ".join(f"calls {call.name}" for call in message.tool_calls)
-    if not text and not isinstance(message.content, str):
-        text = ", ".join(type(part).__name__ for part in message.content)
     return Explained(counted.index, message.role, _preview(text), counted.tokens, sent, why)
 
 

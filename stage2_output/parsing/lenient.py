@@ -145,13 +145,6 @@ class LenientReader:
             self._nesting.close()
         elif mark in self._nesting.closers:
             self._close_early()
-        elif len(self._nesting.frames) == 1 and not self._text[self._at + 1 : self._at + 200].strip(
-            "]} \t\r\n"
-        ):
-            self._repair("wrong_closer")
-            self._complete = False
-            self._at += 1
-            self._nesting.close()
         else:
             raise Unrepairable(f"has an unexpected {mark}", self._at)
 

@@ -8,8 +8,9 @@ that do not fit, where exactly one conversion makes a part fit its type and lose
 change is reported, and the result is validated again. `conversions.py` defines the conversions;
 this module applies them to a value and its parts. Used by the controller.
 
-Not followed: `if`, `not`, `additionalItems`, `contains`, `dependentSchemas`, and references other
-than JSON pointers. `unevaluatedProperties` and `$dynamicRef` do not help to choose an alternative.
+Not followed: `if`, `not`, `additionalItems`, `contains`, `dependentSchemas`, `patternProperties`,
+and references other than JSON pointers. `unevaluatedProperties` and `$dynamicRef` do not help to
+choose an alternative.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from urllib.parse import unquote
 
 from stage2_output.schema import OutputSchema
 from stage2_output.types.conversions import ExpectedType
-from stage2_output.validation.patterns import matches, time_limit
+from stage2_output.validation.patterns import time_limit
 from stage2_output.validation.suggestions import pointer_step
 
 _Changes = list[tuple[str, str]]
@@ -144,12 +145,9 @@ def _inner_schemas(schema: Mapping[str, Any], pointer: str, key: str | int) -> I
         is_first = key < len(schema.get("prefixItems", ()))
         yield f"{pointer}/prefixItems/{key}" if is_first else f"{pointer}/items"
         return
-    is_known = key in schema.get("properties", {})
-    patterns = [pattern for pattern in schema.get("patternProperties", {}) if matches(pattern, key)]
-    if is_known:
+    if key in schema.get("properties", {}):
         yield f"{pointer}/properties/{_escaped(key)}"
-    yield from (f"{pointer}/patternProperties/{_escaped(pattern)}" for pattern in patterns)
-    if not is_known and not patterns:
+    elif "patternProperties" not in schema:
         yield f"{pointer}/additionalProperties"
 
 

@@ -10,12 +10,9 @@ date, because JSON has no dates. Pydantic is imported when a type is first used.
 
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import is_dataclass
-from enum import Enum
 from functools import partial
 from inspect import isroutine
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from stage2_output.errors import InvalidSchema
@@ -27,18 +24,6 @@ from stage2_output.validation.issues import NOT_CHECKED, TOO_DEEP, TOO_LARGE, TO
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-
-_VALUES = (Mapping, bool, int, float, str, bytes, list, tuple, set, frozenset, NoneType, Enum)
-
-
-def is_type(schema: object) -> bool:
-    """Whether an object is a type for `TypedSchema`, and not a JSON Schema or another value."""
-    if isinstance(schema, type):
-        return True
-    # Pydantic would use the arguments of a function as a schema, and call it.
-    is_function = isroutine(schema) or isinstance(schema, partial)
-    is_instance = is_dataclass(schema) or hasattr(type(schema), "__pydantic_fields__")
-    return not (is_function or is_instance or isinstance(schema, _VALUES))
 
 
 class TypedSchema:
@@ -58,7 +43,10 @@ class TypedSchema:
     def __init__(self, kind: Any) -> None:
         from pydantic import TypeAdapter  # slow to import
 
-        if not is_type(kind):
+        # Pydantic would evaluate a text, call a function, and repeat an instance in its error.
+        is_instance = is_dataclass(kind) or hasattr(type(kind), "__pydantic_fields__")
+        is_value = is_instance or isroutine(kind) or isinstance(kind, str | partial)
+        if is_value and not isinstance(kind, type):
             raise InvalidSchema(
                 "A schema must be a JSON Schema (a mapping) or a type such as a pydantic model, not"
                 f" a value of the type {type(kind).__name__}."

@@ -18,17 +18,13 @@ from stage2_output.validation.property_errors import MOST_NAMES, ObjectKeys, Val
 from stage2_output.validation.suggestions import (
     listed,
     nearest,
-    pointer_order,
     pointer_step,
     quoted,
 )
 from stage2_output.validation.union_errors import Branch, Choice
 
 MOST_ISSUES = 100
-"""Maximum number of issues of one value."""
-
-MORE = "more"
-"""The rule of the issue that reports more than `MOST_ISSUES` errors."""
+"""Maximum number of issues of one value; further errors are not reported."""
 
 NOT_CHECKED = Issue("", "could not be checked", "unknown")
 NOT_IN_TIME = Issue(
@@ -77,23 +73,17 @@ def issues_of(errors: Iterable[ValidationError]) -> tuple[Issue, ...]:
 
 
 def collect(found: Iterable[Issue]) -> tuple[Issue, ...]:
-    """Return unique issues sorted by position, at most `MOST_ISSUES` and one that reports more.
+    """Return unique issues sorted by position, at most `MOST_ISSUES`.
 
     Args:
         found: Issues in any order; no more are requested than are needed.
     """
-    found = iter(found)
     unique: dict[tuple[str, str, str], Issue] = {}
     for issue in islice(found, 10 * MOST_ISSUES):
         unique.setdefault((issue.path, issue.rule, issue.message), issue)
-        if len(unique) > MOST_ISSUES:
+        if len(unique) == MOST_ISSUES:
             break
-    has_more = len(unique) > MOST_ISSUES or next(found, None) is not None
-    first = sorted(
-        islice(unique.values(), MOST_ISSUES), key=lambda issue: pointer_order(issue.path)
-    )
-    more = [Issue("", f"has more errors than these {len(first)}", MORE)] if has_more else []
-    return (*_with_hints(first), *more)
+    return (*_with_hints(sorted(unique.values(), key=lambda issue: issue.path)),)
 
 
 class _Converter:
@@ -115,9 +105,7 @@ class _Converter:
         match rule:
             case "required" if isinstance(expected, list):
                 yield from self._missing(path, error)
-            case "dependentRequired" | "dependencies":
-                yield from self._dependent(path, error)
-            case "additionalProperties" | "unevaluatedProperties":
+            case "additionalProperties":
                 yield from self._unknown(path, error)
             case "anyOf" | "oneOf" if error.context:
                 yield from self._alternatives(path, error)
@@ -137,16 +125,6 @@ class _Converter:
             message, path_to = f"is missing{requirement(schema)}", path + pointer_step(name)
             received = keys.received
             yield _KeyIssue(path_to, message, "required", schema, None, received, key, suggestion)
-
-    def _dependent(self, path: str, error: ValidationError) -> Iterator[Issue]:
-        # The library reports one missing name per error, and names it only in its message.
-        rule, known = str(error.validator), error.schema.get("properties", {})
-        for name, required in error.validator_value.items():
-            for other in [required] if isinstance(required, str) else required:
-                if error.message == f"{other!r} is a dependency of {name!r}":
-                    needed = requirement(known.get(other))
-                    message = f"is missing{needed}, and {quoted(name)} needs it"
-                    yield Issue(path + pointer_step(other), message, rule, error.validator_value)
 
     def _unknown(self, path: str, error: ValidationError) -> Iterator[Issue]:
         keys, rule = self._object_keys(error), str(error.validator)
@@ -182,7 +160,7 @@ class _Converter:
     def _object_keys(self, error: ValidationError) -> ObjectKeys:
         # By identity: value and schema exist as long as their errors.
         identity = (id(error.instance), id(error.schema))
-        if identity not in self._keys or error.validator == "unevaluatedProperties":
+        if identity not in self._keys:
             self._keys[identity] = ObjectKeys(error)
         return self._keys[identity]
 

@@ -6,7 +6,6 @@ the value. `uniqueItems` takes linear time. The library evaluates all other keyw
 `schema.py`.
 """
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache, partial
@@ -113,12 +112,12 @@ def _unevaluated_properties(validator: Any, rule: Any, value: Any, schema: Any) 
     if not isinstance(value, dict):
         return
     evaluated = _evaluated_names(validator, value)
-    names = [name for name in value if name not in evaluated]
-    if names and rule is False:
-        yield _error(json.dumps(names))  # for `property_errors.py`
-    elif names:
-        for name in names:
-            yield from validator.descend(value[name], rule, path=name)
+    for name in value:
+        if name not in evaluated:
+            # The library reports no position for the schema `false`.
+            yield from validator.descend(
+                value[name], {"not": {}} if rule is False else rule, path=name
+            )
 
 
 def _evaluated_names(validator: Any, value: dict[str, Any]) -> set[str]:

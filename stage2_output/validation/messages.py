@@ -7,7 +7,6 @@ and about alternatives need more; `issues.py`, which uses this module, describes
 """
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from stage2_output.validation.json_values import json_type
@@ -16,8 +15,7 @@ from stage2_output.validation.property_errors import ValidationError
 _LONGEST = 200
 _ANYTHING: tuple[Any, ...] = (True, {})
 
-# Keywords with one limit.
-_LIMITS = {
+_SENTENCES = {
     "minimum": "must be at least {}",
     "maximum": "must be at most {}",
     "exclusiveMinimum": "must be more than {}",
@@ -27,35 +25,33 @@ _LIMITS = {
     "const": "must be {}",
     "format": "must have the format {}",
     "enum": "must be one of {}",
+    "minLength": "must have {} or more characters",
+    "maxLength": "must have {} or fewer characters",
+    "minItems": "must have {} or more items",
+    "maxItems": "must have {} or fewer items",
+    "minProperties": "must have {} or more properties",
+    "maxProperties": "must have {} or fewer properties",
     "contains": "must have at least 1 item that fits {}",
+    "minContains": "must have {} or more matching items",
+    "maxContains": "must have {} or fewer matching items",
+    "uniqueItems": "must not contain equal items",
     "propertyNames": "has a name that does not fit {}",
+    "not": "must not fit {}",
     "oneOf": "fits more than one of several alternatives; it must fit exactly one",
-}
-# Keywords that count.
-_SIZES = {
-    "minLength": ("at least", "character"),
-    "maxLength": ("at most", "character"),
-    "minItems": ("at least", "item"),
-    "maxItems": ("at most", "item"),
-    "minProperties": ("at least", "property"),
-    "maxProperties": ("at most", "property"),
-    "minContains": ("at least", "matching item"),
-    "maxContains": ("at most", "matching item"),
 }
 
 
 def describe(error: ValidationError) -> str:
     """Return the description of an error of the library, without its JSON pointer."""
     rule, expected = str(error.validator), error.validator_value
-    if rule in _SIZES:
-        comparison, noun = _SIZES[rule]
-        return f"must have {comparison} {_counted(expected, noun)}"
-    if rule in _DESCRIPTIONS:
-        return _DESCRIPTIONS[rule](error)
+    if rule == "type":
+        return f"must be {type_names(expected)}, not {json_type(error.instance)}"
+    if rule == "not" and expected in _ANYTHING:
+        return "is not allowed"
     if rule in ("minimum", "maximum") and error.schema.get(f"exclusive{rule.capitalize()}") is True:
         rule = f"exclusive{rule.capitalize()}"  # draft 4 writes it as two keywords
-    if rule in _LIMITS:
-        return _LIMITS[rule].format(as_json(expected))
+    if rule in _SENTENCES:
+        return _SENTENCES[rule].format(as_json(expected))
     return f"must fit {as_json({rule: expected})}"
 
 
@@ -85,41 +81,3 @@ def as_json(value: Any) -> str:
     """Return a part of a schema as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
-
-
-def _type(error: ValidationError) -> str:
-    return f"must be {type_names(error.validator_value)}, not {json_type(error.instance)}"
-
-
-def _not(error: ValidationError) -> str:
-    excluded = error.validator_value
-    return "is not allowed" if excluded in _ANYTHING else f"must not fit {as_json(excluded)}"
-
-
-def _unique_items(error: ValidationError) -> str:
-    """Name two equal items if they look the same; equal numbers can look different."""
-    first_index: dict[str, int] = {}
-    for index, item in enumerate(error.instance):
-        first = first_index.setdefault(json.dumps(item, sort_keys=True, default=repr), index)
-        if first != index:
-            return f"must not contain equal items; items {first} and {index} are equal"
-    return "must not contain equal items"
-
-
-def _items(error: ValidationError) -> str:
-    keyword = "items" if error.validator == "additionalItems" else "prefixItems"
-    return f"must have at most {_counted(len(error.schema.get(keyword, ())), 'item')}"
-
-
-def _counted(number: Any, noun: str) -> str:
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{as_json(number)} {noun if number == 1 else plural}"
-
-
-_DESCRIPTIONS: dict[str, Callable[[ValidationError], str]] = {
-    "type": _type,
-    "not": _not,
-    "uniqueItems": _unique_items,
-    "items": _items,
-    "additionalItems": _items,
-}

@@ -4,15 +4,13 @@ This module knows the errors of the `jsonschema` library, and not how they are d
 `issues.py`.
 """
 
-import json
-from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from stage2_output.validation.json_values import has_type
 from stage2_output.validation.patterns import matches_any
-from stage2_output.validation.suggestions import nearest, similarity
+from stage2_output.validation.suggestions import nearest
 
 MOST_NAMES = 20
 """Maximum number of unknown properties with an issue of their own."""
@@ -21,10 +19,6 @@ ValidationError = Any
 """`jsonschema.ValidationError`, whose type stubs declare every attribute as possibly unset."""
 
 _MOST_ABSENT = 100  # optional properties to compare
-_MARGIN = 0.12  # by which an optional property must be nearer than a missing one
-
-# Keywords whose schemas apply to the same object. References are not followed.
-_APPLICATORS = ("allOf", "anyOf", "oneOf", "if", "then", "else")
 
 
 class ObjectKeys:
@@ -40,17 +34,12 @@ class ObjectKeys:
     def __init__(self, error: ValidationError) -> None:
         self.received: dict[str, Any] = error.instance
         self._schema: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
-        # `keywords.py` finds the unevaluated keys and stores them in the message.
-        self._unevaluated = error.message if error.validator == "unevaluatedProperties" else None
 
     @cached_property
     def known(self) -> dict[str, Any]:
         """The schemas of the known properties."""
-        found: dict[str, Any] = {}
-        for schema in self._schemas() if self._unevaluated else [self._schema]:
-            properties = schema.get("properties")
-            found |= properties if isinstance(properties, dict) else {}
-        return found
+        properties = self._schema.get("properties")
+        return properties if isinstance(properties, dict) else {}
 
     @cached_property
     def missing(self) -> dict[str, str]:
@@ -61,8 +50,6 @@ class ObjectKeys:
     @cached_property
     def unknown(self) -> list[str]:
         """The keys that the schema does not define."""
-        if self._unevaluated:
-            return json.loads(self._unevaluated)  # type: ignore[no-any-return]
         unknown = [name for name in self.received if name not in self.known]
         patterns = self._schema.get("patternProperties", ())
         return [name for name in unknown if not matches_any(patterns, name)]
@@ -75,62 +62,22 @@ class ObjectKeys:
     @cached_property
     def misspelled(self) -> dict[str, str]:
         """For each missing property, the unknown key that probably stands for it, used once."""
-        if not self.known:
-            return {}
-        unknown = self.unknown[:MOST_NAMES]
         missing = [*islice(self.missing.values(), MOST_NAMES)]
         optional = [name for name in islice(self.absent, _MOST_ABSENT) if name not in missing]
-        near_optional = {key: nearest(key, optional) for key in unknown} if missing else {}
-        found = _pairs(missing, unknown, near_optional)
-        open_names = [name for name in missing if name not in found]
-        open_keys = [key for key in unknown if key not in found.values()]
-        if len(open_names) == len(open_keys) == 1 and not near_optional[open_keys[0]]:
-            [name], [key] = open_names, open_keys
+        found: dict[str, str] = {}
+        others: list[str] = []  # keys that resemble no name
+        for key in self.unknown[:MOST_NAMES] if missing and self.known else ():
+            name = nearest(key, [*missing, *optional])
+            if name is None:
+                others.append(key)
+            elif name in missing:
+                found[name] = key
+                missing.remove(name)
+        if len(missing) == len(others) == 1:
+            [name], [key] = missing, others
             if _may_have_type(self.received[key], self.known.get(name)):
                 found[name] = key  # one missing and one unknown property belong together
         return found
-
-    def _schemas(self) -> Iterator[dict[str, Any]]:
-        """Yield the schema and its inner schemas that apply to the same object."""
-        pending: list[Any] = [self._schema]
-        while pending:
-            schema = pending.pop(0)
-            if isinstance(schema, dict):
-                yield schema
-                for keyword in _APPLICATORS:
-                    inner = schema.get(keyword)
-                    pending += inner if isinstance(inner, list) else [inner]
-
-
-def _pairs(
-    missing: list[str], unknown: list[str], near_optional: dict[str, str | None]
-) -> dict[str, str]:
-    """Pair missing names with similar unknown keys: the most similar first, then unrivaled ones.
-
-    Args:
-        missing: The missing names.
-        unknown: The unknown keys.
-        near_optional: For each unknown key, the nearest optional property.
-    """
-    scores = {(name, key): similarity(key, name) for name in missing for key in unknown}
-    for (name, key), score in [*scores.items()]:
-        optional = near_optional[key]
-        if not score or (optional is not None and similarity(key, optional) > score + _MARGIN):
-            del scores[name, key]
-
-    def order(pair: tuple[str, str]) -> tuple[float, int]:
-        rivals = [
-            score
-            for other, score in scores.items()
-            if (other[0] == pair[0]) != (other[1] == pair[1])
-        ]
-        return -scores[pair], sum(score >= scores[pair] for score in rivals)
-
-    found: dict[str, str] = {}
-    for name, key in sorted(scores, key=order):
-        if name not in found and key not in found.values():
-            found[name] = key
-    return found
 
 
 def _may_have_type(value: Any, schema: Any) -> bool:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from stage0_gateway import ChatResponse, Gateway, Message, ToolCall
 from stage0_gateway.server.answer import reply_answer
-from stage0_gateway.server.routing import format_of
+from stage0_gateway.server.routing import format_of, wants_stream
 
 MODELS = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=80)
@@ -40,7 +40,7 @@ def base():
             reply = ChatResponse(
                 Message.assistant(said.content, said.tool_calls), finish_reason="stop"
             )
-            answer = reply_answer(form, reply, stream=form.wants_stream(self.path, body), piece=3)
+            answer = reply_answer(form, reply, stream=wants_stream(self.path, body), piece=3)
             self.send_response(answer.status)
             self.send_header("content-type", answer.content_type)
             self.send_header("content-length", str(len(answer.body)))

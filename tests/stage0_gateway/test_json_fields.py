@@ -6,6 +6,7 @@ import pytest
 
 from stage0_gateway.json_fields import (
     as_count,
+    as_integer,
     as_list,
     as_mapping,
     as_number,
@@ -85,3 +86,10 @@ def test_only_a_whole_number_is_a_count_and_nothing_is_refused(
     value: Any, count: int | None
 ) -> None:
     assert as_count(value) == count
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1"])
+def test_a_whole_number_is_an_int_or_null(value):
+    assert (as_integer(3, "n"), as_integer(None, "n")) == (3, None)
+    with pytest.raises(ValueError, match=f"n must be a whole number, not {type(value).__name__}."):
+        as_integer(value, "n")

@@ -62,7 +62,10 @@ def test_the_form_of_openais_documentation_is_read():
 @pytest.mark.parametrize(
     ("plain", "said"),
     [
-        ({"content": "hi"}, "A message needs a 'role'; this one has ['content']."),
+        (
+            {"content": "hi"},
+            "Unknown role None. The roles are system, user, assistant, tool.",
+        ),
         (
             {"role": "boss", "content": "hi"},
             "Unknown role 'boss'. The roles are system, user, assistant, tool.",
@@ -116,6 +119,12 @@ def test_as_message_takes_messages_and_mappings_and_nothing_else():
     assert as_message(Message.user("a")) == as_message({"role": "user", "content": "a"})
     with pytest.raises(ValueError, match="not str"):
         as_message("hi")
+
+
+def test_parts_are_the_content_and_a_text_is_one_part():
+    image = ImagePart("QQ==")
+    assert Message.user("a").parts == (TextPart("a"),)
+    assert Message.user((TextPart("a"), image)).parts == (TextPart("a"), image)
 
 
 def test_plain_text_alone_is_a_text():

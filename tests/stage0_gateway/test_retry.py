@@ -101,7 +101,7 @@ async def test_after_the_last_attempt_the_last_error_is_raised_and_not_reported_
     ("response", "kind"),
     [
         (failure(400), InvalidRequest),
-        (failure(503, x_should_retry="false"), ServerFailed),
+        (httpx.Response(429, json={"error": {"code": "insufficient_quota"}}), RateLimited),
         (failure(429, retry_after=str(MAX_WAIT + 1)), RateLimited),
         (ZeroDivisionError(), ZeroDivisionError),
         (asyncio.CancelledError(), asyncio.CancelledError),

@@ -78,7 +78,7 @@ def test_what_json_cannot_hold_is_a_value_error(value):
         ("{}", "a JSON list of messages, not dict"),
         ("no", "Expecting value"),
         ("[" * 200_000, "nested too deeply"),
-        ('[{"content": "hi"}]', "needs a 'role'"),
+        ('[{"content": "hi"}]', "Unknown role None"),
         ('[{"role": "boss"}]', "Unknown role 'boss'"),
         ('[{"role": "user", "content": 5}]', "text or parts, not int"),
     ],

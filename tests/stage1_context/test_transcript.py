@@ -113,13 +113,6 @@ async def test_text_alongside_that_changes_is_counted_anew():
     assert await transcript.for_request(extra_text="x" * 12) == [HI]
 
 
-async def test_what_is_no_message_is_refused_and_nothing_of_it_kept():
-    transcript = Transcript.of([HI])
-    with pytest.raises(ValueError, match="messages and records, not dict"):
-        await transcript.append(HELLO, {"role": "user", "content": "more"})
-    assert (await transcript.history()).messages == (HI,)
-
-
 async def test_each_message_of_a_long_conversation_is_counted_once_over_many_turns():
     counter = Counting()
     old = [Message.user(f"old {number}") for number in range(1000)]

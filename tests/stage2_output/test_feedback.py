@@ -128,7 +128,8 @@ def test_a_typical_mistake_takes_at_most_120_tokens(schema, value):
 
 
 @pytest.mark.parametrize(
-    ("number", "last"), [(10, "- /9 is odd"), (11, "- and 1 more"), (25, "- and 15 more")]
+    ("number", "last"),
+    [(10, "- /9 is odd"), (11, "- and at least 1 more"), (25, "- and at least 15 more")],
 )
 def test_ten_issues_are_told_and_the_rest_counted(number, last):
     lines = issue_lines(Issue(f"/{index}", "is odd", "odd") for index in range(number)).split("\n")
@@ -140,8 +141,8 @@ def test_ten_issues_are_told_and_the_rest_counted(number, last):
 def test_issues_that_were_never_looked_for_are_said_to_be_there():
     issues = CompiledSchema({"items": {"type": "string"}}).issues([1] * 1000)
     assert issue_lines(issues).split("\n")[9:] == [
-        "- /9 must be string, not integer",
-        "- and more than 90 more",
+        "- /17 must be string, not integer",
+        "- and at least 90 more",
     ]
 
 

@@ -385,7 +385,7 @@ async def test_a_request_without_a_message_or_with_something_else_is_refused():
     for nothing in ([], ["hi"]):
         run, given = a_run(before_send=lambda messages, info, nothing=nothing: nothing)
         with pytest.raises(
-            ValueError, match=r"before_send returned an empty list|A message is a Message"
+            ValueError, match=r"before_send returned an empty list|A message must be a JSON object"
         ):
             await request(run)
         assert given == []

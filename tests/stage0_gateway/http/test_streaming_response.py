@@ -12,7 +12,6 @@ from stage0_gateway import (
     InvalidRequest,
     MalformedResponse,
     Message,
-    RateLimited,
     RequestTimeout,
     ServerFailed,
     StreamInterrupted,
@@ -182,20 +181,11 @@ async def test_a_server_that_does_not_stream_is_read_all_the_same(reason):
     assert names[-4:] == ["content_block_stop", "message", "final_message", "end"]
 
 
-async def test_a_list_of_chunks_is_a_stream_too():
-    first = {"candidates": [{"content": {"parts": [{"text": "y"}]}}]}
-    last = {"candidates": [{"content": {"parts": [{"text": "es"}]}, "finishReason": "STOP"}]}
-    raw = json.dumps([first, last]).encode()
-    assert await content(raw[:20], raw[20:], model="gemini:m") == "yes"
-    with pytest.raises(StreamInterrupted):
-        await content(json.dumps([first]).encode(), model="gemini:m")
-
-
 @pytest.mark.parametrize(
     ("body", "kind", "said"),
     [
         (b'{"error": {"message": "no such model", "code": 404}}', InvalidRequest, "no such model"),
-        (b'[{"error": {"message": "slow down", "code": 429}}]', RateLimited, "slow down"),
+        (b'[{"choices": []}]', MalformedResponse, "It is a list"),
         (b'{"object": "list", "data": []}', MalformedResponse, "not a reply in the openai format"),
         (b"<!doctype html><p>Please log in</p>", MalformedResponse, "Please log in"),
         (b'{"choices": [{"mess', MalformedResponse, "not a JSON object"),

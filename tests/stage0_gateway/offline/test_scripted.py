@@ -34,6 +34,15 @@ async def test_each_request_gets_the_next_reply_of_whatever_kind():
     assert len(model.requests) == 4
 
 
+async def test_bodies_hold_what_only_one_provider_understands():
+    model = ScriptedModel(["text"])
+    async with Gateway("openai:m", transport=model) as gateway:
+        await gateway.chat(ASK, provider_options={"seed": 7})
+    (request,), (body,) = model.requests, model.bodies
+    assert (request.messages, request.provider_options) == (tuple(ASK), None)
+    assert body == {"model": "m", "messages": [{"role": "user", "content": "hi"}], "seed": 7}
+
+
 async def test_a_script_that_is_asked_once_too_often_fails():
     gateway = Gateway("openai:m", transport=ScriptedModel(["only"]))
     await gateway.chat(ASK)

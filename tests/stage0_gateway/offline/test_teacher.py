@@ -275,13 +275,14 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
 @pytest.mark.parametrize(
     ("question", "properties", "required", "arguments"),
     [
-        ("Plan 3 days", {"days": {"type": "integer"}}, [], {"days": 3}),
-        ("Plan 3.5 days", {"days": {"type": "integer"}}, [], {}),
-        ("Plan with price: 3.5", {"price": {"type": "number"}}, [], {"price": 3.5}),
+        ("Plan 3 days", {"days": {"type": "integer"}}, ["days"], {"days": 3}),
+        ("Plan 3 days", {"days": {"type": "integer"}}, [], {}),
+        ("Plan 3.5, 4 days", {"days": {"type": "integer"}}, ["days"], {"days": 4}),
+        ("Plan with price: 3.5", {"price": {"type": "number"}}, ["price"], {"price": 3.5}),
         (
             "Plan 5 hours and 2 days",
-            {"days": {"type": "integer"}, "hours": {"type": "integer"}},
-            ["days", "hours"],
+            {"hours": {"type": "integer"}, "days": {"type": "integer"}},
+            ["hours", "days"],
             {"days": 2, "hours": 5},
         ),
         (
@@ -293,12 +294,11 @@ def test_results_belong_to_decisions_in_their_order(written: str) -> None:
         ("Plan in kelvin", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {"unit": "kelvin"}),
         ("Plan size 2", {"size": {"enum": [1, 2]}}, [], {"size": 2}),
         ("Plan it", {"unit": {"enum": ["celsius", "kelvin"]}}, [], {}),
-        ("Plan it public", {"public": {"type": "boolean"}}, [], {"public": True}),
-        ("Plan it, but not public", {"public": {"type": "boolean"}}, [], {"public": False}),
+        ("Plan it public", {"public": {"type": "boolean"}}, ["public"], {"public": True}),
         ("Plan it", {"public": {"type": "boolean"}}, [], {}),
         ("Plan it", {"public": {"type": "boolean"}}, ["public"], {"public": False}),
         ("Plan for Oslo", {"note": {"type": "string"}}, [], {}),
-        ("Plan it, the note is urgent.", {"note": {"type": "string"}}, [], {"note": "urgent"}),
+        ("Plan for Oslo", {"note": {"type": "STRING"}}, ["note"], {"note": "Oslo"}),
         ("Plan for Oslo", {"note": {"type": ["string", "null"]}}, ["note"], {"note": "Oslo"}),
         ("Plan for Oslo", {"note": {"anyOf": [{"type": "string"}]}}, ["note"], {"note": "Oslo"}),
         (
@@ -348,12 +348,12 @@ def test_a_malformed_schema_does_not_prevent_an_answer(schema: dict[str, Any]) -
 
 
 def test_a_reply_by_schema_is_filled_from_the_question_and_has_every_required_field() -> None:
-    schema = parameters("name", "city", age={"type": "integer"})
+    schema = parameters("name", "city", "age", age={"type": "integer"})
     messages = (Message.user("Ada is of age 36."),)
     reply = answer(ChatRequest("teacher", messages, response_schema=schema))
     assert json.loads(reply.text) == {"name": "Ada", "city": "Ada is of age 36", "age": 36}
     empty = answer(ChatRequest("teacher", (Message.user("?"),), response_schema=schema))
-    assert json.loads(empty.text) == {"name": "", "city": ""}
+    assert json.loads(empty.text) == {"name": "", "city": "", "age": 0}
 
 
 def test_a_schema_in_the_system_prompt_counts_as_well() -> None:

@@ -56,9 +56,7 @@ def test_other_names_are_no_credentials(name):
             "bWU6c2stMQ==",
         ),
         (httpx.Request("GET", "http://h/?alt=sse&key=sk%2F1"), "sk/1"),
-        (httpx.Request("GET", "http://me:sk%2F1@h"), "sk/1"),
-        (httpx.Request("GET", "http://me:sk-1@h"), "bWU6c2stMQ=="),
-        (httpx.Request("GET", "http://sk-1@h"), "sk-1"),
+        (httpx.Request("GET", "http://h", headers={"Authorization": "Basic c2stMTo="}), "sk-1"),
         (
             httpx.Request("POST", "http://h", json={"tools": [{"authorization": "sk-12345"}]}),
             "sk-12345",
@@ -78,9 +76,8 @@ def test_other_names_are_no_credentials(name):
             "basic password",
             "basic token",
             "query",
-            "URL",
         ),
-        *("URL as a header", "user of a URL", "body", "header in a body", "other header in a body"),
+        *("basic user", "body", "header in a body", "other header in a body"),
     ],
 )
 def test_a_credential_is_found_wherever_a_request_carries_it(request_, secret):

@@ -33,7 +33,7 @@ def answer(headers, *chunks, cut=None):
         (b"plain", "plain"),
         (b'{"a": [1, null]}', {"a": [1, None]}),
         (b"[" * 100_000, "[" * 100_000),
-        (b"\xff", {"base64": "/w=="}),
+        (b"\xff", "\udcff"),
         (b'["\\ud83d"]', ["\ud83d"]),
     ],
     ids=["none", "text", "JSON", "deep", "bytes", "half a surrogate pair"],
@@ -106,9 +106,8 @@ def test_an_error_is_read_as_it_was_written(error):
     assert (type(read), str(read)) == (type(error), str(error))
 
 
-@pytest.mark.parametrize("text", ["Lost: gone", "Client: gone", "get: gone"])
-def test_an_unknown_error_is_read_as_an_error_of_the_transport(text):
-    read = read_error(text, httpx.Request("GET", URL))
+def test_an_unknown_error_is_read_as_an_error_of_the_transport():
+    read = read_error("Lost: gone", httpx.Request("GET", URL))
     assert (type(read), str(read)) == (httpx.TransportError, "gone")
 
 
@@ -124,11 +123,7 @@ def test_an_unknown_error_is_read_as_an_error_of_the_transport(text):
         (json.dumps(GOOD | {"response": {"chunks": []}}), NEEDED),
         (json.dumps(GOOD | {"response": {"status": "200", "headers": {}}}), NEEDED),
         (json.dumps(GOOD | {"response": GOOD["response"] | {"chunks": "x"}}), NEEDED),
-        (json.dumps(GOOD | {"response": GOOD["response"] | {"chunks": [1]}}), "a chunk is"),
-        (
-            json.dumps(GOOD | {"response": GOOD["response"] | {"chunks": [{"base64": "?"}]}}),
-            "base64",
-        ),
+        (json.dumps(GOOD | {"response": GOOD["response"] | {"chunks": [1]}}), "A chunk must be"),
     ],
 )
 def test_what_is_no_exchange_is_refused_with_the_reason(line, why):

@@ -105,7 +105,7 @@ async def test_each_chunk_is_handed_on_as_it_comes_and_written_when_all_are_over
 async def test_a_character_that_is_broken_in_two_is_kept_as_bytes(path):
     first, second = "ü".encode()[:1], "ü".encode()[1:]
     await ask(Recorder(path, Server(streaming(b"a", first, second, b""))))
-    assert lines(path)[0]["response"]["chunks"] == ["a", {"base64": "ww=="}, {"base64": "vA=="}, ""]
+    assert lines(path)[0]["response"]["chunks"] == ["a", "\udcc3", "\udcbc", ""]
 
 
 async def test_the_request_is_passed_on_unchanged(path):
@@ -173,21 +173,21 @@ async def test_a_secret_is_nowhere_in_the_file(path, carried):
     file = path.read_text("utf-8")
     assert [spelled for spelled in spellings(SECRET) if spelled in file] == []
     assert len(lines(path)) == 4
-    assert file.count("[hidden]") >= 4 * 4
+    assert (file.count("[hidden]") >= 3 * 4, "***" in file) == (True, True)
 
 
 async def test_a_password_in_the_url_is_nowhere_in_the_file(path):
     basic = b64encode(b"me:hunter22").decode()
     recorder = Recorder(path, Server(streaming(f"no hunter22, no {basic}".encode())))
-    request = httpx.Request("GET", "https://me:hunter22@api.test/v1?a=1&token=t-1234#part")
-    await (await recorder.handle_async_request(request)).aread()
+    async with httpx.AsyncClient(transport=recorder) as client:
+        await client.get("https://me:hunter22@api.test/v1?a=1&token=t-1234#part")
     assert lines(path)[0]["request"]["url"] == "https://api.test/v1?a=1&token=[hidden]"
-    assert lines(path)[0]["response"]["chunks"] == ["no [hidden], no [hidden]"]
+    assert lines(path)[0]["response"]["chunks"] == [f"no {'*' * 8}, no {'*' * len(basic)}"]
 
 
 async def test_one_secret_may_be_named_without_a_list(path):
     await ask(Recorder(path, Server(streaming(b"a hunter22")), secrets="hunter22"))
-    assert lines(path)[0]["response"]["chunks"] == ["a [hidden]"]
+    assert lines(path)[0]["response"]["chunks"] == ["a ********"]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ async def test_a_secret_in_which_a_stream_broke_off_is_hidden(path):
     answer = streaming(b"key: sk-1234567", httpx.ReadError("reset"))
     with pytest.raises(httpx.ReadError):
         await ask(Recorder(path, Server(answer), secrets=["sk-1234567890abcdef"]))
-    assert lines(path)[0]["response"]["chunks"] == ["key: [hidden]"]
+    assert lines(path)[0]["response"]["chunks"] == ["key: **********"]
 
 
 async def test_a_connection_that_fails_is_recorded(path):
@@ -282,7 +282,9 @@ async def test_two_streams_at_once_are_two_whole_lines(path):
 async def test_a_file_that_exists_is_not_lost_and_nothing_is_sent(path):
     path.write_text("mine")
     server = Server()
-    with pytest.raises(ConfigurationError, match=r"recording\.jsonl exists\. Delete it"):
+    with pytest.raises(
+        ConfigurationError, match=r"recording\.jsonl cannot be created \(File exists\)"
+    ):
         await ask(Recorder(path, server))
     assert (path.read_text(), server.requests) == ("mine", [])
 
@@ -290,7 +292,7 @@ async def test_a_file_that_exists_is_not_lost_and_nothing_is_sent(path):
 async def test_a_place_where_no_file_can_be_is_told_before_anything_is_sent(tmp_path):
     server = Server()
     with pytest.raises(
-        ConfigurationError, match=r"a.jsonl cannot be written \(No such file or directory\)"
+        ConfigurationError, match=r"a.jsonl cannot be created \(No such file or directory\)"
     ):
         await ask(Recorder(tmp_path / "none" / "a.jsonl", server))
     assert server.requests == []
@@ -321,5 +323,5 @@ def test_the_network_is_recorded_also_from_two_event_loops(path, serve):
     recorded = lines(path)
     assert [line["request"]["url"] for line in recorded] == [f"{url}/v1/chat/completions"] * 2
     assert "".join(recorded[0]["response"]["chunks"]) == json.dumps(reply).replace(
-        "sk-1234", "[hidden]"
+        "sk-1234", "*******"
     )

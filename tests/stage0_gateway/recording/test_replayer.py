@@ -114,10 +114,7 @@ async def test_equal_requests_are_answered_in_the_order_they_were_recorded_and_n
     ]
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"a": 1})
-    assert str(caught.value) == (
-        "POST /v1/chat does not match the recording. Remaining exchanges: 0. "
-        "This request was recorded, and all its responses are played."
-    )
+    assert str(caught.value) == ("POST /v1/chat does not match any of 0 remaining exchanges.")
 
 
 async def test_the_order_of_a_bodys_fields_does_not_matter(path):
@@ -127,7 +124,7 @@ async def test_the_order_of_a_bodys_fields_does_not_matter(path):
 
 async def test_an_empty_recording_misses_everything(path):
     path.write_text("")
-    with pytest.raises(ReplayMiss, match=r"Remaining exchanges: 0\.$"):
+    with pytest.raises(ReplayMiss, match=r"any of 0 remaining exchanges\.$"):
         await ask(Replayer(path), {})
 
 
@@ -166,21 +163,21 @@ async def test_a_placeholder_key_may_be_a_word_of_the_request(path):
     )
 
 
-async def test_a_miss_shows_how_the_request_differs_from_the_nearest_one_left(path):
+async def test_a_miss_shows_how_the_request_differs_from_the_next_one_left(path):
     messages = [{"role": "user", "content": "Weather in Beijing?"}]
     await record(
         path,
         ({"model": "m", "messages": messages, "temperature": 0}, "used"),
-        ({"input": "something else"}, "far"),
-        ({"model": "m", "messages": messages, "temperature": 0.5}, "near"),
+        ({"model": "m", "messages": messages, "temperature": 0.5}, "next"),
+        ({"input": "something else"}, "last"),
     )
     replayer = Replayer(path)
     await ask(replayer, {"model": "m", "messages": messages, "temperature": 0})
     with pytest.raises(ReplayMiss) as caught:
         await ask(replayer, {"model": "m", "messages": messages, "temperature": 1})
     assert str(caught.value).split("\n") == [
-        "POST /v1/chat does not match the recording. Remaining exchanges: 2.",
-        "The most similar one is on line 3:",
+        "POST /v1/chat does not match any of 2 remaining exchanges.",
+        "The next one is on line 2:",
         "--- recorded",
         "+++ sent",
         "@@ -9,3 +9,3 @@",

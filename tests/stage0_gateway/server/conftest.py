@@ -1,9 +1,12 @@
 """What the tests of all rooms need: a stream as the client reads it, and what real clients sent."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from stage0_gateway.messages import as_content
+from stage0_gateway.parts import ProviderPart, TextPart
 from stage0_gateway.streaming.sse import SseReader
 
 
@@ -21,6 +24,27 @@ def heard():
         return reader.end()
 
     return hear
+
+
+@pytest.fixture(scope="session")
+def plain():
+    """`plain(request)` leaves out what only one provider understands, which a server does not
+    read."""
+
+    def without_data(part):
+        return part if isinstance(part, ProviderPart) else replace(part, provider_data=None)
+
+    def of_message(message):
+        content = message.content
+        parts = (TextPart(content),) if isinstance(content, str) else content
+        calls = tuple(map(without_data, message.tool_calls))
+        return replace(message, content=as_content(map(without_data, parts)), tool_calls=calls)
+
+    def of_request(request):
+        messages = tuple(map(of_message, request.messages))
+        return replace(request, messages=messages, provider_options=None)
+
+    return of_request
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from stage0_gateway.parts import (
 from stage0_gateway.request import ChatRequest, ToolSpec
 from stage0_gateway.server import openai
 from stage0_gateway.server.openai import decode_request
+from stage0_gateway.server.routing import wants_stream
 from stage0_gateway.wire import openai as wire
 
 PATH = "/v1/chat/completions"
@@ -128,10 +129,10 @@ REQUEST = st.builds(
 
 
 @given(REQUEST, st.booleans())
-def test_what_the_client_side_encodes_is_decoded_to_the_same_request(request, stream):
+def test_what_the_client_side_encodes_is_decoded_to_the_same_request(plain, request, stream):
     body = wire.encode(request, stream=stream)
-    assert decode_request(json.loads(json.dumps(body)), PATH) == request
-    assert openai.wants_stream(PATH, body) is stream
+    assert plain(decode_request(json.loads(json.dumps(body)), PATH)) == plain(request)
+    assert wants_stream(PATH, body) is stream
 
 
 def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_for_real):
@@ -141,14 +142,11 @@ def test_every_recorded_request_is_read_and_a_second_trip_changes_nothing(asked_
         assert wire.encode(decode_request(once, path)) == once
 
 
-def test_tools_of_the_servers_own_go_back_with_the_whole_list():
+def test_tools_of_the_servers_own_are_ignored():
     function = {"name": "f", "description": "", "parameters": {"type": "object"}, "strict": True}
     tools = [{"type": "web_search"}, {"type": "function", "function": function}]
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
-    request = decode_request(body)
-    assert request.tools == (ToolSpec("f", "", {"type": "object"}),)
-    assert request.provider_options == {"tools": tools}
-    assert wire.encode(request) == body
+    assert decode_request(body).tools == (ToolSpec("f", "", {"type": "object"}),)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_tools_of_the_servers_own_go_back_with_the_whole_list():
     [
         (
             {"type": "text", "text": "a", "cache_control": {}},
-            TextPart("a", (), own(cache_control={})),
+            TextPart("a"),
         ),
         (
             {"type": "image_url", "image_url": "http://x/y"},
@@ -167,7 +165,7 @@ def test_tools_of_the_servers_own_go_back_with_the_whole_list():
                 "type": "image_url",
                 "image_url": {"url": "data:image/png;base64,QQ==", "detail": "low"},
             },
-            ImagePart("QQ==", provider_data=own(image_url={"detail": "low"})),
+            ImagePart("QQ=="),
         ),
         (
             {"type": "file", "file": {"filename": "a", "file_data": "data:text/plain;base64,QQ=="}},
@@ -183,11 +181,10 @@ def test_tools_of_the_servers_own_go_back_with_the_whole_list():
         ),
     ],
 )
-def test_a_part_is_read_with_what_only_the_provider_knows_of_it(part, read):
+def test_a_part_is_read_and_one_of_an_unknown_kind_stays_as_it_is(part, read):
     body = {"model": "m", "messages": [{"role": "user", "content": [part, {"type": "x"}]}]}
     request = decode_request(body)
     assert request.messages[0].content == (read, ProviderPart("openai", {"type": "x"}))
-    assert wire.encode(request) == body
 
 
 def test_a_developer_message_null_content_and_a_single_stop_are_read():
@@ -215,10 +212,9 @@ def test_a_developer_message_null_content_and_a_single_stop_are_read():
         ({"type": "allowed_tools", "allowed_tools": {}}, None),
     ],
 )
-def test_a_tool_choice_is_read_and_goes_back_in_the_same_words(choice, read):
+def test_a_tool_choice_is_read(choice, read):
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tool_choice": choice}
     assert decode_request(body).tool_choice == read
-    assert wire.encode(decode_request(body)) == body
 
 
 @pytest.mark.parametrize(

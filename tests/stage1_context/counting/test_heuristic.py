@@ -163,10 +163,6 @@ def test_a_count_grows_with_the_text_wherever_words_and_spaces_meet(text, more):
     assert COUNTER.count(text) <= COUNTER.count(text + "\n" + more)
 
 
-def test_a_counter_says_what_it_is():
-    assert repr(COUNTER) == "ApproximateCounter()"
-
-
 # What follows compares with tiktoken itself, where its files are: pieces of 2,000 characters of
 # each kind.
 

@@ -197,8 +197,6 @@ def test_a_store_shows_where_it_leads_and_no_password(dsn, shown):
         "postgresql://me:sec?ret@host/app",
         "postgresql://me:sec#ret@host/app",
         "postgresql://me:sec@ret@host/app",
-        "postgresql://me:secret[@host/app",
-        "postgresql://me:secret\u2100@host/app",
         "postgresql://me:secret@host:port/app",
     ],
 )
@@ -262,7 +260,7 @@ async def test_a_wrong_password_is_said_and_not_shown(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn(password=PASSWORD)))
     assert str(error) == (
         f"The PostgreSQL database {postgres.folder}/postgres could not be used: password authentication failed "
-        'for user "stages". Check the user and the password in the dsn.'
+        'for user "stages".'
     )
     shown = "".join(traceback.format_exception(error))
     assert PASSWORD not in shown
@@ -274,7 +272,7 @@ async def test_an_unknown_database_is_named(postgres, dsn, failure):
     error = await failure(PostgresStore(postgres.dsn("nowhere")))
     assert str(error) == (
         f'The PostgreSQL database {postgres.folder}/nowhere could not be used: database "nowhere" does not '
-        "exist. Create the database, or use another one in the dsn."
+        "exist."
     )
 
 

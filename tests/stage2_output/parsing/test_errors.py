@@ -37,7 +37,6 @@ EXAMPLES = {
     "unescaped_quote": ('["say "a" b"]', 6),
     "unquoted_key": ("{a: 1}", 1),
     "unquoted_text": ('{"a": b}', 6),
-    "wrong_closer": ("[1}", 2),
 }
 
 

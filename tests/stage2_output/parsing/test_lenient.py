@@ -183,8 +183,6 @@ PARTS = {
         [{"a": 1}, {"b": 2}],
         "missing_closer@10",
     ),
-    "wrong closer": ('{"a": 1]', {"a": 1}, "wrong_closer@7"),
-    "wrong closer and more": ("[1}]}", [1], "wrong_closer@2"),
     "missing quote at the end": ('{"a": ["b}', {"a": ["b}"]}, "missing_quote@10 missing_closer@10"),
     "only the quote is missing": (
         '{"a": ["b"], "c": ["d]}',

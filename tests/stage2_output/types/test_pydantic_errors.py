@@ -189,10 +189,8 @@ def test_a_key_that_is_missing_to_pydantic_only_is_named():
     assert told(list[Strict], [{}]) == [("/0/a", "is missing")]
 
 
-def test_very_many_refusals_are_counted():
-    found = issues(list[date], ["x"] * 1000)
-    assert len(found) == 101
-    assert found[-1].rule == "more"
+def test_of_very_many_refusals_the_first_are_told():
+    assert len(issues(list[date], ["x"] * 1000)) == 100
 
 
 def test_a_long_refusal_is_cut():

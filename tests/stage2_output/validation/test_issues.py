@@ -50,11 +50,6 @@ def test_issues_come_in_the_order_of_places_and_each_once():
     assert [issue.path for issue in issues(schema, {"b": 1, "a": 1})] == ["/a", "/b"]
 
 
-def test_places_in_a_list_are_in_the_order_of_the_list():
-    found = issues({"items": {"type": "string"}}, [1] * 11)
-    assert [issue.path for issue in found] == [f"/{index}" for index in range(11)]
-
-
 @pytest.mark.parametrize(
     ("schema", "value", "found"),
     [
@@ -84,7 +79,7 @@ def test_a_property_called_like_a_rule_is_a_property(rule):
         }
     }
     assert issues(schema, {"propertyNames": SECRET}) == (
-        Issue("/propertyNames", "must have at least 50 characters", "minLength", 50),
+        Issue("/propertyNames", "must have 50 or more characters", "minLength", 50),
     )
 
 
@@ -96,8 +91,10 @@ def unknown_words(schema, value):
 
 
 def test_an_error_without_words_is_an_issue_all_the_same():
-    error = unknown_words({"dependentRequired": {"a": ["b"]}}, {"a": 1})
-    assert issues_of([error]) == (Issue("", "does not fit", "dependentRequired", {"a": ["b"]}),)
+    schema = {"properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
+    [error] = Draft202012Validator({**schema, "required": []}).iter_errors({"b": 1})
+    error.schema = schema  # in which the unknown property stands for the missing one
+    assert issues_of([error]) == (Issue("", "does not fit", "additionalProperties", False),)
 
 
 def test_a_missing_property_is_told_even_if_the_library_changes_its_words():
@@ -129,11 +126,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("schema", "value"), HOSTILE.values(), ids=HOSTILE)
-def test_of_very_many_issues_the_first_are_told_and_that_there_are_more(schema, value):
+def test_of_very_many_issues_the_first_are_told(schema, value):
     found = issues(schema, value)
-    assert len(found) == MOST_ISSUES + 1
-    assert found[-1] == Issue("", "has more errors than these 100", "more")
-    assert len({issue.path for issue in found[:-1]}) == MOST_ISSUES
+    assert len({issue.path for issue in found}) == len(found) == MOST_ISSUES
 
 
 def test_as_many_issues_as_are_told_are_all():
@@ -149,8 +144,8 @@ def test_no_more_issues_are_asked_for_than_are_told():
             asked.append(len(asked))
             yield Issue(f"/{len(asked) % 200}", "is wrong", "rule")
 
-    assert len(collect(endless())) == MOST_ISSUES + 1
-    assert len(asked) == MOST_ISSUES + 1
+    assert len(collect(endless())) == MOST_ISSUES
+    assert len(asked) == MOST_ISSUES
 
 
 def test_the_same_issue_again_and_again_does_not_go_on_for_ever():
@@ -158,10 +153,7 @@ def test_the_same_issue_again_and_again_does_not_go_on_for_ever():
         while True:
             yield Issue("/a", "is wrong", "rule")
 
-    assert collect(endless()) == (
-        Issue("/a", "is wrong", "rule"),
-        Issue("", "has more errors than these 1", "more"),
-    )
+    assert collect(endless()) == (Issue("/a", "is wrong", "rule"),)
 
 
 def test_a_key_of_a_megabyte_does_not_come_back():

@@ -20,25 +20,21 @@ RULES = {
     "exclusiveMinimum": ({"exclusiveMinimum": 5}, 5, "must be more than 5"),
     "exclusiveMaximum": ({"exclusiveMaximum": 5}, 5, "must be less than 5"),
     "multipleOf": ({"multipleOf": 5}, 6, "must be a multiple of 5"),
-    "minLength": ({"minLength": 50}, SECRET, "must have at least 50 characters"),
-    "maxLength": ({"maxLength": 3}, SECRET, "must have at most 3 characters"),
+    "minLength": ({"minLength": 50}, SECRET, "must have 50 or more characters"),
+    "maxLength": ({"maxLength": 3}, SECRET, "must have 3 or fewer characters"),
     "pattern": ({"pattern": "^a+$"}, SECRET, 'must match the pattern "^a+$"'),
-    "minItems": ({"minItems": 2}, [SECRET], "must have at least 2 items"),
-    "maxItems": ({"maxItems": 1}, [SECRET, SECRET], "must have at most 1 item"),
-    "minProperties": ({"minProperties": 2}, {"a": SECRET}, "must have at least 2 properties"),
-    "maxProperties": ({"maxProperties": 0}, {"a": SECRET}, "must have at most 0 properties"),
-    "minProperties, one": ({"minProperties": 1}, {}, "must have at least 1 property"),
+    "minItems": ({"minItems": 2}, [SECRET], "must have 2 or more items"),
+    "maxItems": ({"maxItems": 1}, [SECRET, SECRET], "must have 1 or fewer items"),
+    "minProperties": ({"minProperties": 2}, {"a": SECRET}, "must have 2 or more properties"),
+    "maxProperties": ({"maxProperties": 0}, {"a": SECRET}, "must have 0 or fewer properties"),
+    "minProperties, one": ({"minProperties": 1}, {}, "must have 1 or more properties"),
     "const": ({"const": "a"}, SECRET, 'must be "a"'),
     "enum": ({"enum": ["a", 1, None]}, SECRET, 'must be one of ["a", 1, null]'),
-    "uniqueItems": (
-        {"uniqueItems": True},
-        [0, SECRET, SECRET],
-        "must not contain equal items; items 1 and 2 are equal",
-    ),
-    "uniqueItems, written differently": (
-        {"uniqueItems": True},
-        [1, 1.0],
-        "must not contain equal items",
+    "uniqueItems": ({"uniqueItems": True}, [SECRET, SECRET], "must not contain equal items"),
+    "dependentRequired": (
+        {"dependentRequired": {"a": ["b"]}},
+        {"a": SECRET},
+        'must fit {"dependentRequired": {"a": ["b"]}}',
     ),
     "contains": (
         {"contains": {"type": "null"}},
@@ -51,7 +47,7 @@ RULES = {
         SECRET,
         "fits more than one of several alternatives; it must fit exactly one",
     ),
-    "items": ({"items": False}, [SECRET], "must have at most 0 items"),
+    "items": ({"items": False}, [SECRET], 'must fit {"items": false}'),
     "unevaluatedItems": (
         {"unevaluatedItems": False},
         [SECRET],
@@ -80,14 +76,13 @@ def test_a_rule_is_put_into_words_without_the_value(schema, value, message):
         (
             {"contains": {"type": "null"}, "minContains": 2},
             [None, 1],
-            "must have at least 2 matching items",
+            "must have 2 or more matching items",
         ),
         (
             {"contains": {"type": "null"}, "maxContains": 1},
             [None, None],
-            "must have at most 1 matching item",
+            "must have 1 or fewer matching items",
         ),
-        ({"prefixItems": [{}, {}], "items": False}, [1, 2, 3], "must have at most 2 items"),
         ({"not": {}}, 1, "is not allowed"),
     ],
 )
@@ -98,13 +93,10 @@ def test_some_rules_need_their_neighbours_to_be_told(schema, value, message):
 @pytest.mark.parametrize(
     ("draft", "schema", "value", "path", "message"),
     [
-        ("07", {"items": [{}], "additionalItems": False}, [1, 2], "", "must have at most 1 item"),
-        ("07", {"dependencies": {"a": ["b"]}}, {"a": 1}, "/b", "is missing, and `a` needs it"),
         ("04", {"minimum": 5, "exclusiveMinimum": True}, 5, "", "must be more than 5"),
         ("04", {"maximum": 5, "exclusiveMaximum": True}, 5, "", "must be less than 5"),
         ("04", {"minimum": 5}, 4, "", "must be at least 5"),
         ("03", {"divisibleBy": 2}, 3, "", 'must fit {"divisibleBy": 2}'),
-        ("03", {"dependencies": {"a": "b"}}, {"a": 1}, "/b", "is missing, and `a` needs it"),
         ("03", {"properties": {"a": {"required": True}}}, {}, "/a", 'must fit {"required": true}'),
     ],
 )

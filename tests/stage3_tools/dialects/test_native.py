@@ -53,23 +53,11 @@ def called(id="c1", name="f", arguments="{}", **rest):
     return ToolCall(id, name, arguments, **rest)
 
 
-class Watched(ScriptedModel):
-    """A scripted model that also keeps the bodies it was sent, as they were."""
-
-    def __init__(self, replies):
-        super().__init__(replies)
-        self.bodies = []
-
-    async def handle_async_request(self, request):
-        self.bodies.append(json.loads(await request.aread()))
-        return await super().handle_async_request(request)
-
-
 class Talk:
     """A session over one wire, in the native dialect unless something else is said."""
 
     def __init__(self, wire, replies, tools, *, streamed=False, store=None):
-        self.model = Watched(replies)
+        self.model = ScriptedModel(replies)
         self.gateway = Gateway(f"{wire}:m", transport=self.model, max_retries=0)
         self.engine = ContextEngine(store=store)
         self.registry = ToolRegistry(*tools)

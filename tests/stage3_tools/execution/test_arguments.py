@@ -34,7 +34,7 @@ def test_what_had_to_be_mended_is_told_with_the_arguments():
     assert given == Arguments({"path": "a"}, "{'path': \"a\",}", repairs)
 
 
-@pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', '{"path": "a"]', "{"])
+@pytest.mark.parametrize("text", ['{"path": "a"', '{"path": "a', "{"])
 def test_arguments_that_are_not_complete_are_refused(text):
     message = "The arguments are not complete: a bracket or a quote is not closed."
     assert refusal(READ, text).message == message

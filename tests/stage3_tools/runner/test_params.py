@@ -52,7 +52,7 @@ def test_one_message_is_no_list_of_messages():
 
 
 def test_what_is_no_message_is_refused():
-    with pytest.raises(ValueError, match="A message is a Message or a mapping"):
+    with pytest.raises(ValueError, match="A message must be a JSON object"):
         RunnerParams(messages=[1])
 
 
