@@ -167,9 +167,7 @@ async def response_of(reply: object) -> ChatResponse:
         TypeError: The function is not async, or returned something else.
     """
     value = await reply if isawaitable(reply) else None
-    if isinstance(value, ChatResponse):
-        return value
-    return _from_text(value, reply)
+    return value if isinstance(value, ChatResponse) else _from_text(value, reply)
 
 
 def _from_text(value: object, returned: object) -> ChatResponse:

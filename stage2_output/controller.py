@@ -64,7 +64,7 @@ class OutputController:
         Raises:
             InvalidSchema: The schema is invalid, which is the developer's error.
         """
-        output_schema = self.compile(schema)
+        output_schema = schema if isinstance(schema, CompiledSchema) else self.compile(schema)
         if truncated:
             return _truncated(text)
         if schema is None:
@@ -136,11 +136,7 @@ class OutputController:
         return result
 
     def compile(self, schema: Any) -> OutputSchema:
-        """Return the compiled form of a schema or a type; its `schema` is the JSON Schema.
-
-        Raises:
-            InvalidSchema: The schema is invalid.
-        """
+        """Compile a schema or a type, once. An invalid one raises `InvalidSchema`."""
         if isinstance(schema, CompiledSchema):
             return schema
         key = _cache_key(schema)

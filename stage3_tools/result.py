@@ -255,7 +255,8 @@ def stored_details(details: Any) -> Any:
     """Return the details of a result for the journal, without those that the framework derives."""
     if isinstance(details, dict):
         details = {key: value for key, value in details.items() if key not in _DERIVED_DETAILS}
-    return None if details in (None, {}) else plain_data(details)
+        return plain_data(details) if details else None
+    return plain_data(details)
 
 
 def plain_data(value: Any) -> Any:

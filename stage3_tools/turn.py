@@ -89,18 +89,12 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
     if parts.response_schema is not None and run.server_supports_schema(parts):
         keywords |= {"response_schema": parts.response_schema, "schema_optional": True}
-    if run.deps.stream is None:
-        response = await response_of(run.deps.chat(parts.messages, **keywords))
-        run.add_usage(response)
-        return Turn(tools, last, response=response)
-    stream = run.deps.stream(parts.messages, **keywords)
-    if not isinstance(stream, MessageStream):
-        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
-    await run.notify(ReplyStreamed, stream=stream)
-    if run.stop_reason:
-        await stream.aclose()
-    run.checkpoint()
-    return Turn(tools, last, stream=stream)
+    if run.deps.stream is not None:
+        stream = run.deps.stream(parts.messages, **keywords)
+        return Turn(tools, last, stream=await _announced(run, stream))
+    response = await response_of(run.deps.chat(parts.messages, **keywords))
+    run.add_usage(response)
+    return Turn(tools, last, response=response)
 
 
 async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
@@ -156,6 +150,17 @@ async def _edit_messages(
             "messages that it received."
         )
     return replace(parts, messages=messages)
+
+
+async def _announced(run: RunState, stream: MessageStream) -> MessageStream:
+    """Report a stream to the listener, which may stop the run."""
+    if not isinstance(stream, MessageStream):
+        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
+    await run.notify(ReplyStreamed, stream=stream)
+    if run.stop_reason:
+        await stream.aclose()
+    run.checkpoint()
+    return stream
 
 
 # ---- read

@@ -149,8 +149,7 @@ class _ResultRecorder:
         settings = await self._run.settings()
         while position < len(self._pending) and self._has_ended(self._pending[position]):
             result = await self._pending[position].review(settings)
-            message, _ = await self._message(result)
-            await self._append(MessageRecord(message, stored_details(result.details)))
+            await self._append(await self._message_record(result))
             self._add_record(result)
             await self._run.notify(ToolAnswered, result=result)
             position += 1
@@ -159,9 +158,10 @@ class _ResultRecorder:
         """Record the outcome of a call before its result can be appended, in case of a crash."""
         needs_review = self._run.options.approve_result is not None
         if one.ready is not None and one.result is not None and not needs_review:
-            (message, _), result = await self._message(one.result), one.result
-            details = stored_details(result.details)
-            await self._append(CallFinishedRecord(one.call.id, result.status, message, details))
+            record = await self._message_record(one.result)
+            await self._append(
+                CallFinishedRecord(one.call.id, one.result.status, record.message, record.details)
+            )
 
     @staticmethod
     def _has_ended(one: PendingCall) -> bool:
@@ -171,10 +171,7 @@ class _ResultRecorder:
         """Append a result for each call that has none, after the calls were cancelled."""
         settings, left = await self._run.settings(), self._pending[len(self.records) :]
         results = [one.interrupt(settings) for one in left]
-        entries = [
-            MessageRecord((await self._message(result))[0], stored_details(result.details))
-            for result in results
-        ]
+        entries = [await self._message_record(result) for result in results]
         with suppress(SessionConflict):  # another run continues with the calls
             if entries:
                 await self._append(*entries)
@@ -193,6 +190,11 @@ class _ResultRecorder:
         if result.call_id not in self._messages:
             self._messages[result.call_id] = await self._run.result_message(result)
         return self._messages[result.call_id]
+
+    async def _message_record(self, result: ToolResult) -> MessageRecord:
+        message, _ = await self._message(result)
+        details = None if result.details is None else stored_details(result.details)
+        return MessageRecord(message, details)
 
     def _add_record(self, result: ToolResult) -> None:
         position, now = len(self.records), time.time()
