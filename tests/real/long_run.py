@@ -50,7 +50,7 @@ from stage3_tools import (
 
 PATIENCE = 5.0  # seconds until a call is said not to be noted while another one runs
 LONGEST = 30  # seconds; a run that has not ended by then never will
-LONGEST_RESULT = 200  # characters the model is shown
+LONG_RESULT = 200  # repetitions of the end of a long result
 DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
 # ---- the points at which a run may be killed
@@ -197,7 +197,7 @@ class Tools:
         self._points.reach(f"{context.call_id} before it returns")
         if name == "miss":
             raise ToolError("not_found", f"{name} {label}: not there")
-        return f"{name} {label}: done" + " and more" * (LONGEST_RESULT if name == "list" else 0)
+        return f"{name} {label}: done" + " and more" * (LONG_RESULT if name == "list" else 0)
 
     def _trace(self, what, name, context):
         trace = {
@@ -240,7 +240,7 @@ async def live(place, traces, dialect, life, kill_at, pipe):
         if journal is None:
             await engine.create_session(SESSION)
         deps = ToolLoopDeps(chat, engine, OutputController(), tools.registry())
-        options = ToolLoopOptions(dialect=made(), max_tool_rounds=20, variables_over=LONGEST_RESULT)
+        options = ToolLoopOptions(dialect=made(), max_tool_rounds=20)
         result = await run_tool_loop(
             deps, SESSION, None if asked else QUESTION, options, resume=asked
         )
