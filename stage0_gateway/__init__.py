@@ -79,5 +79,6 @@ from stage0_gateway.response import ChatResponse as ChatResponse
 from stage0_gateway.response import FinishReason as FinishReason
 from stage0_gateway.response import Usage as Usage
 from stage0_gateway.response import normalize_finish_reason as normalize_finish_reason
+from stage0_gateway.response import response_of as response_of
 from stage0_gateway.streaming.events import StreamEvent as StreamEvent
 from stage0_gateway.streaming.stream import MessageStream as MessageStream

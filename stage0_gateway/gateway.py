@@ -43,6 +43,11 @@ _Reply = TypeVar("_Reply")
 _Fetch = Callable[[HttpClient, EncodedRequest, int, Complete], Awaitable[_Reply]]
 
 
+_REJECTED_SCHEMA = (400, 404, 422)
+"""Statuses of servers that reject a schema: usually 400; 422 if a framework checks the fields; 404
+if a router finds no suitable server."""
+
+
 class Gateway:
     """A client of one model, with optional fallback models.
 
@@ -133,6 +138,12 @@ class Gateway:
         """Whether the model's server supports structured output (`response_schema`)."""
         return PROVIDERS[self._endpoints[0].provider].supports_schema
 
+    @property
+    def supports_schema_with_tools(self) -> bool:
+        """Whether the provider's own server supports structured output in requests with tools."""
+        provider = PROVIDERS[self._endpoints[0].provider]
+        return provider.supports_schema_with_tools and not self._base_url
+
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]
     ) -> ChatResponse:
@@ -142,8 +153,8 @@ class Gateway:
             messages: The conversation, oldest first: `Message`s, or mappings with `role` and
                 `content`.
             options: `tools`, `tool_choice`, `temperature`, `max_tokens`, `response_schema`,
-                `stop`, `model` and `provider_options`; see `ChatOptions` and `ChatRequest`.
-                Validate a reply to a `response_schema` as well.
+                `schema_optional`, `stop`, `model` and `provider_options`; see `ChatOptions` and
+                `ChatRequest`. Validate a reply to a `response_schema` as well.
 
         Raises:
             GatewayError: The request failed. The text states the fix.
@@ -215,6 +226,10 @@ class Gateway:
                     return await fetch(client, encoded, attempt, complete)
                 except GatewayError as raised:
                     error = redact_error(raised, endpoint.secrets)
+                if request.schema_optional and error.status in _REJECTED_SCHEMA:
+                    request = replace(request, response_schema=None, schema_optional=False)
+                    encoded = encode_request(endpoint, request, stream=fetch is open_stream)
+                    continue
                 if isinstance(error, ConfigurationError):
                     raise error
                 if attempt > self._max_retries or not can_retry(error):

@@ -44,6 +44,7 @@ class ChatRequest:
         temperature: Randomness; None is the server's default.
         max_tokens: The maximum number of tokens of the reply; None is the server's default.
         response_schema: A JSON Schema for the reply, enforced by the server.
+        schema_optional: Whether to send the request without the schema if the server rejects it.
         stop: Texts at which the model stops writing.
         provider_options: Fields that are merged into the request body unchanged.
     """
@@ -55,6 +56,7 @@ class ChatRequest:
     temperature: float | None = None
     max_tokens: int | None = None
     response_schema: Mapping[str, Any] | None = None
+    schema_optional: bool = False
     stop: tuple[str, ...] = ()
     provider_options: Mapping[str, Any] | None = None
 
@@ -71,6 +73,7 @@ class ChatOptions(TypedDict, total=False):
     temperature: float | None
     max_tokens: int | None
     response_schema: Mapping[str, Any] | None
+    schema_optional: bool
     stop: str | Iterable[str]
     model: str | None
     provider_options: Mapping[str, Any] | None

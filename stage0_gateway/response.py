@@ -8,6 +8,7 @@ inside another provider's format.
 """
 
 from dataclasses import astuple, dataclass, field
+from inspect import isawaitable
 from typing import Any, Literal, get_args
 
 from stage0_gateway.messages import Message
@@ -157,3 +158,23 @@ class ChatResponse:
     def thinking(self) -> str:
         """The model's thinking before the reply."""
         return self.message.thinking
+
+
+async def response_of(reply: object) -> ChatResponse:
+    """Await what a chat function returned; a text becomes a reply without usage.
+
+    Raises:
+        TypeError: The function is not async, or returned something else.
+    """
+    value = await reply if isawaitable(reply) else None
+    return value if isinstance(value, ChatResponse) else _from_text(value, reply)
+
+
+def _from_text(value: object, returned: object) -> ChatResponse:
+    if isinstance(value, str):
+        return ChatResponse(Message.assistant(value), "stop")
+    name = f"an awaitable {type(value).__name__}" if isawaitable(returned) else repr(returned)[:80]
+    raise TypeError(
+        "A chat function must be async and return a ChatResponse or a text, as gateway.chat does; "
+        f"this one returned {name}."
+    )

@@ -5,6 +5,7 @@ messages. It knows neither HTTP nor tools.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -13,14 +14,16 @@ from weakref import WeakValueDictionary
 from stage0_gateway import ChatResponse, Message, Usage, as_message
 from stage1_context.compaction.compact import Compaction, compact
 from stage1_context.counting.calibration import Calibration
+from stage1_context.errors import SessionExists
 from stage1_context.history import MessageHistory
-from stage1_context.journal import MessageRecord
+from stage1_context.journal import VIEW_KINDS, MessageRecord
 from stage1_context.store import MemoryStore, SessionInfo, SessionStore
 from stage1_context.stores.export import export_session, import_session
 from stage1_context.tokens import TokenCounter
 from stage1_context.transcript import Transcript
 from stage1_context.variables import VariableStore
 from stage1_context.view.explanation import Explanation, explain
+from stage1_context.view.projection import details_of
 from stage1_context.window import WindowPolicy
 
 MAX_TRANSCRIPTS = 256
@@ -62,13 +65,18 @@ class ContextEngine:
     # ---- sessions
 
     async def create_session(
-        self, session_id: str | None = None, system_prompt: str | None = None
+        self,
+        session_id: str | None = None,
+        system_prompt: str | None = None,
+        *,
+        exist_ok: bool = False,
     ) -> str:
         """Create a session.
 
         Args:
             session_id: The id; None creates one.
             system_prompt: The first system message.
+            exist_ok: Whether to continue a session that exists, unchanged, instead of raising.
 
         Returns:
             The session's id.
@@ -79,7 +87,8 @@ class ContextEngine:
         """
         session_id = session_id or uuid4().hex
         first = [MessageRecord(Message.system(system_prompt))] if system_prompt else []
-        await self.store.create(session_id, *first)
+        with suppress(SessionExists) if exist_ok else nullcontext():
+            await self.store.create(session_id, *first)
         return session_id
 
     async def sessions(self) -> list[SessionInfo]:
@@ -176,6 +185,14 @@ class ContextEngine:
             SessionNotFound: The session does not exist.
         """
         return await self.transcript(session_id).history()
+
+    async def details(self, session_id: str) -> dict[str, Any]:
+        """Return the details of a session's tool results by call id. No request contains them.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+        """
+        return details_of(await self.store.read(session_id, kinds=VIEW_KINDS))
 
     async def repair_history(self, session_id: str) -> list[str]:
         """Give each tool call one result. A call without one receives an error that says so.

@@ -5,7 +5,7 @@ module does not know where records are stored.
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, get_args
 
 from stage0_gateway import Message
@@ -13,9 +13,16 @@ from stage0_gateway import Message
 
 @dataclass(frozen=True, slots=True)
 class MessageRecord:
-    """A message of the conversation."""
+    """A message of the conversation.
+
+    Attributes:
+        message: The message.
+        details: A JSON value for people, such as the details of a tool's result. It is not part of
+            the message, so no model sees it and no window counts it. None is no details.
+    """
 
     message: Message
+    details: Any = field(default=None, repr=False, hash=False)
 
     @property
     def kind(self) -> Literal["message", "call", "system"]:
@@ -42,12 +49,14 @@ class CallFinishedRecord:
         call_id: The call's id.
         status: The status of the tool's result.
         message: The tool message to append later, or None if it is unknown.
+        details: The details of the tool message.
     """
 
     kind: ClassVar[Literal["call_finished"]] = "call_finished"
     call_id: str
     status: str
     message: Message | None = None
+    details: Any = field(default=None, repr=False, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +142,21 @@ def record_to_json(record: Record) -> str:
 
 def _plain_fields(record: Record) -> dict[str, Any]:
     match record:
-        case MessageRecord(message):
-            return message.to_dict()
-        case CallFinishedRecord(call_id, status, message) if message is not None:
-            return {"call_id": call_id, "status": status, "message": message.to_dict()}
+        case MessageRecord(message, details):
+            return message.to_dict() | _optional(details)
+        case CallFinishedRecord(call_id, status, message, details) if message is not None:
+            plain = {"call_id": call_id, "status": status, "message": message.to_dict()}
+            return plain | _optional(details)
         case RepairRecord(inserted, hidden):
             return {
                 "inserted": [[index, message.to_dict()] for index, message in inserted],
                 "hidden": list(hidden),
             }
     return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _optional(details: Any) -> dict[str, Any]:
+    return {} if details is None else {"details": details}
 
 
 def record_from_json(text: str) -> Record:
@@ -159,7 +173,8 @@ def record_from_json(text: str) -> Record:
         raise ValueError(f"A journal record is a JSON object, not {type(plain).__name__}.")
     kind = plain.pop("kind", None)
     if kind in (*MESSAGE_KINDS, "system"):
-        return MessageRecord(Message.from_dict(plain))
+        details = plain.pop("details", None)
+        return MessageRecord(Message.from_dict(plain), details)
     if not isinstance(kind, str) or kind not in _BY_KIND:
         raise ValueError(f"Unknown journal record {kind!r}; this version knows {', '.join(KINDS)}.")
     try:

@@ -171,6 +171,7 @@ def _check_json(records: Iterable[Record]) -> None:
     for record in records:
         is_text = isinstance(record, CallStartedRecord) or (
             isinstance(record, MessageRecord)
+            and record.details is None
             and isinstance(record.message.content, str)
             and not any(call.provider_data for call in record.message.tool_calls)
         )

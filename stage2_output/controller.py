@@ -64,7 +64,7 @@ class OutputController:
         Raises:
             InvalidSchema: The schema is invalid, which is the developer's error.
         """
-        output_schema = self._compiled(schema)
+        output_schema = schema if isinstance(schema, CompiledSchema) else self.compile(schema)
         if truncated:
             return _truncated(text)
         if schema is None:
@@ -118,7 +118,7 @@ class OutputController:
         """
         if max_attempts < 1:
             raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
-        json_schema = self._compiled(schema).schema
+        json_schema = self.compile(schema).schema
         conversation = messages_with_schema(messages, json_schema)
         model, usage = SchemaChat(chat, json_schema), None
         for attempt in range(1, max_attempts + 1):
@@ -135,7 +135,8 @@ class OutputController:
             conversation = [*conversation, *correction(result)]
         return result
 
-    def _compiled(self, schema: Any) -> OutputSchema:
+    def compile(self, schema: Any) -> OutputSchema:
+        """Compile a schema or a type, once. An invalid one raises `InvalidSchema`."""
         if isinstance(schema, CompiledSchema):
             return schema
         key = _cache_key(schema)

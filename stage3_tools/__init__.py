@@ -17,6 +17,7 @@ Reading order:
     options   the dependencies and the options of a run
     turn      one turn: request, read, act
     loop      turns until a stop policy ends the run; `run_tool_loop`
+    ask       shorter entries to the loop: `ask` and `run_events`
 
 Rooms:
     schema/     a function's description and JSON Schema
@@ -32,6 +33,8 @@ Rooms:
 # The form `Name as Name` exports a name, also for type checkers.
 from stage3_tools.abort import Abort as Abort
 from stage3_tools.abort import RunStopped as RunStopped
+from stage3_tools.ask import ask as ask
+from stage3_tools.ask import run_events as run_events
 from stage3_tools.chain.chain import ChainMessages as ChainMessages
 from stage3_tools.chain.chain import ChainStats as ChainStats
 from stage3_tools.chain.chain import ChainStatus as ChainStatus
@@ -74,26 +77,27 @@ from stage3_tools.execution.approval import ApprovalRequest as ApprovalRequest
 from stage3_tools.execution.approval import Approve as Approve
 from stage3_tools.execution.approval import Edit as Edit
 from stage3_tools.execution.approval import Later as Later
+from stage3_tools.execution.approval import Redact as Redact
 from stage3_tools.execution.approval import Reject as Reject
 from stage3_tools.execution.approval import Verdict as Verdict
 from stage3_tools.execution.cache import ResultCache as ResultCache
 from stage3_tools.execution.settings import ExecutionSettings as ExecutionSettings
 from stage3_tools.execution.several_calls import execute_tool_call as execute_tool_call
 from stage3_tools.execution.several_calls import execute_tool_calls as execute_tool_calls
-from stage3_tools.loop import LoopStats as LoopStats
-from stage3_tools.loop import ToolLoopResult as ToolLoopResult
 from stage3_tools.loop import run_tool_loop as run_tool_loop
 from stage3_tools.options import RequestInfo as RequestInfo
 from stage3_tools.options import RunLimits as RunLimits
 from stage3_tools.options import ToolLoopDeps as ToolLoopDeps
 from stage3_tools.options import ToolLoopOptions as ToolLoopOptions
 from stage3_tools.registry import ToolRegistry as ToolRegistry
+from stage3_tools.result import LoopStats as LoopStats
+from stage3_tools.result import LoopStatus as LoopStatus
 from stage3_tools.result import ToolCallRecord as ToolCallRecord
+from stage3_tools.result import ToolLoopResult as ToolLoopResult
 from stage3_tools.result import ToolOutput as ToolOutput
 from stage3_tools.result import ToolResult as ToolResult
 from stage3_tools.run.state import RunState as RunState
 from stage3_tools.run.state import Turn as Turn
-from stage3_tools.run.stop_policy import LoopStatus as LoopStatus
 from stage3_tools.runner.params import RunnerParams as RunnerParams
 from stage3_tools.runner.runner import ToolRunner as ToolRunner
 from stage3_tools.tool import Tool as Tool

@@ -16,6 +16,7 @@ refusal to an execution. Every reply without a decision leads to feedback and ru
 Used by the prompt dialect. This module does not know the registry.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -51,12 +52,20 @@ TOOL_DECISION_SCHEMA: Mapping[str, Any] = {
 """The JSON Schema of a decision. Missing arguments mean `{}`; the tool's own schema validates
 them."""
 
+_TYPED_DECISION: Mapping[str, Any] = {
+    **TOOL_DECISION_SCHEMA,
+    "properties": {**TOOL_DECISION_SCHEMA["properties"], "reply": {}},
+    "then": {"required": ["reply"]},
+    "else": {"properties": {"reply": TOOL_DECISION_SCHEMA["properties"]["reply"]}},
+}
+"""The schema of a decision whose reply is any JSON value; the output type validates it."""
+
 _CALL = {
     "type": "object",
     "properties": {**TOOL_DECISION_SCHEMA["properties"], "tool": {"type": "string"}},
     "required": ["tool"],
 }
-_DECISIONS = {**TOOL_DECISION_SCHEMA, "type": ["object", "array"], "minItems": 1, "items": _CALL}
+_LIST = {"type": ["object", "array"], "minItems": 1, "items": _CALL}
 
 _IN_THINKING = "There is JSON in your thoughts only, and thoughts are not acted on."
 _MENTIONED = "The JSON is part of other text, so it counts as quoted and was not used."
@@ -106,15 +115,18 @@ def parse_tool_decision(
 
 
 def parse_tool_decisions(
-    controller: OutputController, text: str, *, multiple: bool = True
+    controller: OutputController, text: str, *, multiple: bool = True, is_typed: bool = False
 ) -> tuple[ToolDecision, ...] | ParseResult:
     """Parse a complete reply as a decision or, if `multiple`, as a list of calls.
+
+    If `is_typed`, a reply may be any JSON value; the decision's `reply` is its JSON text.
 
     Returns:
         The decisions in the order of the text, or a `ParseResult` with the issues.
     """
     answer = without_thinking(text)
-    result = controller.parse_and_validate(answer, _schema(multiple))
+    schema = _schema(multiple, is_typed)
+    result = controller.parse_and_validate(answer, schema)
     if answer is not text:
         result = replace(result, raw=text)
     found = result.extraction
@@ -125,21 +137,26 @@ def parse_tool_decisions(
         return result
     is_entire = not (answer[: found.start].strip() or answer[found.end :].strip())
     if found.repairs or not is_entire:
-        problem = _conflict(result, answer, found, multiple=multiple)
+        problem = _conflict(result, answer, found, schema, multiple=multiple)
         if problem or not _is_answer(answer, found):
             return _rejected(result, problem or _MENTIONED)
     values = result.data if isinstance(result.data, list) else [result.data]
-    return tuple([_decision(value, found.repairs) for value in values])
+    return tuple([_decision(value, found.repairs, is_typed) for value in values])
 
 
 @cache
-def _schema(multiple: bool) -> CompiledSchema:
-    return CompiledSchema(_DECISIONS if multiple else TOOL_DECISION_SCHEMA)
+def _schema(multiple: bool, is_typed: bool) -> CompiledSchema:
+    decision = _TYPED_DECISION if is_typed else TOOL_DECISION_SCHEMA
+    return CompiledSchema({**decision, **_LIST} if multiple else decision)
 
 
-def _decision(value: Mapping[str, Any], repairs: tuple[Repair, ...] = ()) -> ToolDecision:
+def _decision(
+    value: Mapping[str, Any], repairs: tuple[Repair, ...] = (), is_typed: bool = False
+) -> ToolDecision:
     if value["tool"] is None:
-        return ToolDecision(None, reply=value["reply"], repairs=repairs)
+        reply = value["reply"]
+        text = json.dumps(reply, ensure_ascii=False) if is_typed else reply
+        return ToolDecision(None, reply=text, repairs=repairs)
     return ToolDecision(value["tool"], value.get("arguments") or {}, value.get("reply"), repairs)
 
 
@@ -152,7 +169,14 @@ def _rejected(result: ParseResult, message: str) -> ParseResult:
     return replace(result, success=False, data=None, errors=issues, extraction=None)
 
 
-def _conflict(result: ParseResult, answer: str, found: Extraction, *, multiple: bool) -> str:
+def _conflict(
+    result: ParseResult,
+    answer: str,
+    found: Extraction,
+    schema: CompiledSchema,
+    *,
+    multiple: bool,
+) -> str:
     """Return the conflict of a decision with the text before it, or "".
 
     An unfinished value may be an answer that quotes the decision. A different decision that begins
@@ -166,7 +190,7 @@ def _conflict(result: ParseResult, answer: str, found: Extraction, *, multiple: 
             break
         if any(repair.name in _CLOSING_REPAIRS for repair in other.repairs):
             return _UNFINISHED
-        if not _schema(multiple).fits(other.value) or not _begins_block(answer, other.start):
+        if not schema.fits(other.value) or not _begins_block(answer, other.start):
             continue
         if multiple:
             return _ADJACENT

@@ -16,29 +16,38 @@ does not raise. A resumed run first emits the events of the open calls, without 
 The values do not know their listeners.
 """
 
+import json
 import time
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, ClassVar, Literal
 
 from stage0_gateway import Message, MessageStream, ToolCall, Usage
 from stage2_output import Repair
 from stage3_tools.errors import ToolError
-from stage3_tools.result import ToolResult
+from stage3_tools.result import ToolLoopResult, ToolResult, plain_data
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
     """Fields of all events: the turn, counted from 1, and the time in seconds since the epoch."""
 
+    name: ClassVar[str]
     turn: int
     timestamp: float = field(default_factory=time.time, compare=False, repr=False)
+
+    def to_json(self) -> str:
+        """Return the event as JSON text, for logs and other processes.
+
+        A stream is left out. A value without a JSON form is replaced by the name of its type.
+        """
+        return json.dumps({"name": self.name, **_json_fields(self)}, default=_json_fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnStarted(_Event):
     """A request is sent next; `messages` are the messages of the request."""
 
-    name: ClassVar[str] = "turn_start"
+    name: ClassVar[Literal["turn_start"]] = "turn_start"
     messages: tuple[Message, ...]
 
 
@@ -46,7 +55,7 @@ class TurnStarted(_Event):
 class ReplyStreamed(_Event):
     """The reply arrives as a stream. `stream.on("text", ...)` adds a listener to it."""
 
-    name: ClassVar[str] = "reply_stream"
+    name: ClassVar[Literal["reply_stream"]] = "reply_stream"
     stream: MessageStream = field(compare=False)
 
 
@@ -57,7 +66,7 @@ class DecisionMade(_Event):
     `repairs` lists the repairs that the JSON of the decision needed.
     """
 
-    name: ClassVar[str] = "decision"
+    name: ClassVar[Literal["decision"]] = "decision"
     text: str
     calls: tuple[ToolCall, ...] = ()
     reply: str | None = None
@@ -68,7 +77,7 @@ class DecisionMade(_Event):
 class FeedbackGiven(_Event):
     """The reply `text` is invalid; `feedback` is the message for the model."""
 
-    name: ClassVar[str] = "feedback"
+    name: ClassVar[Literal["feedback"]] = "feedback"
     text: str
     feedback: str
 
@@ -77,7 +86,7 @@ class FeedbackGiven(_Event):
 class ToolCalled(_Event):
     """A call is looked up, validated and run next."""
 
-    name: ClassVar[str] = "tool_call"
+    name: ClassVar[Literal["tool_call"]] = "tool_call"
     call: ToolCall
 
 
@@ -85,7 +94,7 @@ class ToolCalled(_Event):
 class ToolProgressed(_Event):
     """A tool reported progress; `value` is the argument of `ToolContext.progress`."""
 
-    name: ClassVar[str] = "tool_progress"
+    name: ClassVar[Literal["tool_progress"]] = "tool_progress"
     call: ToolCall
     value: Any
 
@@ -94,7 +103,7 @@ class ToolProgressed(_Event):
 class ToolRetried(_Event):
     """Attempt number `attempt` failed with `error`; a retry follows after a wait."""
 
-    name: ClassVar[str] = "tool_retry"
+    name: ClassVar[Literal["tool_retry"]] = "tool_retry"
     call: ToolCall
     error: ToolError
     attempt: int
@@ -104,7 +113,7 @@ class ToolRetried(_Event):
 class ApprovalPending(_Event):
     """A call needs approval; the run ends and can be resumed."""
 
-    name: ClassVar[str] = "approval_pending"
+    name: ClassVar[Literal["approval_pending"]] = "approval_pending"
     call: ToolCall
 
 
@@ -112,7 +121,7 @@ class ApprovalPending(_Event):
 class ToolAnswered(_Event):
     """A call has its result."""
 
-    name: ClassVar[str] = "tool_result"
+    name: ClassVar[Literal["tool_result"]] = "tool_result"
     result: ToolResult
 
 
@@ -120,17 +129,18 @@ class ToolAnswered(_Event):
 class TurnEnded(_Event):
     """The turn has ended; the history contains its messages."""
 
-    name: ClassVar[str] = "turn_end"
+    name: ClassVar[Literal["turn_end"]] = "turn_end"
     usage: Usage | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopEnded(_Event):
-    """The run has ended with this status and reply."""
+    """The run has ended with this status, reply and result."""
 
-    name: ClassVar[str] = "loop_end"
+    name: ClassVar[Literal["loop_end"]] = "loop_end"
     status: str
     reply: str | None
+    result: ToolLoopResult = field(repr=False, compare=False)
 
 
 LoopEvent = (
@@ -146,3 +156,21 @@ LoopEvent = (
     | TurnEnded
     | LoopEnded
 )
+
+
+def _json_fields(value: Any) -> Any:
+    """The form of a value of this project for `json.dumps`."""
+    if isinstance(value, Message):
+        return value.to_dict()
+    if isinstance(value, ToolError):
+        return {"kind": value.kind, "message": value.message, "hint": value.hint}
+    if not is_dataclass(value):
+        return type(value).__name__
+    left_out = "value" if isinstance(value, ToolResult) else "stream"
+    names = [each.name for each in fields(value) if each.name != left_out]
+    return {name: _json_field(name, getattr(value, name)) for name in names}
+
+
+def _json_field(name: str, value: Any) -> Any:
+    """Values of tools and output types may be of any type, all others are of this project."""
+    return plain_data(value) if name in ("details", "output", "value") else value

@@ -8,19 +8,24 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from dataclasses import fields, replace
+from typing import Any, TypeVar, Unpack, cast
 
-from stage0_gateway import Message, ToolCall, Usage, as_message
+from stage0_gateway import Message, as_message
 from stage1_context import Transcript
 from stage3_tools.dialects.escaping import is_feedback
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
-from stage3_tools.result import ToolCallRecord
+from stage3_tools.options import (
+    LoopKeywords,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    type_error,
+)
+from stage3_tools.result import LoopStats, ToolLoopResult
 from stage3_tools.resume.open_calls import close_open_calls, resume_open_calls
 from stage3_tools.run.cancellation import Stop, run_until_stopped
 from stage3_tools.run.recorder import deliver_cancellation
 from stage3_tools.run.state import RunState, Turn
-from stage3_tools.run.stop_policy import Ending, LoopStatus, StopPolicy, stopped
+from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.turn import act, read, request
 
 T = TypeVar("T")
@@ -43,57 +48,6 @@ async def run_turns(run: RunState, turn: Turn | None = None) -> Ending:
         turn = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStats:
-    """Counts of a run.
-
-    Attributes:
-        turns: The number of model requests.
-        tool_calls: The number of tool calls.
-        duration: Seconds.
-    """
-
-    turns: int
-    tool_calls: int
-    duration: float
-
-
-@dataclass(frozen=True, slots=True)
-class ToolLoopResult:
-    """The result of a run.
-
-    Attributes:
-        reply: The final reply, or None.
-        status: Why the run ended.
-        status_reason: The reason in a sentence, where the status does not say everything.
-        tool_rounds: The number of turns that ran at least one tool.
-        last_raw_content: The text of the last reply, as the model wrote it.
-        usage: The tokens of all requests of this run.
-        cost: US dollars, or None if no price is known.
-        history: Every tool call of this run with its result.
-        messages: The messages of the last request, as they were sent.
-        stats: The number of turns and calls, and the duration.
-        pending_approvals: Calls that wait for approval. `resume=True` continues with them.
-    """
-
-    reply: str | None
-    status: LoopStatus
-    status_reason: str | None
-    tool_rounds: int
-    last_raw_content: str | None
-    usage: Usage
-    cost: float | None
-    history: tuple[ToolCallRecord, ...] = field(repr=False)
-    messages: tuple[Message, ...] = field(repr=False)
-    stats: LoopStats
-    pending_approvals: tuple[ToolCall, ...] = ()
-
-    @property
-    def max_rounds_reached(self) -> bool:
-        """Whether the limit of tool rounds ended the use of tools."""
-        return self.status == "max_rounds"
-
-
 async def run_tool_loop(
     deps: ToolLoopDeps,
     session_id: str,
@@ -101,6 +55,7 @@ async def run_tool_loop(
     options: ToolLoopOptions | None = None,
     *,
     resume: bool = False,
+    **keywords: Unpack[LoopKeywords],
 ) -> ToolLoopResult:
     """Answer a question, with tools where the model calls them.
 
@@ -109,6 +64,7 @@ async def run_tool_loop(
         session_id: A session of `deps.context_engine`.
         user_message: The question; None continues without a new one, together with `resume`.
         options: The options; None uses the defaults.
+        keywords: Options by name, such as `max_tool_rounds=5`; they override `options`.
         resume: Whether calls that an earlier run left without results are run first. If False, they
             get a result with the status "interrupted".
 
@@ -129,9 +85,8 @@ async def run_tool_loop(
     """
     if not isinstance(deps, ToolLoopDeps):
         raise type_error("deps", deps, ToolLoopDeps, "It holds the parts of the other stages.")
-    options = options or ToolLoopOptions()
-    if not isinstance(options, ToolLoopOptions):
-        raise type_error("options", options, ToolLoopOptions)
+    if keywords or not isinstance(options, ToolLoopOptions):
+        options = with_keywords(options, keywords)
     if isinstance(user_message, str):
         question: Message | None = Message.user(user_message)
     else:
@@ -144,8 +99,25 @@ async def run_tool_loop(
 
     ending = await stoppable(run, body)
     await deliver_cancellation()
-    run.end(ending.status, ending.reply)
-    return result_of(run, ending)
+    result = result_of(run, ending)
+    await run.end(result)
+    return result
+
+
+def with_keywords(options: ToolLoopOptions | None, keywords: Mapping[str, Any]) -> ToolLoopOptions:
+    """The options with the keywords of a call.
+
+    Raises:
+        TypeError: The options have another type, or a keyword is unknown.
+    """
+    options = options or ToolLoopOptions()
+    if not isinstance(options, ToolLoopOptions):
+        raise type_error("options", options, ToolLoopOptions)
+    known = [each.name for each in fields(options)]
+    if unknown := keywords.keys() - set(known):
+        names = ", ".join(known)
+        raise TypeError(f"Unknown option {min(unknown)!r}. The options are {names}.")
+    return replace(options, **keywords)
 
 
 async def _prepare(run: RunState, resume: bool) -> Ending | None:
@@ -189,6 +161,7 @@ def result_of(run: RunState, ending: Ending) -> ToolLoopResult:
         messages=run.last_request,
         stats=LoopStats(run.turns, len(run.records), time.perf_counter() - run.started),
         pending_approvals=ending.waiting,
+        output=ending.output,
     )
 
 

@@ -7,7 +7,7 @@ the chain.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolSpec, Usage, as_message
 from stage1_context import ContextEngine
@@ -19,8 +19,7 @@ from stage3_tools.execution.approval import Approver
 from stage3_tools.execution.cache import ResultCache
 from stage3_tools.execution.error_kinds import Classify
 from stage3_tools.execution.several_calls import MAX_PARALLEL
-from stage3_tools.registry import ToolRegistry
-from stage3_tools.schema.callables import is_async
+from stage3_tools.registry import Registrable, ToolRegistry
 from stage3_tools.variables.long_values import PREVIEW
 
 LONG = 4_000
@@ -80,44 +79,61 @@ class RequestInfo:
     last: bool
 
 
+Chat = Callable[..., Awaitable[ChatResponse | str]]
+"""Sends messages to a model, with keywords such as `tools` and `temperature` where they are set."""
+
 EditedMessages = Iterable[Message | Mapping[str, Any]] | None
 BeforeSend = Callable[[Sequence[Message], RequestInfo], EditedMessages | Awaitable[EditedMessages]]
 """Receives the messages of a request; returns the messages to send instead, or None."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ToolLoopDeps:
-    """The parts that a run uses, one from each stage.
+    """The parts that a run uses, one from each stage. Only `chat` is required.
 
     Attributes:
-        chat: Sends messages and returns the reply; `Gateway.chat`.
-        context_engine: Stores the sessions.
-        output_controller: Parses decisions.
-        tool_registry: The tools.
-        stream: Sends messages and returns the reply while it arrives; `Gateway.stream`. If it is
+        chat: Sends messages and returns the reply: `gateway.chat`, or any async function that
+            returns a `ChatResponse` or a text.
+        context_engine: Stores the sessions; None creates an engine that stores them in memory.
+        output_controller: Parses decisions; None creates one.
+        tool_registry: The tools: a `ToolRegistry`, or a list of tools and functions, which are
+            converted as by `@tool`. None is no tool.
+        stream: Sends messages and returns the reply while it arrives; `gateway.stream`. If it is
             set, it is used instead of `chat`, and the event `reply_stream` holds each reply.
 
     Raises:
         TypeError: A part has the wrong type.
+        RegistrationError: A tool is invalid.
     """
 
-    chat: Callable[..., Awaitable[ChatResponse]]
+    chat: Chat
     context_engine: ContextEngine
     output_controller: OutputController
     tool_registry: ToolRegistry
-    stream: Callable[..., MessageStream] | None = None
+    stream: Callable[..., MessageStream] | None
 
-    def __post_init__(self) -> None:
-        if self.chat is not None and not callable(self.chat):
+    def __init__(
+        self,
+        chat: Chat,
+        context_engine: ContextEngine | None = None,
+        output_controller: OutputController | None = None,
+        tool_registry: ToolRegistry | Iterable[Registrable] | None = None,
+        stream: Callable[..., MessageStream] | None = None,
+    ) -> None:
+        if chat is not None and not callable(chat):
             raise TypeError(
-                f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
+                "chat must be an async function such as gateway.chat, which returns a ChatResponse "
+                f"or a text, not {type(chat).__name__}."
             )
-        if not isinstance(self.context_engine, ContextEngine):
-            raise type_error("context_engine", self.context_engine, ContextEngine)
-        if not isinstance(self.output_controller, OutputController):
-            raise type_error("output_controller", self.output_controller, OutputController)
-        if not isinstance(self.tool_registry, ToolRegistry):
-            raise type_error("tool_registry", self.tool_registry, ToolRegistry)
+        engine = ContextEngine() if context_engine is None else context_engine
+        if not isinstance(engine, ContextEngine):
+            raise type_error("context_engine", engine, ContextEngine)
+        controller = OutputController() if output_controller is None else output_controller
+        if not isinstance(controller, OutputController):
+            raise type_error("output_controller", controller, OutputController)
+        parts = (chat, engine, controller, as_registry(tool_registry), stream)
+        for name, part in zip(self.__dataclass_fields__, parts, strict=True):
+            object.__setattr__(self, name, part)  # the dataclass is frozen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +146,11 @@ class ToolLoopOptions:
         max_parse_retries: How many invalid replies in a row are answered with feedback.
         temperature: The model's temperature; None leaves it to the server.
         max_tokens: The maximum number of tokens of one reply, which the window also reserves.
+        model: Another "provider:name" for the requests of this run; None uses the gateway's.
         dialect: `PromptDialect()`, `NativeDialect()`, or your own `Dialect`; None is the first.
+        output_type: The type of the final reply: a type that pydantic supports, such as a model, or
+            a JSON Schema. The reply is validated, and an invalid one is answered with feedback.
+            `output` of the result holds the value. None accepts any text.
         max_parallel_tools: The maximum number of tools of one turn that run at the same time.
         approve: Decides about each call before any tool of its turn is run; see
             `execution/approval.py`. Without it, a tool that needs approval ends the run with the
@@ -148,10 +168,10 @@ class ToolLoopOptions:
             model then sees the first 100,000 characters.
         before_send: Called as `before_send(messages, info)` with the messages of each request and a
             `RequestInfo`; may return other messages, for this request only. Plain or async.
-        on_event: Called with each `LoopEvent`. An exception ends the run.
+        on_event: Called with each `LoopEvent`. Plain or async. An exception ends the run.
 
     Raises:
-        ValueError: A number is out of range, or `on_event` is async.
+        ValueError: A number is out of range.
         TypeError: The dialect or the abort has the wrong type.
     """
 
@@ -159,7 +179,9 @@ class ToolLoopOptions:
     max_parse_retries: int = 2
     temperature: float | None = None
     max_tokens: int | None = None
+    model: str | None = None
     dialect: Dialect | None = None
+    output_type: Any = None
     max_parallel_tools: int = MAX_PARALLEL
     approve: Approver | None = None
     approve_result: Approver | None = None
@@ -169,7 +191,7 @@ class ToolLoopOptions:
     classify: Classify | None = None
     variables_over: int | None = LONG
     before_send: BeforeSend | None = None
-    on_event: Callable[[LoopEvent], None] | None = None
+    on_event: Callable[[LoopEvent], object] | None = None
 
     def __post_init__(self) -> None:
         minimums = {"max_tool_rounds": 0, "max_parse_retries": 0, "max_parallel_tools": 1}
@@ -188,25 +210,53 @@ class ToolLoopOptions:
             raise TypeError(
                 f"abort must be an Abort() or an asyncio.Event(), not {type(self.abort).__name__}."
             )
-        check_listener("on_event", self.on_event)
+
+
+class AskKeywords(TypedDict, total=False):
+    """The options of `ToolLoopOptions` as keywords."""
+
+    max_tool_rounds: int | None
+    max_parse_retries: int
+    temperature: float | None
+    max_tokens: int | None
+    dialect: Dialect | None
+    output_type: Any
+    max_parallel_tools: int
+    approve: Approver | None
+    approve_result: Approver | None
+    abort: Abort | asyncio.Event | None
+    limits: RunLimits | None
+    cache: ResultCache | None
+    classify: Classify | None
+    variables_over: int | None
+    before_send: BeforeSend | None
+    on_event: Callable[[LoopEvent], object] | None
+
+
+class LoopKeywords(AskKeywords, total=False):
+    """The options of `ToolLoopOptions` as keywords, with the model."""
+
+    model: str | None
+
+
+def as_registry(tools: ToolRegistry | Iterable[Registrable] | None) -> ToolRegistry:
+    """Convert a list of tools and functions to a registry.
+
+    Raises:
+        TypeError: The value is not a list.
+        RegistrationError: A tool is invalid.
+    """
+    if isinstance(tools, ToolRegistry):
+        return tools
+    if not isinstance(tools, Iterable | None):
+        raise type_error("tool_registry", tools, ToolRegistry, "Write a list: [function, tool].")
+    return ToolRegistry(*(tools or ()))
 
 
 def type_error(name: str, value: object, expected: type, hint: str = "") -> TypeError:
     """The error for an argument of a wrong type."""
     text = f"{name} must be of type {expected.__name__}, not {type(value).__name__}. {hint}"
     return TypeError(text.rstrip())
-
-
-def check_listener(name: str, listener: object) -> None:
-    """Check that a callback can be called, and need not be awaited.
-
-    Raises:
-        ValueError: The callback is not a plain function.
-    """
-    if listener is not None and (not callable(listener) or is_async(listener)):
-        raise ValueError(
-            f"{name} must be a plain function. An async function would never be awaited."
-        )
 
 
 def as_messages(name: str, messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:

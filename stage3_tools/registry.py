@@ -42,6 +42,14 @@ class ToolRegistry:
         """The names of all tools."""
         return tuple(self._tools)
 
+    def search(self, *, category: str | None = None, tag: str | None = None) -> list[Tool]:
+        """Return the tools with this category and this tag; None does not restrict them."""
+        return [
+            tool
+            for tool in self._tools.values()
+            if category in (None, tool.category) and (tag is None or tag in tool.tags)
+        ]
+
     def list(self) -> list[Tool]:
         """Return all tools."""
         return [*self._tools.values()]

@@ -1,4 +1,4 @@
-"""Results of tool calls: output for the model, details for people.
+"""Results of tool calls (output for the model, details for people), and of runs.
 
 `output_for_model` converts the return value of a tool to something a model can read: text as it
 is, message parts as they are, everything else as JSON. The output is never a Python repr, because a
@@ -11,12 +11,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from stage0_gateway import JsonPart, Message, Part, TextPart, Usage
+from stage0_gateway import JsonPart, Message, Part, TextPart, ToolCall, Usage
 from stage2_output import Repair
-from stage3_tools.errors import ToolError, exception_text
+from stage3_tools.errors import ToolError, exception_text, safely
 
 ResultStatus = Literal[
     "completed", "error", "rejected", "result_rejected", "interrupted", "unknown_effect"
+]
+LoopStatus = Literal[
+    "completed",
+    "max_rounds",
+    "parse_failed",
+    "refused",
+    "awaiting_approval",
+    "limit",
+    "aborted",
+    "timeout",
 ]
 Output = str | tuple[Part, ...]
 
@@ -24,6 +34,9 @@ MAY_HAVE_HAPPENED = "It may have happened, in whole or in part. Check before you
 
 MAX_RESULT_CHARS = 100_000
 """The maximum number of characters of one result that the model sees."""
+
+_DERIVED_DETAILS = {"traceback", "expected_schema", "issues", "available_tools"}
+"""Details that the framework adds to an error."""
 
 _PART_TYPES = frozenset(get_args(Part))
 
@@ -60,6 +73,8 @@ class ToolResult:
         repairs: Repairs that the JSON of the arguments needed.
         note: Text for the model behind the output, such as a note about a repeated call.
         is_json: Whether the output is the JSON of the returned value, not a text of the tool.
+        value: The value that the tool returned, in this process only: the journal does not store
+            it. A redaction does not change it.
     """
 
     call_id: str
@@ -75,6 +90,7 @@ class ToolResult:
     repairs: tuple[Repair, ...] = ()
     note: str = ""
     is_json: bool = field(default=False, repr=False, compare=False)
+    value: Any = field(default=None, repr=False, compare=False)
 
     def as_message(self, max_chars: int | None = None) -> Message:
         """Create the tool message of the result, with at most `max_chars` characters of text."""
@@ -120,6 +136,59 @@ class ToolCallRecord:
     variable: str | None = None
     arguments_variable: str | None = None
     usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStats:
+    """Counts of a run.
+
+    Attributes:
+        turns: The number of model requests.
+        tool_calls: The number of tool calls.
+        duration: Seconds.
+    """
+
+    turns: int
+    tool_calls: int
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoopResult:
+    """The result of a run.
+
+    Attributes:
+        reply: The final reply, or None. With `output_type`, its JSON text.
+        status: Why the run ended.
+        status_reason: The reason in a sentence, where the status does not say everything.
+        tool_rounds: The number of turns that ran at least one tool.
+        last_raw_content: The text of the last reply, as the model wrote it.
+        usage: The tokens of all requests of this run.
+        cost: US dollars, or None if no price is known.
+        history: Every tool call of this run with its result.
+        messages: The messages of the last request, as they were sent.
+        stats: The number of turns and calls, and the duration.
+        pending_approvals: Calls that wait for approval. `resume=True` continues with them.
+        output: With `output_type`, the value of the final reply; None without one.
+    """
+
+    reply: str | None
+    status: LoopStatus
+    status_reason: str | None
+    tool_rounds: int
+    last_raw_content: str | None
+    usage: Usage
+    cost: float | None
+    history: tuple[ToolCallRecord, ...] = field(repr=False)
+    messages: tuple[Message, ...] = field(repr=False)
+    stats: LoopStats
+    pending_approvals: tuple[ToolCall, ...] = ()
+    output: Any = None
+
+    @property
+    def max_rounds_reached(self) -> bool:
+        """Whether the limit of tool rounds ended the use of tools."""
+        return self.status == "max_rounds"
 
 
 def is_longer(output: Output, characters: int) -> bool:
@@ -180,6 +249,30 @@ def output_for_model(value: Any) -> Output:
         raise
     except BaseException as error:
         raise _not_json(value, error) from error
+
+
+def stored_details(details: Any) -> Any:
+    """Return the details of a result for the journal, without those that the framework derives."""
+    if isinstance(details, dict):
+        details = {key: value for key, value in details.items() if key not in _DERIVED_DETAILS}
+        return plain_data(details) if details else None
+    return plain_data(details)
+
+
+def plain_data(value: Any) -> Any:
+    """Convert any value to a JSON value; what has no JSON form becomes the name of its type."""
+    return safely(lambda: _plain_data(value), type(value).__name__)
+
+
+def _plain_data(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    if _contains_iterator(value):
+        raise ValueError("An iterator can be read only once.")
+    plain = to_jsonable_python(
+        value, bytes_mode="base64", fallback=lambda value: type(value).__name__
+    )
+    return json.loads(json.dumps(plain), parse_constant=str)  # NaN becomes "NaN"
 
 
 def _not_json(value: Any, error: BaseException) -> ToolError:

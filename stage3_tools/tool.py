@@ -5,7 +5,7 @@ A tool does not know models, dialects or loops; `execution/` runs its function.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args, overload
@@ -20,6 +20,7 @@ from stage3_tools.schema.callables import (
     is_async,
     is_generator,
     misplaces_context,
+    parameter_names,
 )
 from stage3_tools.schema.signature import signature_of
 
@@ -31,6 +32,7 @@ DEFAULT_TIMEOUT = 30.0
 _GENERATOR = (
     "a tool cannot be a generator. Return a list, and report progress with context.progress(…)."
 )
+_MISSING: Any = None
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -42,9 +44,10 @@ class Tool:
         name: The name for the model; unique in a registry.
         description: The description for the model.
         parameters: JSON Schema of the arguments, used as written. None accepts every object.
-        execute: Receives one dict of arguments. It also receives a `ToolContext` if its second
-            parameter is named `context`, is annotated with this type, or has no default. Plain
-            functions run in a thread, async functions in the event loop.
+        execute: Receives one dict of arguments; required. It also receives a `ToolContext` if its
+            second parameter is named `context`, is annotated with this type, or has neither a
+            default nor an annotation. Plain functions run in a thread, async functions in the event
+            loop.
         parse: Converts valid arguments to the value that `execute` receives. A ValueError rejects
             them.
         effect: "read" changes nothing, "idempotent" may be repeated, "write" may not. A write that
@@ -57,6 +60,8 @@ class Tool:
         needs_approval: Whether an approver must approve each call; or a function of the arguments
             that decides.
         exclusive: Whether no other call of the same turn may run at the same time.
+        category: A group of tools, for `ToolRegistry.search`. The model does not see it.
+        tags: Labels for `ToolRegistry.search`. The model does not see them.
         takes_context: Whether `execute` receives a `ToolContext`; derived from its signature.
         is_async: Whether `execute` runs in the event loop; derived from its type.
 
@@ -65,15 +70,17 @@ class Tool:
     """
 
     name: str
-    description: str
-    parameters: Mapping[str, Any] | None
-    execute: Callable[..., Any] = field(repr=False)
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
+    execute: Callable[..., Any] = field(default=_MISSING, repr=False)
     parse: Callable[[dict[str, Any]], Any] | None = field(default=None, repr=False, kw_only=True)
     effect: Effect = field(default="write", kw_only=True)
     timeout: float | None = field(default=None, kw_only=True)
     retry: Retry | int | None = field(default=None, kw_only=True)
     needs_approval: bool | Callable[[dict[str, Any]], bool] = field(default=False, kw_only=True)
     exclusive: bool = field(default=False, kw_only=True)
+    category: str | None = field(default=None, kw_only=True)
+    tags: Collection[str] = field(default=(), kw_only=True)
     takes_context: bool = field(init=False, repr=False, compare=False)
     is_async: bool = field(init=False, repr=False, compare=False)
 
@@ -83,20 +90,41 @@ class Tool:
             raise RegistrationError(
                 f"{name!r} cannot be a tool's name: use 1 to 256 printable characters."
             )
-        if not callable(self.execute):
-            raise self._invalid(f"execute is {type(self.execute).__name__}, not a function.")
-        if is_generator(self.execute):
-            raise self._invalid(_GENERATOR)
-        takes_context = accepts(self.execute, 2) and has_context(self.execute)
-        if not (takes_context or accepts(self.execute, 1)) or misplaces_context(self.execute):
-            raise self._invalid(
-                "execute must take one argument, the dict of arguments, or that and a ToolContext."
-            )
-        object.__setattr__(self, "takes_context", takes_context)
+        object.__setattr__(self, "takes_context", self._check_execute())
         object.__setattr__(self, "is_async", is_async(self.execute))
         self._check_options()
         if self.retry is not None:
             self._check_retry(self.retry)
+        object.__setattr__(self, "tags", tuple(self.tags))
+
+    def _check_execute(self) -> bool:
+        """Check the function, and return whether it receives a context."""
+        execute: Any = self.execute
+        if not callable(execute):
+            kind = "missing" if execute is None else f"{type(execute).__name__}, not a function"
+            raise self._invalid(
+                f"execute is {kind}. Use Tool(name=…, execute=function), or put @tool above the "
+                "function."
+            )
+        if is_generator(execute):
+            raise self._invalid(_GENERATOR)
+        takes_context = accepts(execute, 2) and has_context(execute)
+        is_callable = (takes_context or accepts(execute, 1)) and not misplaces_context(execute)
+        names = parameter_names(execute)
+        if not is_callable or any(map(self._is_one_argument, names[:1])):
+            raise self._invalid(
+                f"execute takes the parameters {', '.join(names) or '(none)'}; it must take one "
+                "dict of arguments, or that and a ToolContext. Use @tool, which derives the schema "
+                "from the function's parameters."
+            )
+        return takes_context
+
+    def _is_one_argument(self, name: str) -> bool:
+        """Return whether a parameter with this name seems to expect one of the arguments."""
+        schema = self.parameters if isinstance(self.parameters, Mapping) else {}
+        properties = schema.get("properties")
+        is_property = isinstance(properties, Mapping) and name in properties
+        return is_property and self.parse is None and name not in ("arguments", "args")
 
     def _check_options(self) -> None:
         if self.effect not in get_args(Effect):
@@ -105,6 +133,11 @@ class Tool:
             raise self._invalid(f"description is {type(self.description).__name__}, not text.")
         if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
             raise self._invalid(f"timeout is {self.timeout!r}; it must be above 0 seconds.")
+        if not isinstance(self.category, str | None):
+            raise self._invalid(f"category is {type(self.category).__name__}, not text.")
+        is_list = isinstance(self.tags, Collection) and not isinstance(self.tags, str)
+        if not is_list or not all(isinstance(tag, str) for tag in self.tags):
+            raise self._invalid(f"tags is {self.tags!r}; use a list of texts.")
         if self.parse is not None and not callable(self.parse):
             raise self._invalid(f"parse is {type(self.parse).__name__}, not a function.")
         for option in ("parse", "needs_approval"):
@@ -178,6 +211,8 @@ def tool(
     retry: Retry | int | None = None,
     needs_approval: bool | Callable[[dict[str, Any]], bool] = False,
     exclusive: bool = False,
+    category: str | None = None,
+    tags: Collection[str] = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -197,7 +232,8 @@ def tool(
             that is annotated `ToolContext`.
         name: A name to use instead of the function's.
         description: A description to use instead of the docstring.
-        **settings: `effect`, `timeout`, `retry`, `needs_approval` and `exclusive`; see `Tool`.
+        **settings: `effect`, `timeout`, `retry`, `needs_approval`, `exclusive`, `category` and
+            `tags`; see `Tool`.
 
     Raises:
         RegistrationError: The value is not a function, has no name, is a generator, or has a

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from stage0_gateway import ChatResponse, Message, MessageStream, as_message
+from stage0_gateway import ChatResponse, Message, MessageStream, as_message, response_of
 from stage1_context import SessionConflict
 from stage3_tools.dialects.escaping import feedback_message
 from stage3_tools.dialects.protocol import (
@@ -77,27 +77,24 @@ async def request(run: RunState, *, last: bool = False) -> Turn:
     if run.options.before_send is not None:
         parts = await _edit_messages(run, parts, tools, last)
     run.last_request = parts.messages
-    run.notify(TurnStarted, messages=parts.messages)
+    await run.notify(TurnStarted, messages=parts.messages)
     run.checkpoint()
     keywords = {
         "tools": parts.tools,
         "tool_choice": parts.tool_choice,
         "temperature": run.options.temperature,
         "max_tokens": run.options.max_tokens,
+        "model": run.options.model,
     }
     keywords = {name: value for name, value in keywords.items() if value not in (None, ())}
-    if run.deps.stream is None:
-        response = await run.deps.chat(parts.messages, **keywords)
-        run.add_usage(response)
-        return Turn(tools, last, response=response)
-    stream = run.deps.stream(parts.messages, **keywords)
-    if not isinstance(stream, MessageStream):
-        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
-    run.notify(ReplyStreamed, stream=stream)
-    if run.stop_reason:
-        await stream.aclose()
-    run.checkpoint()
-    return Turn(tools, last, stream=stream)
+    if parts.response_schema is not None and run.server_supports_schema(parts):
+        keywords |= {"response_schema": parts.response_schema, "schema_optional": True}
+    if run.deps.stream is not None:
+        stream = run.deps.stream(parts.messages, **keywords)
+        return Turn(tools, last, stream=await _announced(run, stream))
+    response = await response_of(run.deps.chat(parts.messages, **keywords))
+    run.add_usage(response)
+    return Turn(tools, last, response=response)
 
 
 async def _select_messages(run: RunState, tools: ToolRegistry, last: bool) -> list[Message]:
@@ -155,6 +152,17 @@ async def _edit_messages(
     return replace(parts, messages=messages)
 
 
+async def _announced(run: RunState, stream: MessageStream) -> MessageStream:
+    """Report a stream to the listener, which may stop the run."""
+    if not isinstance(stream, MessageStream):
+        raise type_error("The value of stream", stream, MessageStream, "Pass gateway.stream.")
+    await run.notify(ReplyStreamed, stream=stream)
+    if run.stop_reason:
+        await stream.aclose()
+    run.checkpoint()
+    return stream
+
+
 # ---- read
 
 
@@ -171,6 +179,8 @@ async def read(run: RunState, turn: Turn) -> None:
         turn.interpretation = _interpret(run, turn.response, can_call)
     if isinstance(turn.interpretation, ToolCalls):
         turn.interpretation = await _with_unique_ids(run, turn.interpretation)
+    elif isinstance(turn.interpretation, FinalReply) and run.options.output_type is not None:
+        turn.interpretation = run.check_output(turn.interpretation)
     turn.was_read = True
 
 
@@ -244,19 +254,19 @@ async def act(run: RunState, turn: Turn, skip_reason: str = "") -> None:
                 )
             finally:
                 turn.acted, turn.records = True, tuple(run.records[before:])
-        case FinalReply(message, repairs) if message.text.strip():
+        case FinalReply(message, repairs) as final if final.text.strip():
             await _append_reply(run, turn, message)
-            run.notify(DecisionMade, text=text, reply=message.text, repairs=repairs)
+            await run.notify(DecisionMade, text=text, reply=final.text, repairs=repairs)
         case FinalReply():
             await _append_reply(run, turn, feedback_message(_EMPTY))
-            run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
+            await run.notify(FeedbackGiven, text=text, feedback=_EMPTY)
         case InvalidReply(message, feedback):
             reply = [message] if message.text else []  # servers reject empty messages
             await _append_reply(run, turn, *reply, feedback_message(feedback))
-            run.notify(FeedbackGiven, text=text, feedback=feedback)
+            await run.notify(FeedbackGiven, text=text, feedback=feedback)
         case ProviderStop(message):
             await _append_reply(run, turn, *([message] if message.content else []))
-    run.notify(TurnEnded, usage=turn.response.usage)
+    await run.notify(TurnEnded, usage=turn.response.usage)
 
 
 async def _append_reply(run: RunState, turn: Turn, *messages: Message) -> None:

@@ -87,7 +87,7 @@ def read(request: ChatRequest) -> Conversation:
         earlier=messages[:position],
         outcomes=_outcomes(messages[position + 1 :]),
         feedback=last.removeprefix(_FEEDBACK).strip() if last.startswith(_FEEDBACK) else None,
-        schema=None if is_prompt else request.response_schema or _described_schema(system),
+        schema=request.response_schema or _described_schema(system),
         next_call_id=_next_call_id(messages),
     )
 

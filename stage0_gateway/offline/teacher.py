@@ -42,8 +42,10 @@ def answer(request: ChatRequest) -> Message:
             return _call_message(conversation, tool.name, arguments)
     if conversation.schema is not None:
         text = "\n".join([conversation.question, *results])
-        return Message.assistant(write_json(fill_reply(conversation.schema, text)))
-    return _reply(conversation, questions)
+        return _reply(conversation, fill_reply(conversation.schema, text))
+    sentences = [describe_outcomes(conversation), *questions[:1]]
+    text = " ".join(filter(None, sentences)) or answer_in_words(conversation)
+    return _reply(conversation, text)
 
 
 def _call_message(conversation: Conversation, tool: str, arguments: Mapping[str, Any]) -> Message:
@@ -53,12 +55,11 @@ def _call_message(conversation: Conversation, tool: str, arguments: Mapping[str,
     return Message.assistant("", [ToolCall(conversation.next_call_id, tool, write_json(arguments))])
 
 
-def _reply(conversation: Conversation, questions: Sequence[str]) -> Message:
-    sentences = [describe_outcomes(conversation), *questions[:1]]
-    text = " ".join(filter(None, sentences)) or answer_in_words(conversation)
+def _reply(conversation: Conversation, reply: Any) -> Message:
+    """Write a reply, a text or a JSON value, in the dialect of the request."""
     if conversation.is_prompt_dialect:
-        text = write_json({"tool": None, "reply": text})
-    return Message.assistant(text)
+        reply = {"tool": None, "reply": reply}
+    return Message.assistant(reply if isinstance(reply, str) else write_json(reply))
 
 
 def _clauses(conversation: Conversation) -> list[tuple[ToolSpec, str]]:

@@ -8,7 +8,7 @@ gateway creates streams. This module knows no format and no HTTP: it reads an `I
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from stage0_gateway.errors import GatewayError, StreamInterrupted
 from stage0_gateway.messages import Message
@@ -24,7 +24,8 @@ from stage0_gateway.streaming.events import (
     StreamEvent,
 )
 
-Listener = Callable[[StreamEvent], object]
+Listener = Callable[[Any], object]
+"""Called with the event of the name for which it was added, such as `TextEvent` for "text"."""
 
 
 class IncomingReply(Protocol):

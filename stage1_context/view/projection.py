@@ -7,6 +7,7 @@ the journal it was written. Pure; `journal_reader`, `recovery` and `transcript` 
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from stage0_gateway import Message
 from stage1_context.history import MessageHistory
@@ -89,3 +90,16 @@ def history_of(entries: Sequence[tuple[int, Record]]) -> MessageHistory:
     return MessageHistory(
         message for exchange in shown_exchanges(entries) for _, message in exchange
     )
+
+
+def details_of(entries: Sequence[tuple[int, Record]]) -> dict[str, Any]:
+    """Return the details of the results that a journal shows, by call id."""
+    projection = Projection()
+    for _, record in entries:
+        projection.apply(record)
+    return {
+        message.tool_call_id or "": record.details
+        for index, record in entries
+        if isinstance(record, MessageRecord) and record.details is not None
+        for _, message in projection.shown(index, record)
+    }

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from stage0_gateway import ChatResponse, GatewayError, Message, Usage
 from stage1_context import (
@@ -26,7 +26,7 @@ from stage3_tools.chain.formatter import MessageFlowFormatter
 from stage3_tools.chain.options import ToolChainOptions
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import run_turns, stoppable
+from stage3_tools.loop import result_of, run_turns, stoppable
 from stage3_tools.options import ToolLoopDeps, type_error
 from stage3_tools.registry import ToolRegistry
 from stage3_tools.result import ToolCallRecord
@@ -94,6 +94,7 @@ class ToolChainResult:
         error: The error of the gateway that ended the chain, or None.
         stats: Rounds, calls and times.
         variables: The variables of long results and arguments.
+        output: With `output_type`, the value of the last reply; None without one.
     """
 
     reply: str
@@ -109,6 +110,7 @@ class ToolChainResult:
     error: GatewayError | None
     stats: ChainStats
     variables: LongValues = field(repr=False)
+    output: Any = None
 
     @property
     def hint_size(self) -> int:
@@ -150,7 +152,7 @@ async def execute_tool_chain(
         ending = await _run(run, reply)
     except GatewayError as failure:
         ending, error = Ending("limit", None, str(failure)), failure
-    run.end("error" if error else ending.status, ending.reply)
+    await run.end(result_of(run, ending), "error" if error else None)
     records = tuple(run.records)
     if options.variables_over is not None:
         records = tuple([await _with_variables(run.long_values, record) for record in records])
@@ -170,6 +172,7 @@ async def execute_tool_chain(
         error=error,
         stats=ChainStats(run.tool_rounds, len(records), seconds, started, started + seconds),
         variables=run.long_values,
+        output=ending.output,
     )
 
 
@@ -180,10 +183,7 @@ async def _start(
     options: ToolChainOptions,
 ) -> RunState:
     """The state of a run whose conversation is the context, in memory."""
-    model = {"model": options.model} if options.model else {}
-    stream = None if options.stream is None else partial(options.stream, **model)
-    chat = partial(options.chat, **model)
-    deps = ToolLoopDeps(chat, ContextEngine(), OutputController(), registry, stream)
+    deps = ToolLoopDeps(options.chat, ContextEngine(), OutputController(), registry, options.stream)
     prompt = Message.system(options.system_prompt or "")
     system = [prompt] if options.system_prompt and prompt not in context else []
     long_values = _long_values(options, [*context, reply.message])

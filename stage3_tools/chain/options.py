@@ -20,8 +20,9 @@ from stage3_tools.events import (
     ToolCalled,
     TurnEnded,
 )
-from stage3_tools.options import ToolLoopOptions, as_messages, check_listener, type_error
+from stage3_tools.options import ToolLoopOptions, as_messages, type_error
 from stage3_tools.result import ToolResult
+from stage3_tools.run.notifier import Notifier
 from stage3_tools.variables.long_values import LongValues, json_value
 
 
@@ -33,7 +34,6 @@ class ToolChainOptions(ToolLoopOptions):
         chat: Sends messages and returns the reply; `Gateway.chat`.
         context_messages: The conversation before the first reply of the chain.
         max_rounds: Another name of `max_tool_rounds`.
-        model: Another "provider:name" for the requests of this chain.
         system_prompt: The system prompt, unless the context contains it already.
         check_tool_results: Whether `approve` also receives the results, if there is no
             `approve_result`.
@@ -58,7 +58,6 @@ class ToolChainOptions(ToolLoopOptions):
     chat: Callable[..., Awaitable[ChatResponse]]
     context_messages: Sequence[Message | Mapping[str, Any]] = ()
     max_rounds: InitVar[int | None] = None
-    model: str | None = None
     system_prompt: str | None = None
     check_tool_results: bool = False
     on_tool_call_start: Callable[[str, Any, str], object] | None = None
@@ -68,8 +67,6 @@ class ToolChainOptions(ToolLoopOptions):
     variables: Transcript | LongValues | None = None
 
     def __post_init__(self, max_rounds: int | None) -> None:
-        for name in ("on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"):
-            check_listener(name, getattr(self, name))
         if not isinstance(self.variables, Transcript | LongValues | None):
             raise type_error(
                 "variables", self.variables, Transcript, "Pass engine.transcript(session_id)."
@@ -107,8 +104,9 @@ class _Callbacks:
         self._blocks: list[str] = []
         self._call_blocks: dict[str, int] = {}  # the index of the block of each call
         self._partial_text = ""
+        self._notifier = Notifier()
 
-    def on_event(self, event: LoopEvent) -> None:
+    async def on_event(self, event: LoopEvent) -> None:
         """Call the callbacks that an event concerns."""
         options = self._options
         match event:
@@ -124,15 +122,13 @@ class _Callbacks:
                 self._end_text(self._partial_text)
             case ToolCalled(call=call):
                 self._show_call(call.id, f"[{call.name} …]")
-                if options.on_tool_call_start is not None:
-                    options.on_tool_call_start(call.name, _object_or_text(call.arguments), call.id)
+                arguments = _object_or_text(call.arguments)
+                await self._notifier.call(options.on_tool_call_start, call.name, arguments, call.id)
             case ToolAnswered(result=result):
                 mark = f"✗ {result.status}" if result.is_error else "✓"
                 self._show_call(result.call_id, f"[{result.name} {mark}]")
-                if options.on_tool_call_complete is not None:
-                    options.on_tool_call_complete(result, result.call_id)
-        if options.on_event is not None:
-            options.on_event(event)
+                await self._notifier.call(options.on_tool_call_complete, result, result.call_id)
+        await self._notifier.call(options.on_event, event)
 
     def _add_text(self, delta: str) -> None:
         self._partial_text += delta
@@ -153,7 +149,8 @@ class _Callbacks:
     def _update(self) -> None:
         if self._options.on_llm_response_update is not None:
             partial_text = [self._partial_text] if self._partial_text else []
-            self._options.on_llm_response_update("\n\n".join([*self._blocks, *partial_text]))
+            text = "\n\n".join([*self._blocks, *partial_text])
+            self._notifier.call_soon(self._options.on_llm_response_update, text)
 
 
 def _object_or_text(arguments: str) -> Any:

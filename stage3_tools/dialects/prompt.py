@@ -9,6 +9,7 @@ escaped.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from stage0_gateway import ChatResponse, Message, TextPart, ToolCall
 from stage2_output import OutputController, ParseResult, feedback
@@ -54,6 +55,9 @@ _NATIVE_CALLS = (
     "Do not use tool calls of your own. Write your decision as text: exactly one JSON object."
 )
 
+_TEXT_REPLY, _TYPED_REPLY = '"<your answer>"', "<your answer as a JSON value>"
+_OUTPUT = "The JSON Schema of your answer, which is a JSON value and not a text:"
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _RENDERED = "prompt dialect"  # the key of a message's rendered form
 
@@ -85,16 +89,24 @@ class PromptDialect:
         self._controller = controller or OutputController()
         self._multiple = multiple
         self._system = Message.system("")
+        self._output = ""  # the instructions for replies of a type
+
+    def for_output(self, schema: Any) -> "PromptDialect":
+        """Return a dialect whose final replies are JSON for a JSON Schema, not text."""
+        dialect = PromptDialect(self._controller, multiple=self._multiple)
+        dialect._output = f"{_OUTPUT}\n{_ENCODER.encode(schema)}"
+        return dialect
 
     def describe(self, registry: ToolRegistry) -> str:
         """Return the tool part of the system prompt."""
-        return build_tool_system_prompt(registry, multiple=self._multiple)
+        return self._for_reply(build_tool_system_prompt(registry, multiple=self._multiple))
 
     def render(
         self, transcript: Sequence[Message], registry: ToolRegistry, *, last: bool = False
     ) -> RequestParts:
         """Render the history as text behind one system message, which describes the tools."""
-        system, *others = with_instructions(transcript, _LAST if last else self.describe(registry))
+        instructions = self._for_reply(_LAST) if last else self.describe(registry)
+        system, *others = with_instructions(transcript, instructions)
         # The same objects in each turn, so that their own encodings stay cached.
         if system.content != self._system.content:
             self._system = system
@@ -106,13 +118,21 @@ class PromptDialect:
         ]
         return RequestParts((self._system, *rendered))
 
+    def _for_reply(self, instructions: str) -> str:
+        """The instructions, changed if the reply has a type."""
+        if not self._output:
+            return instructions
+        return f"{instructions.replace(_TEXT_REPLY, _TYPED_REPLY)}\n{self._output}"
+
     def read(self, response: ChatResponse) -> ReplyInterpretation:
         """Parse the decision in the text of a reply, or its list of calls."""
         text = response.content
         if response.finish_reason == "length":
             problem = truncation_feedback(response, "one JSON object")
             return InvalidReply(Message.assistant(text, raw_text=text), problem)
-        decisions = parse_tool_decisions(self._controller, text, multiple=self._multiple)
+        decisions = parse_tool_decisions(
+            self._controller, text, multiple=self._multiple, is_typed=bool(self._output)
+        )
         if isinstance(decisions, ParseResult):
             problem = _NATIVE_CALLS if response.tool_calls else feedback(decisions)
             return InvalidReply(Message.assistant(text, raw_text=text), problem)

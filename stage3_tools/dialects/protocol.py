@@ -7,7 +7,7 @@ tools can change between turns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
 from stage2_output import Repair
@@ -26,11 +26,13 @@ class RequestParts:
         tools: The tools for the provider's tool calls.
         tool_choice: "none" if the tools are listed but must not be called. None selects the
             server's default.
+        response_schema: A JSON Schema of the reply, for servers that support it with tools.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: str | None = None
+    response_schema: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,19 @@ class ToolCalls:
 class FinalReply:
     """The text of the message is the reply to the user.
 
-    `repairs` lists the repairs that the JSON needed.
+    `repairs` lists the repairs that the JSON needed. A reply with an output type also has its
+    validated value, `output`, and the JSON text of that value.
     """
 
     message: Message
     repairs: tuple[Repair, ...] = ()
+    output: Any = None
+    output_text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The reply for the user."""
+        return self.message.text if self.output_text is None else self.output_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,16 @@ class Dialect(Protocol):
         """Interpret a reply. The `raw_text` of a message is reserved for the prompt dialect."""
 
 
+class OutputDialect(Dialect, Protocol):
+    """A dialect that can request final replies of a type, for `output_type`."""
+
+    def for_output(self, schema: Any) -> Dialect:
+        """Return a dialect whose final replies are JSON for a JSON Schema.
+
+        The text of its `FinalReply` messages is that JSON; the loop validates it.
+        """
+
+
 def truncation_feedback(response: ChatResponse, expected: str) -> str:
     """Return the feedback for a truncated reply; the same in every dialect.
 
@@ -106,11 +126,11 @@ def truncation_feedback(response: ChatResponse, expected: str) -> str:
     )
 
 
-def with_instructions(messages: Sequence[Message], instructions: str) -> list[Message]:
+def with_instructions(messages: Sequence[Message], *instructions: str) -> list[Message]:
     """Append instructions to the system messages, merged into one message at the beginning.
 
     Some servers reject a second system message, and some a user message behind tool results.
     """
     system = [message.text for message in messages if message.role == "system"]
     others = [message for message in messages if message.role != "system"]
-    return [Message.system("\n\n".join([*system, instructions])), *others]
+    return [Message.system("\n\n".join([*system, *instructions])), *others]

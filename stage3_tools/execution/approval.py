@@ -1,4 +1,4 @@
-"""Approve, edit, reject or defer a call; approve or reject a result.
+"""Approve, edit, reject or defer a call; approve, redact or reject a result.
 
 An approver is a plain or async function. It receives an `ApprovalRequest` and returns one of
 
@@ -9,7 +9,8 @@ An approver is a plain or async function. It receives an `ApprovalRequest` and r
     Later()                   defer the decision: the run ends with "awaiting_approval"
 
 Calls are validated before they are approved, and approved in order. No call of a turn runs before
-all of them are approved. This module does not know the run; `one_call` uses it.
+all of them are approved. A result can be approved, rejected, or replaced with `Redact`. This module
+does not know the run; `one_call` uses it.
 """
 
 import inspect
@@ -79,7 +80,18 @@ class Later:
     """Defer the decision; no call of the turn runs, and the run can be resumed."""
 
 
-Verdict = Approve | Always | Edit | Reject | Later
+@dataclass(frozen=True, slots=True)
+class Redact:
+    """Replace the output of a result; the model receives the reason verbatim.
+
+    The details of the tool are removed, because they may repeat the original output.
+    """
+
+    output: Any
+    reason: str = ""
+
+
+Verdict = Approve | Always | Edit | Reject | Later | Redact
 Approver = Callable[[ApprovalRequest], Verdict | bool | Awaitable[Verdict | bool]]
 
 
@@ -118,7 +130,7 @@ async def ask_approver(
         consent: Tools that are approved already; `Always` adds to them.
 
     Raises:
-        TypeError: The approver returned another value.
+        TypeError: The approver returned another value, or a verdict that is not valid here.
         Exception: An exception of the approver.
     """
     if consent.get(tool.name) is tool:  # another tool may have the name by now
@@ -127,10 +139,12 @@ async def ask_approver(
     verdict = await answer if inspect.isawaitable(answer) else answer
     if isinstance(verdict, bool):
         return Approve() if verdict else Reject()
-    if not isinstance(verdict, Verdict):
+    is_call = request.result is None
+    if not isinstance(verdict, Verdict) or isinstance(verdict, Redact if is_call else Edit | Later):
+        others = "Edit(arguments), Later()" if is_call else "Redact(output)"
         raise TypeError(
-            f"An approver returned {type(verdict).__name__}; it may return "
-            "Approve(), Always(), Edit(arguments), Reject(reason), Later(), True or False."
+            f"An approver returned {type(verdict).__name__} for a {'call' if is_call else 'result'}"
+            f"; it may return Approve(), Always(), {others}, Reject(reason), True or False."
         )
     if isinstance(verdict, Always):
         consent[tool.name] = tool

@@ -40,8 +40,11 @@ async def invoke(
     arguments: Any,
     context: ToolContext | None = None,
     on_start: Callable[[], None] | None = None,
+    limit: float | None = None,
 ) -> Any:
     """Call a tool's function once, immediately after `on_start`, and return its value.
+
+    `limit` replaces the time limit of the tool, in seconds.
 
     Raises:
         ToolError: The function exceeded its time limit ("timeout"), or cancelled itself
@@ -52,7 +55,7 @@ async def invoke(
     if tool.takes_context:
         context = context or ToolContext(tool.name)
         inputs = (arguments, context)
-    limit = DEFAULT_TIMEOUT if tool.timeout is None else tool.timeout
+    limit = limit or tool.timeout or DEFAULT_TIMEOUT
     caller = asyncio.current_task()
     cancellations = caller.cancelling() if caller else 0
 

@@ -23,6 +23,7 @@ from stage3_tools.execution.approval import (
     Approver,
     Edit,
     Later,
+    Redact,
     Reject,
     ask_approver,
     edited_arguments,
@@ -163,6 +164,7 @@ class RunningCall:
             ready.call.name,
             output,
             details,
+            value=value,
             duration=time.perf_counter() - self.started,
             attempts=self.attempts,
             repairs=ready.arguments.repairs,
@@ -176,7 +178,7 @@ class RunningCall:
         Raises:
             ToolError: The classified failure.
         """
-        tool, arguments = self.ready.tool, self.ready.arguments
+        tool, arguments, timeout = self.ready.tool, self.ready.arguments, self.settings.timeout
         self.is_explained = True
         if number > 1:  # the previous attempt may have changed the value
             arguments = parse_arguments(tool, arguments.text)
@@ -184,7 +186,7 @@ class RunningCall:
             previous = self.context
             self.context = previous.next_attempt() if previous else self._first_context()
         try:
-            value = await invoke(tool, arguments.value, self.context, self._start)
+            value = await invoke(tool, arguments.value, self.context, self._start, timeout)
             # By type, because isinstance() would also run the code of a value's own `__class__`.
             if issubclass(type(value), ToolOutput):
                 return value.output, value.details
@@ -244,10 +246,11 @@ class RunningCall:
 async def review(
     approver: Approver, ready: ReadyCall, result: ToolResult, settings: ExecutionSettings
 ) -> ToolResult:
-    """Return a completed result, or its rejection by the approver of results.
+    """Return a completed result as the approver of results approved, redacted or rejected it.
 
     Raises:
-        TypeError: The approver returned a verdict that is not valid for a result.
+        TypeError: The approver returned a verdict that is not valid for a result, or a redacted
+            output that has no JSON form.
         Exception: An exception of the approver.
     """
     if result.status != "completed":
@@ -259,11 +262,24 @@ async def review(
             error = ToolError("result_rejected", reason)
             rejected = failed(ready.call, error, duration=result.duration, attempts=result.attempts)
             return replace(rejected, repairs=result.repairs, note=result.note)
-        case Edit() | Later() as verdict:
-            raise TypeError(
-                f"A result can be approved or rejected; {type(verdict).__name__}() is for calls."
-            )
+        case Redact(value, reason):
+            note = f"\nNote: a person changed this result: {reason}" if reason else ""
+            result = replace(result, details=None, note=result.note + note)
+            return _with_output(result, value)
     return result
+
+
+def _with_output(result: ToolResult, value: Any) -> ToolResult:
+    """Return the result with the redacted output of an approver."""
+    try:
+        output = output_for_model(value)
+    except ToolError as error:
+        raise TypeError(
+            f"The output of Redact(output) has no JSON form: {type(value).__name__}. Use text, or "
+            "plain dicts, lists and numbers."
+        ) from error
+    is_json = isinstance(output, str) and not isinstance(value, str)
+    return replace(result, output=output, is_json=is_json)
 
 
 def _approval_request(ready: ReadyCall, settings: ExecutionSettings) -> ApprovalRequest:

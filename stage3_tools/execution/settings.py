@@ -55,6 +55,7 @@ class ExecutionSettings:
         stopped: Whether the run was stopped; checked immediately before each attempt.
         on_progress: Called with each progress report; must not raise.
         on_retry: Called with each failure that is retried, and the number of its attempt.
+        timeout: Seconds for one attempt, above 0, instead of the tool's own; None uses the tool's.
     """
 
     session_id: str | None = None
@@ -69,6 +70,7 @@ class ExecutionSettings:
     stopped: Callable[[], bool] | None = None
     on_progress: Callable[[ToolCall, Any], None] | None = None
     on_retry: Callable[[ToolCall, ToolError, int], None] | None = None
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,9 +180,27 @@ async def cancel(pending: Iterable[PendingCall]) -> None:
 
 
 async def execute_tool_call(
-    registry: ToolLookup, call: ToolCall, settings: ExecutionSettings | None = None
+    registry: ToolLookup,
+    call: ToolCall,
+    settings: ExecutionSettings | None = None,
+    *,
+    timeout: float | None = None,  # noqa: ASYNC109 - of each attempt, not of this function
 ) -> ToolResult:
-    """Execute a call that a model wrote, as `execute_tool_calls` executes several."""
+    """Execute a call that a model wrote, as `execute_tool_calls` executes several.
+
+    Args:
+        registry: The tools.
+        call: The call as the model wrote it.
+        settings: How the call is executed; None has no approver and no cache.
+        timeout: Seconds for one attempt, instead of the tool's own; None uses the tool's.
+
+    Raises:
+        ValueError: The timeout is not above 0.
+        Exception: An approver raised.
+    """
+    settings = settings or ExecutionSettings()
+    if timeout is not None:
+        settings = replace(settings, timeout=timeout)
     return (await execute_tool_calls(registry, [call], settings))[0]
 
 
@@ -206,12 +224,16 @@ async def execute_tool_calls(
         results, not exceptions.
 
     Raises:
-        ValueError: `max_parallel` is below 1.
+        ValueError: `max_parallel` is below 1, or the timeout of the settings is not above 0.
         Exception: An approver raised.
     """
     if max_parallel < 1:
         raise ValueError(f"max_parallel is {max_parallel}; it must be at least 1.")
     settings = ExecutionSettings() if settings is None else settings
+    if settings.timeout is not None and not settings.timeout > 0:
+        raise ValueError(
+            f"timeout is {settings.timeout!r}; it must be above 0 seconds, or None for the tool's."
+        )
     pending = [PendingCall(call) for call in calls]
     try:
         for one in pending:

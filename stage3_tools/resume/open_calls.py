@@ -13,8 +13,9 @@ Used by `loop.py` and by the runner.
 from typing import cast
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import MessageHistory, OpenCalls
-from stage3_tools.dialects.escaping import is_feedback
+from stage1_context import MessageHistory, MessageRecord, OpenCalls
+from stage3_tools.dialects.escaping import feedback_message, is_feedback
+from stage3_tools.dialects.protocol import FinalReply
 from stage3_tools.errors import ToolError
 from stage3_tools.execution.results import failed, interrupted
 from stage3_tools.registry import ToolRegistry
@@ -44,7 +45,11 @@ async def resume_open_calls(run: RunState) -> Ending | None:
     history = await run.transcript.history()
     newest = history.recent(1)
     if newest and newest[0].role == "assistant":
-        return Ending("completed", newest[0].text, "All calls had results already.")
+        reply = run.check_output(FinalReply(newest[0]))
+        if isinstance(reply, FinalReply):
+            reason = "All calls had results already."
+            return Ending("completed", reply.text, reason, output=reply.output)
+        await run.transcript.append(feedback_message(reply.feedback))
     run.question = last_question(history)
     return None
 
@@ -85,19 +90,19 @@ async def _run(run: RunState, open_calls: OpenCalls) -> tuple[ToolCall, ...]:
 async def close_open_calls(run: RunState, open_calls: OpenCalls) -> None:
     """Append a result for each open call without running it. Stored outcomes become results."""
     if open_calls.finished or (open_calls.pending and not open_calls.started):
-        messages = [_closing_message(run, call, open_calls) for call in open_calls.calls]
-        await run.transcript.append(*messages, expected=open_calls.records)
+        records = [_closing_record(run, call, open_calls) for call in open_calls.calls]
+        await run.transcript.append(*records, expected=open_calls.records)
     await run.transcript.close_open_calls()
 
 
-def _closing_message(run: RunState, call: ToolCall, open_calls: OpenCalls) -> Message:
+def _closing_record(run: RunState, call: ToolCall, open_calls: OpenCalls) -> MessageRecord:
     """The result message of a call that is not run."""
     if (end := open_calls.finished.get(call.id)) and end.message is not None:
-        return end.message
+        return MessageRecord(end.message, end.details)
     if result := _known_result(call, open_calls, run.deps.tool_registry):
-        return result.as_message()
+        return MessageRecord(result.as_message())
     reason = _NOT_APPROVED if open_calls.pending and not open_calls.started else _DIED
-    return failed(call, ToolError("interrupted", reason)).as_message()
+    return MessageRecord(failed(call, ToolError("interrupted", reason)).as_message())
 
 
 def _known_result(
@@ -109,6 +114,7 @@ def _known_result(
             call.id,
             call.name,
             end.message.content,
+            end.details,
             is_error=end.message.is_error,
             attempts=1,
             status=cast(ResultStatus, end.status),

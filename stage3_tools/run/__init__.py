@@ -1,6 +1,7 @@
 """The state of one run, and what decides its end.
 
     state          `RunState` and `Turn`: what a run has done so far
+    notifier       call listeners, plain or async, in order
     repeats        the same call several times in a row
     recorder       run the calls of a message and append one result for each
     stop_policy    when a run ends, and with which status

@@ -24,7 +24,7 @@ from stage3_tools.events import ApprovalPending, DecisionMade, ToolAnswered, Too
 from stage3_tools.execution.results import interrupted
 from stage3_tools.execution.several_calls import PendingCall, cancel, groups, run_group
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import ToolCallRecord, ToolResult
+from stage3_tools.result import ToolCallRecord, ToolResult, stored_details
 from stage3_tools.run.state import RunState, ran_tools
 
 
@@ -59,10 +59,10 @@ async def run_and_record_calls(
     recorder = _ResultRecorder(run, pending, expected_length, messages or {})
     try:  # nothing was awaited since the calls were appended: each of them gets a result
         if decision is not None:
-            run.notify(DecisionMade, calls=tuple(calls), **decision)
+            await run.notify(DecisionMade, calls=tuple(calls), **decision)
         settings = await run.settings()
         for one in pending:
-            recorder.announce(one.call)
+            await recorder.announce(one.call)
             await one.prepare(registry, settings)
         waiting = [one for one in pending if one.is_waiting]
         if waiting and run.can_suspend:
@@ -111,10 +111,10 @@ class _ResultRecorder:
             call_id: (message, None) for call_id, message in messages.items()
         }
 
-    def announce(self, call: ToolCall) -> None:
+    async def announce(self, call: ToolCall) -> None:
         """Report a call that is about to be looked up."""
         self._start_times.append(time.time())
-        self._run.notify(ToolCalled, call=call)
+        await self._run.notify(ToolCalled, call=call)
 
     async def suspend(self, waiting: Sequence[PendingCall]) -> tuple[ToolCall, ...]:
         """Record calls that wait for approval; return them with the values of their references."""
@@ -126,7 +126,7 @@ class _ResultRecorder:
         for one in waiting:
             assert one.ready is not None
             calls.append(replace(one.call, arguments=one.ready.arguments.text))
-            self._run.notify(ApprovalPending, call=calls[-1])
+            await self._run.notify(ApprovalPending, call=calls[-1])
         return tuple(calls)
 
     async def start(self, group: Sequence[PendingCall]) -> None:
@@ -149,18 +149,19 @@ class _ResultRecorder:
         settings = await self._run.settings()
         while position < len(self._pending) and self._has_ended(self._pending[position]):
             result = await self._pending[position].review(settings)
-            message, _ = await self._message(result)
-            await self._append(MessageRecord(message))
+            await self._append(await self._message_record(result))
             self._add_record(result)
-            self._run.notify(ToolAnswered, result=result)
+            await self._run.notify(ToolAnswered, result=result)
             position += 1
 
     async def _record_early(self, one: PendingCall) -> None:
         """Record the outcome of a call before its result can be appended, in case of a crash."""
         needs_review = self._run.options.approve_result is not None
         if one.ready is not None and one.result is not None and not needs_review:
-            message, _ = await self._message(one.result)
-            await self._append(CallFinishedRecord(one.call.id, one.result.status, message))
+            record = await self._message_record(one.result)
+            await self._append(
+                CallFinishedRecord(one.call.id, one.result.status, record.message, record.details)
+            )
 
     @staticmethod
     def _has_ended(one: PendingCall) -> bool:
@@ -170,15 +171,15 @@ class _ResultRecorder:
         """Append a result for each call that has none, after the calls were cancelled."""
         settings, left = await self._run.settings(), self._pending[len(self.records) :]
         results = [one.interrupt(settings) for one in left]
-        messages = [(await self._message(result))[0] for result in results]
+        entries = [await self._message_record(result) for result in results]
         with suppress(SessionConflict):  # another run continues with the calls
-            if messages:
-                await self._append(*map(MessageRecord, messages))
+            if entries:
+                await self._append(*entries)
         for result in results:
             was_announced = len(self.records) < len(self._start_times)
             self._add_record(result)
             if was_announced:
-                self._run.notify_safely(ToolAnswered, result=result)
+                await self._run.notify_safely(ToolAnswered, result=result)
         self._run.tool_rounds += ran_tools(self.records)
 
     async def _append(self, *records: Any) -> None:
@@ -189,6 +190,11 @@ class _ResultRecorder:
         if result.call_id not in self._messages:
             self._messages[result.call_id] = await self._run.result_message(result)
         return self._messages[result.call_id]
+
+    async def _message_record(self, result: ToolResult) -> MessageRecord:
+        message, _ = await self._message(result)
+        details = None if result.details is None else stored_details(result.details)
+        return MessageRecord(message, details)
 
     def _add_record(self, result: ToolResult) -> None:
         position, now = len(self.records), time.time()

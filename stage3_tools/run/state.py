@@ -5,29 +5,48 @@ counts usage, notifies the listener, and holds the settings for executing calls.
 what happens next.
 """
 
+import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
+from stage2_output import feedback
 from stage3_tools.abort import RunStopped
 from stage3_tools.dialects.prompt import PromptDialect
-from stage3_tools.dialects.protocol import Dialect, FinalReply, ReplyInterpretation, ToolCalls
+from stage3_tools.dialects.protocol import (
+    Dialect,
+    FinalReply,
+    InvalidReply,
+    OutputDialect,
+    ReplyInterpretation,
+    RequestParts,
+    ToolCalls,
+)
 from stage3_tools.errors import ToolError
 from stage3_tools.events import LoopEnded, LoopEvent, ToolProgressed, ToolRetried
 from stage3_tools.execution.approval import Consent
 from stage3_tools.execution.results import STOPPED
 from stage3_tools.execution.settings import REFERENCE, ExecutionSettings
-from stage3_tools.options import ToolLoopDeps, ToolLoopOptions
+from stage3_tools.options import ToolLoopDeps, ToolLoopOptions, type_error
 from stage3_tools.registry import ToolRegistry
-from stage3_tools.result import MAX_RESULT_CHARS, ToolCallRecord, ToolResult, is_longer
+from stage3_tools.result import (
+    MAX_RESULT_CHARS,
+    ToolCallRecord,
+    ToolLoopResult,
+    ToolResult,
+    is_longer,
+)
+from stage3_tools.run.notifier import Notifier
 from stage3_tools.run.repeats import Repeats
 from stage3_tools.tool import Tool
 from stage3_tools.variables.long_values import LongValues
+
+_INVALID_OUTPUT = "Your answer must be JSON that fits its schema."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +148,7 @@ class RunState:
     last_usage: Usage | None = None
     reads_variables: bool | None = None
     _settings: ExecutionSettings | None = None
-    _listener_error: Exception | None = None
+    _notifier: Notifier = field(default_factory=Notifier)
 
     @cached_property
     def long_values(self) -> LongValues:
@@ -139,7 +158,15 @@ class RunState:
     @cached_property
     def dialect(self) -> Dialect:
         """The dialect of this run."""
-        return self.options.dialect or PromptDialect(self.deps.output_controller)
+        dialect = self.options.dialect or PromptDialect(self.deps.output_controller)
+        return dialect if self.options.output_type is None else self._with_output(dialect)
+
+    def _with_output(self, dialect: Dialect) -> Dialect:
+        if not hasattr(dialect, "for_output"):
+            hint = "output_type needs for_output(schema)."
+            raise type_error("dialect", dialect, OutputDialect, hint)
+        schema = self.deps.output_controller.compile(self.options.output_type).schema
+        return cast(OutputDialect, dialect).for_output(schema)
 
     # ---- tools and their settings
 
@@ -189,6 +216,27 @@ class RunState:
         if self.stop_reason:
             raise ToolError("interrupted", STOPPED)
         return self.repeats.note(call)
+
+    # ---- replies with a type
+
+    def server_supports_schema(self, parts: RequestParts) -> bool:
+        """Whether the server supports structured output for the schema of this request."""
+        gateway = getattr(self.deps.stream or self.deps.chat, "__self__", None)
+        name = "supports_schema_with_tools" if parts.tools else "supports_schema"
+        schema = parts.response_schema
+        is_object = isinstance(schema, Mapping) and schema.get("type") == "object"
+        return is_object and getattr(gateway, name, False) is True
+
+    def check_output(self, reply: FinalReply) -> FinalReply | InvalidReply:
+        """Validate a reply with the output type, if there is one."""
+        if self.options.output_type is None:
+            return reply
+        controller = self.deps.output_controller
+        result = controller.parse_and_validate(reply.message.text, self.options.output_type)
+        if result.extraction is None or not result.success:
+            return InvalidReply(reply.message, f"{_INVALID_OUTPUT}\n{feedback(result)}")
+        text = json.dumps(result.extraction.value, ensure_ascii=False)
+        return replace(reply, output_text=text, output=result.data)
 
     # ---- long values
 
@@ -256,31 +304,30 @@ class RunState:
 
     # ---- events
 
-    def notify(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    async def notify(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
         """Report an event; raise what the listener raised now, or at an event of a tool."""
-        if self.options.on_event is None:
-            return
-        if self._listener_error is not None:
-            error, self._listener_error = self._listener_error, None
-            raise error
-        self.options.on_event(event(turn=self.turns, **fields))
+        if self.options.on_event is not None:
+            await self._notifier.call(self.options.on_event, event(turn=self.turns, **fields))
 
-    def notify_safely(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+    async def notify_safely(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
         """Report an event where nothing may fail; `notify` raises the listener's error later."""
-        try:
-            self.notify(event, **fields)
-        except Exception as error:
-            self._listener_error = error
+        if self.options.on_event is not None:
+            made = event(turn=self.turns, **fields)
+            await self._notifier.call_safely(self.options.on_event, made)
 
-    def end(self, status: str, reply: str | None) -> None:
+    def _notify_soon(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
+        if self.options.on_event is not None and not self.is_over:
+            self._notifier.call_soon(self.options.on_event, event(turn=self.turns, **fields))
+
+    async def end(self, result: ToolLoopResult, status: str | None = None) -> None:
         """Report once that the run is over."""
         if not self.is_over:
             self.is_over = True
-            self.notify(LoopEnded, status=status, reply=reply)
+            status = status or result.status
+            await self.notify(LoopEnded, status=status, reply=result.reply, result=result)
 
     def _on_progress(self, call: ToolCall, value: Any) -> None:
-        if not self.is_over:
-            self.notify_safely(ToolProgressed, call=call, value=value)
+        self._notify_soon(ToolProgressed, call=call, value=value)
 
     def _on_retry(self, call: ToolCall, error: ToolError, attempt: int) -> None:
-        self.notify_safely(ToolRetried, call=call, error=error, attempt=attempt)
+        self._notify_soon(ToolRetried, call=call, error=error, attempt=attempt)

@@ -6,23 +6,13 @@ runner.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from stage0_gateway import Message, ToolCall
 from stage3_tools.dialects.protocol import FinalReply, InvalidReply, ToolCalls
 from stage3_tools.options import ToolLoopOptions
+from stage3_tools.result import LoopStatus
 from stage3_tools.run.state import ProviderStop, RunState, Turn, ran_tools
-
-LoopStatus = Literal[
-    "completed",
-    "max_rounds",
-    "parse_failed",
-    "refused",
-    "awaiting_approval",
-    "limit",
-    "aborted",
-    "timeout",
-]
 
 MAX_PAUSES = 5
 MAX_REJECTED_TURNS = 5
@@ -38,12 +28,14 @@ class Ending:
         reply: The final reply, or None.
         reason: The reason in a sentence, where the status does not say everything.
         waiting: Calls that wait for approval.
+        output: The value of a reply with an output type.
     """
 
     status: LoopStatus
     reply: str | None = None
     reason: str | None = None
     waiting: tuple[ToolCall, ...] = ()
+    output: Any = None
 
 
 class StopPolicy:
@@ -107,8 +99,8 @@ class StopPolicy:
                 self._invalid_replies = 0
                 self._rejected_turns = 0 if ran_tools(turn.records) else self._rejected_turns + 1
                 return awaiting_approval(turn.waiting) if turn.waiting else None
-            case FinalReply(message) if message.text.strip():
-                return Ending("completed", message.text)
+            case FinalReply() as reply if reply.text.strip():
+                return Ending("completed", reply.text, output=reply.output)
             case FinalReply():
                 self._empty_replies += 1
                 if self._empty_replies > 1:
@@ -148,7 +140,7 @@ class StopPolicy:
 def _without_tools(limit: Ending, ending: Ending) -> Ending:
     """The ending of a run after its final request, in which tools could not be called."""
     if ending.reply:
-        return Ending(limit.status, ending.reply, limit.reason)
+        return Ending(limit.status, ending.reply, limit.reason, output=ending.output)
     reason = ending.reason if ending.status != "completed" else None
     reason = reason or "The model gave no reply without tools either."
     return Ending(limit.status, None, f"{limit.reason} {reason}")

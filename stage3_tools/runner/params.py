@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from stage0_gateway import Message, as_message
-from stage3_tools.options import ToolLoopOptions, as_messages
+from stage3_tools.options import ToolLoopOptions, as_messages, as_registry
+from stage3_tools.registry import Registrable, ToolRegistry
 
 
 @dataclass(frozen=True)
@@ -21,18 +22,25 @@ class RunnerParams(ToolLoopOptions):
             added to it.
         session_id: A session of the engine; None keeps the conversation in memory.
         max_tool_rounds: As in `ToolLoopOptions`, but None by default: no limit.
+        tools: Other tools than those of the `ToolLoopDeps`: a registry, or a list of tools and
+            functions, which becomes a registry. None uses those of the `ToolLoopDeps`.
 
     Raises:
         ValueError: A number is out of range, or a message is invalid.
+        RegistrationError: A tool is invalid.
+        TypeError: The tools are neither a registry nor a list.
     """
 
     max_tool_rounds: int | None = None
     messages: Sequence[Message | Mapping[str, Any]] = ()
     session_id: str | None = None
+    tools: ToolRegistry | Iterable[Registrable] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "messages", as_messages("messages", self.messages))
+        if self.tools is not None:
+            object.__setattr__(self, "tools", as_registry(self.tools))
 
     @property
     def conversation(self) -> tuple[Message, ...]:

@@ -20,9 +20,9 @@ from typing import Any
 
 from stage0_gateway import ChatResponse, Message, ToolCall
 from stage3_tools.events import LoopEvent, ToolAnswered, ToolCalled
-from stage3_tools.loop import ToolLoopResult
-from stage3_tools.options import ToolLoopDeps, check_listener, type_error
-from stage3_tools.result import ToolResult
+from stage3_tools.options import ToolLoopDeps, type_error
+from stage3_tools.result import ToolLoopResult, ToolResult
+from stage3_tools.run.notifier import call_listener
 from stage3_tools.run.stop_policy import Ending
 from stage3_tools.runner.params import RunnerParams
 from stage3_tools.runner.stepper import TurnStepper
@@ -67,7 +67,7 @@ class ToolRunner:
 
     Raises:
         TypeError: `deps` or `params` has the wrong type.
-        ValueError: A number is out of range, or a callback is async.
+        ValueError: A number is out of range.
     """
 
     def __init__(
@@ -88,9 +88,6 @@ class ToolRunner:
             raise ValueError(
                 f"max_iterations is {max_iterations}; it must be at least 0, or None for no limit."
             )
-        check_listener("on_iteration", on_iteration)
-        check_listener("on_tool_call", on_tool_call)
-        check_listener("on_tool_result", on_tool_result)
         self.result: ToolLoopResult | None = None
         self._on_iteration = on_iteration
         self._on_tool_call, self._on_tool_result = on_tool_call, on_tool_result
@@ -179,7 +176,7 @@ class ToolRunner:
                 yield item
                 iteration.task = None
             self.result = self._stepper.result(item)
-            self._stepper.end(item)
+            await self._stepper.end(self.result)
         except GeneratorExit:
             iteration.failure = RuntimeError(
                 "The iteration was stopped before the run was over. Another runner can continue "
@@ -239,21 +236,20 @@ class ToolRunner:
 
     # ---- callbacks
 
-    def _on_reply(self, response: ChatResponse) -> None:
-        if self._on_iteration is not None:
-            self._on_iteration(self.iteration_count, response)
+    async def _on_reply(self, response: ChatResponse) -> None:
+        await call_listener(self._on_iteration, self.iteration_count, response)
 
     def _with_callbacks(self, params: RunnerParams) -> RunnerParams:
         """The parameters with a listener that calls the runner's callbacks first."""
-        on_event = params.on_event
+        if self._on_tool_call is None and self._on_tool_result is None:
+            return params
 
-        def notify(event: LoopEvent) -> None:
-            if isinstance(event, ToolCalled) and self._on_tool_call is not None:
-                self._on_tool_call(event.call)
-            if isinstance(event, ToolAnswered) and self._on_tool_result is not None:
-                self._on_tool_result(event.result)
-            if on_event is not None:
-                on_event(event)
+        async def notify(event: LoopEvent) -> None:
+            if isinstance(event, ToolCalled):
+                await call_listener(self._on_tool_call, event.call)
+            if isinstance(event, ToolAnswered):
+                await call_listener(self._on_tool_result, event.result)
+            await call_listener(params.on_event, event)
 
         return replace(params, on_event=notify)
 

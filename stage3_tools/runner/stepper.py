@@ -15,10 +15,13 @@ from stage0_gateway import ChatResponse, Message, ToolCall
 from stage1_context import MemoryStore
 from stage3_tools.dialects.protocol import ToolCalls
 from stage3_tools.execution.results import STOPPED
-from stage3_tools.loop import ToolLoopResult, result_of, session_lock, stoppable
+from stage3_tools.loop import result_of, session_lock, stoppable
 from stage3_tools.options import ToolLoopDeps
+from stage3_tools.registry import ToolRegistry
+from stage3_tools.result import ToolLoopResult
 from stage3_tools.resume.open_calls import last_question, run_open_calls
 from stage3_tools.run.cancellation import Stop
+from stage3_tools.run.notifier import call_listener
 from stage3_tools.run.state import RunState, Turn
 from stage3_tools.run.stop_policy import Ending, StopPolicy, stopped
 from stage3_tools.runner.params import Edits, RunnerParams
@@ -47,7 +50,7 @@ class TurnStepper:
         params: RunnerParams,
         max_iterations: int | None,
         with_listener: Callable[[RunnerParams], RunnerParams],
-        on_reply: Callable[[ChatResponse], None],
+        on_reply: Callable[[ChatResponse], object],
     ) -> None:
         engine, session_id = deps.context_engine, params.session_id
         if session_id:
@@ -58,6 +61,7 @@ class TurnStepper:
         self.count = 0
         self.newest_reply: ChatResponse | None = None
         self._run = RunState(deps, transcript, with_listener(params), max_requests=max_iterations)
+        self._tools = deps.tool_registry
         self._policy: StopPolicy | None = None  # None before the first turn
         self._with_listener, self._on_reply = with_listener, on_reply
         self._name = session_id or "The conversation of this runner"
@@ -134,6 +138,7 @@ class TurnStepper:
         return None
 
     async def _run_open_calls(self) -> Ending | None:
+        self._apply_params()
         self._replace_messages()
         self._run.question = self.edits.question
         return await run_open_calls(self._run)
@@ -155,7 +160,7 @@ class TurnStepper:
         if not self._was_reported:
             self._was_reported = True
             self.newest_reply, self.count = response, self.count + 1
-            self._on_reply(response)
+            await call_listener(self._on_reply, response)
         if not isinstance(turn.interpretation, ToolCalls):
             await act(self._run, turn)
         return response
@@ -201,13 +206,13 @@ class TurnStepper:
         """The result of the run, which is over."""
         return result_of(self._run, ending)
 
-    def end(self, ending: Ending) -> None:
+    async def end(self, result: ToolLoopResult) -> None:
         """Report once that the run is over.
 
         Raises:
             Exception: The listener raised.
         """
-        self._run.end(ending.status, ending.reply)
+        await self._run.end(result)
 
     def _stored_messages(self) -> tuple[Message, ...]:
         return self._run.transcript.messages
@@ -215,7 +220,7 @@ class TurnStepper:
     async def _apply_edits(self) -> bool:
         """Apply the edits; return whether there is something new to answer."""
         run, pushed, question = self._run, [*self.edits.pushed], self.edits.question
-        run.change_options(self._with_listener(self.edits.latest))
+        self._apply_params()
         if self.edits.changed_messages and await run.transcript.open_calls():
             return False  # the calls wait for approval; their results must follow them directly
         replaced = self._replace_messages()
@@ -228,6 +233,13 @@ class TurnStepper:
             question = last_question(await run.transcript.history())
         run.question = question or run.question
         return bool(pushed) and run.limit_reached is None
+
+    def _apply_params(self) -> None:
+        """Use the newest options, model and tools; a reply that is open keeps its tools."""
+        params, run = self.edits.latest, self._run
+        run.change_options(self._with_listener(params))
+        tools = params.tools if isinstance(params.tools, ToolRegistry) else self._tools
+        run.deps = replace(run.deps, tool_registry=tools)
 
     def _replace_messages(self) -> bool:
         """Start a new transcript if the messages were replaced; return whether they were."""

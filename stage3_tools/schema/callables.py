@@ -42,24 +42,32 @@ def accepts(function: Callable[..., Any], count: int) -> bool:
 def has_context(function: Callable[..., Any]) -> bool:
     """Return whether the second parameter is for a context.
 
-    The second parameter of `lambda arguments, x=x: ...` is not.
+    The second parameter of `lambda arguments, x=x: ...` is not, and neither is `days: int`.
     """
-    return any(
-        parameter.name == "context"
-        or parameter.default is parameter.empty
-        or _is_annotated_context(parameter, function)
-        for parameter in _parameters(function)[1:2]
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    )
+    for parameter in _parameters(function)[1:2]:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            annotation = _known_annotation(parameter, function)
+            is_required = parameter.default is parameter.empty
+            return (
+                parameter.name == "context"
+                or is_context(annotation)
+                or (is_required and annotation is Any)
+            )
+    return False
 
 
 def misplaces_context(function: Callable[..., Any]) -> bool:
     """Return whether a parameter annotated `ToolContext` is in a position that gets no context."""
     return any(
         (position != 1 or parameter.kind is parameter.KEYWORD_ONLY)
-        and _is_annotated_context(parameter, function)
+        and is_context(_known_annotation(parameter, function))
         for position, parameter in enumerate(_parameters(function))
     )
+
+
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    """Return the names of all parameters; empty for a builtin without a signature."""
+    return [parameter.name for parameter in _parameters(function)]
 
 
 def annotation_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
@@ -105,8 +113,8 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
-def _is_annotated_context(parameter: inspect.Parameter, function: Callable[..., Any]) -> bool:
+def _known_annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
     try:
-        return is_context(annotation_of(parameter, function))
+        return annotation_of(parameter, function)
     except Exception:  # an annotation may be any expression, and this one may not be needed
-        return False
+        return Any

@@ -57,7 +57,7 @@ LAYERS = {
             "run/",
             "resume/",
         ],
-        "orchestrators": ["turn", "loop"],
+        "orchestrators": ["turn", "loop", "ask"],
         "entry": ["runner/", "chain/"],
     },
 }

@@ -13,6 +13,7 @@ from stage1_context import (
     WindowTooSmall,
 )
 from stage1_context.engine import MAX_TRANSCRIPTS
+from stage1_context.journal import MessageRecord
 
 HI, HELLO, MORE = Message.user("hi"), Message.assistant("hello"), Message.user("more")
 
@@ -363,6 +364,36 @@ async def test_a_broken_history_is_repaired_and_said_what_was_wrong():
         "tool",
         "user",
     ]
+
+
+async def test_details_are_kept_with_their_results_and_shown_to_no_model(tmp_path):
+    calls = Message.assistant("", [ToolCall("a", "f"), ToolCall("b", "f")])
+    records = [
+        MessageRecord(calls),
+        MessageRecord(Message.tool("1", "a"), {"log": "x" * 1_000}),
+        MessageRecord(Message.tool("2", "b")),
+    ]
+    async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as first:
+        await first.create_session("s")
+        await first.transcript("s").append(*records)
+        exported = await first.export_session("s")
+    async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
+        assert await engine.details("s") == {"a": {"log": "x" * 1_000}}
+        assert await engine.messages_for_request("s") == [record.message for record in records]
+        await engine.create_session("plain")
+        await engine.transcript("plain").append(*(record.message for record in records))
+        assert str(await engine.explain("s")) == str(await engine.explain("plain"))
+        await engine.import_session(exported, "t")
+        assert await engine.details("t") == await engine.details("s")
+    with pytest.raises(SessionNotFound):
+        await ContextEngine().details("s")
+
+
+async def test_what_no_file_could_hold_is_refused_as_details_in_memory_too():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    with pytest.raises(ValueError, match="cannot be written as JSON"):
+        await engine.transcript("s").append(MessageRecord(Message.user("hi"), {"log": object()}))
 
 
 async def test_the_engines_variables_are_kept_in_its_sessions():

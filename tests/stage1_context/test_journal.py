@@ -47,11 +47,18 @@ RECORDS = {
         )
     ),
     "failed result": MessageRecord(Message.tool("no such city", "a", is_error=True, name="f")),
+    "result with details": MessageRecord(
+        Message.tool("22", "a"), {"log": ["x", 1, None, "\ud83d"]}
+    ),
+    "details that are false": MessageRecord(Message.tool("22", "a"), False),
     "half a letter": MessageRecord(Message.user("cut \ud83d")),
     "half a letter beside a whole one": MessageRecord(Message.user("北京 \ude00 😀")),
     "zero character": MessageRecord(Message.user("a\0b")),
     "call started": CallStartedRecord("a", "f"),
     "call finished": CallFinishedRecord("a", "completed"),
+    "call finished with details": CallFinishedRecord(
+        "a", "completed", Message.tool("22", "a"), {"log": "x"}
+    ),
     "approval pending": ApprovalPendingRecord("a", "f", '{"x": 1}'),
     "summary": SummaryRecord("They talked about 北京.", 7),
     "summary taken back": SummaryRecord(""),
@@ -121,6 +128,15 @@ def test_a_saved_record_says_its_kind_and_leaves_out_what_a_message_has_by_defau
     assert record_to_json(MessageRecord(Message.user("北京"))) == (
         '{"kind": "message", "role": "user", "content": "北京"}'
     )
+
+
+def test_details_are_a_field_of_their_own_that_older_journals_do_not_have():
+    record = MessageRecord(Message.tool("22", "a"), {"log": "x"})
+    text = record_to_json(record)
+    assert json.loads(text).pop("details") == {"log": "x"}
+    without = text.replace(', "details": {"log": "x"}', "")
+    assert record_from_json(without) == MessageRecord(Message.tool("22", "a"))
+    assert "log" not in repr(record)
 
 
 def test_system_messages_and_calls_are_kinds_of_their_own():

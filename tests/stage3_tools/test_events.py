@@ -1,9 +1,20 @@
+import json
 from dataclasses import FrozenInstanceError
 
 import pytest
 
-from stage0_gateway import Message
-from stage3_tools import LoopEnded, TurnEnded, TurnStarted
+from stage0_gateway import Gateway, Message, ToolCall
+from stage3_tools import (
+    LoopEnded,
+    ReplyStreamed,
+    ToolAnswered,
+    ToolError,
+    ToolProgressed,
+    ToolResult,
+    ToolRetried,
+    TurnEnded,
+    TurnStarted,
+)
 
 CALL = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
@@ -37,8 +48,9 @@ async def test_the_turns_are_counted_from_one(conversation, recorder):
     talk = conversation([CALL, DONE, DONE], recorder().tool)
     await talk.ask()
     assert [event.turn for event in talk.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
-    await talk.ask()
-    assert talk.events[-1] == LoopEnded(turn=1, status="completed", reply="done")
+    result = await talk.ask()
+    ended = LoopEnded(turn=1, status="completed", reply="done", result=result)
+    assert talk.events[-1] == ended
 
 
 async def test_turn_start_holds_exactly_what_the_model_saw(conversation):
@@ -60,3 +72,56 @@ def test_the_time_is_told_and_not_compared():
 def test_an_event_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
         TurnEnded(turn=1, usage=None).turn = 2
+
+
+# ---- events as JSON
+
+
+async def test_every_event_of_a_run_is_json_with_its_name_and_its_fields(conversation, recorder):
+    talk = conversation([CALL, "no JSON", DONE], recorder(returns={"n": 1}).tool)
+    result = await talk.ask()
+    plain = [json.loads(event.to_json()) for event in talk.events]
+    assert [each["name"] for each in plain] == [event.name for event in talk.events]
+    by_name = {each["name"]: each for each in plain}
+    assert by_name["turn_start"]["messages"][0]["role"] == "system"
+    assert by_name["tool_call"]["call"]["name"] == "f"
+    assert by_name["tool_result"]["result"]["output"] == '{"n":1}'
+    assert by_name["feedback"]["text"] == "no JSON"
+    assert by_name["loop_end"]["result"]["history"][0]["result"]["status"] == "completed"
+    assert (by_name["loop_end"]["status"], by_name["loop_end"]["reply"]) == (
+        "completed",
+        result.reply,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ({"n": float("nan")}, {"n": "NaN"}),
+        (object(), "object"),
+        ({1, 2}, [1, 2]),
+        (iter([1]), "list_iterator"),
+        (b"\xff", "_w=="),
+        ("half \ud800", "half \ud800"),
+    ],
+    ids=["NaN", "object", "set", "iterator", "bytes", "half a surrogate pair"],
+)
+def test_a_value_without_a_json_form_is_named_by_its_type(value, plain):
+    call = ToolCall("c", "f", "{}")
+    event = ToolProgressed(turn=1, call=call, value=value)
+    assert json.loads(event.to_json())["value"] == plain
+
+
+def test_neither_the_stream_nor_the_value_that_a_redaction_hides_is_written():
+    hidden = ToolResult("c", "f", "[hidden]", value="s3cret")
+    assert "s3cret" not in ToolAnswered(turn=1, result=hidden).to_json()
+    event = ReplyStreamed(turn=1, stream=Gateway("offline:teacher").stream([Message.user("Hi.")]))
+    assert set(json.loads(event.to_json())) == {"name", "turn", "timestamp"}
+
+
+def test_the_error_of_a_call_is_its_kind_its_message_and_its_hint():
+    error = ToolError("execution", "Broken.", hint="Ask Ann.", details={"traceback": "line 1"})
+    event = ToolRetried(turn=1, call=ToolCall("c", "f", "{}"), error=error, attempt=2)
+    plain = json.loads(event.to_json())
+    assert plain["error"] == {"kind": "execution", "message": "Broken.", "hint": "Ask Ann."}
+    assert plain["attempt"] == 2

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stage0_gateway import ChatResponse, Message, ScriptError, ServerFailed, ToolCall, Usage
-from stage1_context import KeepSystemAndRecent, SessionNotFound, SqliteStore
+from stage1_context import ContextEngine, KeepSystemAndRecent, SessionNotFound, SqliteStore
 from stage2_output import OutputController, feedback
 from stage3_tools import (
     TOOL_DECISION_SCHEMA,
@@ -18,6 +18,7 @@ from stage3_tools import (
     ToolCalled,
     ToolLoopDeps,
     ToolLoopResult,
+    ToolOutput,
     ToolResult,
     TurnEnded,
     TurnStarted,
@@ -86,7 +87,7 @@ async def test_a_question_a_call_and_a_reply(conversation, recorder):
         TurnStarted(turn=2, messages=second),
         DecisionMade(turn=2, text=answer("22 degrees."), reply="22 degrees."),
         TurnEnded(turn=2, usage=USED),
-        LoopEnded(turn=2, status="completed", reply="22 degrees."),
+        LoopEnded(turn=2, status="completed", reply="22 degrees.", result=result),
     ]
     (record,) = result.history
     assert (record.id, record.arguments, record.round) == ("call_1", '{"city": "Shanghai"}', 1)
@@ -145,7 +146,9 @@ async def test_after_the_last_retry_the_run_ends_without_a_reply(conversation, r
     told = f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
     assert result.status_reason == told
     assert result.last_raw_content == replies[-1]
-    assert talk.events[-1] == LoopEnded(turn=retries + 1, status="parse_failed", reply=None)
+    ended = LoopEnded(turn=retries + 1, status="parse_failed", reply=None, result=result)
+    assert talk.events[-1] == ended
+    assert talk.events[-1].result == result
     assert await talk.problems() == []
 
 
@@ -481,6 +484,17 @@ async def test_a_script_that_is_asked_too_often_fails_the_test(conversation, rec
     talk = conversation([call()], recorder().tool)
     with pytest.raises(ScriptError):
         await talk.ask()
+
+
+async def test_details_outlive_the_process_and_no_request_has_them(conversation, tmp_path):
+    look = Tool("look", execute=lambda arguments: ToolOutput("sunny", details={"by": "station 7"}))
+    talk = conversation([call("look"), answer()], look, store=SqliteStore(tmp_path / "s.db"))
+    result = await talk.ask()
+    assert result.history[0].result.details == {"by": "station 7"}
+    assert "station 7" not in str(talk.seen)
+    await talk.engine.aclose()
+    async with ContextEngine(store=SqliteStore(tmp_path / "s.db")) as engine:
+        assert await engine.details("s") == {result.history[0].id: {"by": "station 7"}}
 
 
 async def test_deps_work_with_any_function_that_chats(chat_of, conversation):

@@ -306,6 +306,20 @@ def test_a_registry_can_be_iterated_and_is_true_when_empty():
     assert (bool(ToolRegistry()), len(ToolRegistry())) == (True, 0)
 
 
+def test_tools_are_found_by_category_and_tag_and_the_model_sees_neither():
+    ferry = tool(name="ferry", category="travel", tags=["sea", "slow"])(lambda: None)
+    train = Tool("train", execute=lambda arguments: None, category="travel", tags=["rail"])
+    fish = Tool("fish", execute=lambda arguments: None, category="food", tags=["sea"])
+    registry = ToolRegistry(ferry, train, fish)
+    assert registry.search() == registry.list() == [ferry, train, fish]
+    assert registry.search(category="travel") == [ferry, train]
+    assert registry.search(tag="sea") == [ferry, fish]
+    assert registry.search(category="travel", tag="sea") == [ferry]
+    assert registry.search(category="food", tag="rail") == []
+    for shown in (registry.described(), str(registry.specs())):
+        assert not [word for word in ("travel", "food", "sea", "slow", "rail") if word in shown]
+
+
 def test_the_description_follows_each_change():
     registry = ToolRegistry(named("a"))
     first = registry.described()

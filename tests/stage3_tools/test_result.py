@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, SecretStr, field_serializer
 
 from stage0_gateway import ImagePart, JsonPart, Message, TextPart
 from stage3_tools import ToolError, ToolOutput, ToolResult
-from stage3_tools.result import output_for_model, shorten
+from stage3_tools.result import output_for_model, shorten, stored_details
 
 
 @dataclass
@@ -253,6 +253,47 @@ def test_a_result_is_the_message_that_answers_its_call():
 
 def test_details_are_not_shown_when_a_result_is_printed():
     assert "people" not in repr(ToolResult("c1", "f", "ok", details="people"))
+
+
+@dataclass
+class Weather:
+    day: dt.date
+    station: object
+
+
+CIRCLE = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    ("details", "plain"),
+    [
+        (None, None),
+        ({}, None),
+        (0, 0),
+        ("log", "log"),
+        ({"log": ["x", 1, None]}, {"log": ["x", 1, None]}),
+        ({1: (2.5, {3})}, {"1": [2.5, [3]]}),
+        (Weather(dt.date(2028, 2, 29), object()), {"day": "2028-02-29", "station": "object"}),
+        (
+            {"raised": ValueError("hunter2"), "raw": b"\xff"},
+            {"raised": "ValueError", "raw": "_w=="},
+        ),
+        ([float("nan"), float("inf")], ["NaN", "Infinity"]),
+        ({"text": "cut \ud83d"}, {"text": "cut \ud83d"}),
+        ({"traceback": "Traceback …", "why": "x"}, {"why": "x"}),
+        ({"traceback": "Traceback …"}, None),
+        (object(), "object"),
+        (CIRCLE, "list"),
+        (itertools.count(), "count"),
+        ({"rows": itertools.count()}, "dict"),
+        ([10**5_000], "list"),
+    ],
+)
+def test_details_become_json_values_for_the_journal(details, plain):
+    assert stored_details(details) == plain
+    assert stored_details(plain) == plain
+    json.dumps(plain, allow_nan=False)
 
 
 def test_an_output_has_no_details_unless_they_are_given():

@@ -42,7 +42,16 @@ class Holding:
         ({"name": "a\nb"}, "'a\\nb' cannot be a tool's name: use 1 to 256 printable characters."),
         ({"name": "a\u2028b"}, "cannot be a tool's name"),
         ({"name": "x" * 257}, "cannot be a tool's name"),
-        ({"execute": "f"}, "f: execute is str, not a function."),
+        ({"execute": "f"}, "f: execute is str, not a function. Use Tool(name=…, execute=function)"),
+        (
+            {"execute": None},
+            "f: execute is missing. Use Tool(name=…, execute=function), or put @tool above the "
+            "function.",
+        ),
+        ({"category": 5}, "f: category is int, not text."),
+        ({"tags": "sea"}, "f: tags is 'sea'; use a list of texts."),
+        ({"tags": 5}, "f: tags is 5; use a list of texts."),
+        ({"tags": ["sea", 5]}, "f: tags is ['sea', 5]; use a list of texts."),
         ({"effect": "delete"}, "f: effect is 'delete'; use 'read', 'idempotent' or 'write'."),
         ({"timeout": 0}, "f: timeout is 0; it must be above 0 seconds."),
         ({"name": 5}, "5 cannot be a tool's name"),
@@ -185,13 +194,16 @@ def test_all_that_may_be_said_of_a_tool_is_kept():
         "timeout": 2.5,
         "retry": Retry(2, 0.5),
         "exclusive": True,
+        "category": "travel",
+        "tags": ("sea", "rail"),
     }
     about = {"needs_approval": bool}
     made = Tool("f", "d", None, nothing, **given, **about)
     assert {each: getattr(made, each) for each in (*given, *about)} == {**given, **about}
     assert repr(made) == (
         "Tool(name='f', description='d', parameters=None, effect='idempotent', timeout=2.5, "
-        f"retry=Retry(max_retries=2, delay=0.5), needs_approval={bool!r}, exclusive=True)"
+        f"retry=Retry(max_retries=2, delay=0.5), needs_approval={bool!r}, exclusive=True, "
+        "category='travel', tags=('sea', 'rail'))"
     )
 
 
@@ -321,9 +333,58 @@ def third(arguments, more=1, anything: ToolContext = None): ...
 )
 def test_a_function_that_cannot_be_given_what_it_wants_is_refused(execute):
     with pytest.raises(
-        RegistrationError, match="execute must take one argument, the dict of arguments"
+        RegistrationError, match="it must take one dict of arguments, or that and a ToolContext"
     ):
         Tool("f", "", None, execute)
+
+
+def of_one_city(city): ...
+def of_days(city: str, days: int): ...
+def of_city_and_context(city, context): ...
+
+
+OF_CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("execute", "names"),
+    [(of_one_city, "city"), (of_days, "city, days"), (of_city_and_context, "city, context")],
+)
+def test_a_function_of_named_arguments_is_refused_with_the_decorator_as_the_fix(execute, names):
+    with pytest.raises(RegistrationError) as caught:
+        Tool("w", parameters=OF_CITY, execute=execute)
+    assert str(caught.value) == (
+        f"w: execute takes the parameters {names}; it must take one dict of arguments, or that and "
+        "a ToolContext. Use @tool, which derives the schema from the function's parameters."
+    )
+
+
+def test_a_second_parameter_of_another_type_is_not_for_a_context():
+    with pytest.raises(RegistrationError, match="w: execute takes the parameters city, days;"):
+        Tool(name="w", execute=of_days)
+    with pytest.raises(RegistrationError, match=r"w: execute takes the parameters \(none\);"):
+        Tool(name="w", execute=lambda: 1)
+
+
+@pytest.mark.parametrize("name", ["arguments", "args"])
+async def test_the_usual_names_of_the_dict_may_also_be_properties(name):
+    execute = eval(f"lambda {name}: {name}")
+    schema = {"type": "object", "properties": {name: {"type": "string"}}}
+    made = Tool("w", parameters=schema, execute=execute)
+    assert await invoke(made, {name: "x"}) == {name: "x"}
+
+
+async def test_a_parameter_may_have_any_name_if_parse_makes_its_value():
+    made = Tool("w", parameters=OF_CITY, execute=lambda city: city, parse=lambda given: given)
+    assert await invoke(made, "Rome") == "Rome"
+
+
+async def test_a_name_and_a_function_are_enough():
+    made = Tool(name="f", execute=nothing)
+    assert (made.description, made.parameters) == ("", None)
+    assert await ToolRegistry(made).execute("f", {"any": "thing"}) is None
+    with pytest.raises(RegistrationError, match="f: execute is missing"):
+        Tool(name="f")
 
 
 def yields(arguments):

@@ -87,6 +87,8 @@ def test_the_rest_of_what_is_said_goes_to_the_tool():
         "retry": Retry(2, 0.5),
         "needs_approval": True,
         "exclusive": True,
+        "category": "travel",
+        "tags": ("sea",),
     }
 
     @tool(effect="read", **said)

@@ -351,10 +351,11 @@ async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
     run, given = a_run()
     await request(run)
     assert given == [((Message.user("hi"),), {})]
-    run, given = a_run(recorder().tool, temperature=0.0, max_tokens=7)
+    run, given = a_run(recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
     await request(run)
     [(messages, settings)] = given
     assert (messages, settings["temperature"], settings["max_tokens"]) == (run.last_request, 0.0, 7)
+    assert settings["model"] == "a:b"
     assert [spec.name for spec in settings["tools"]] == ["f"]
 
 

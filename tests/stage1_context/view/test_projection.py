@@ -10,7 +10,7 @@ from stage1_context.journal import (
     VariableRecord,
 )
 from stage1_context.view.journal_reader import JournalReader
-from stage1_context.view.projection import Projection, history_of, summary_message
+from stage1_context.view.projection import Projection, details_of, history_of, summary_message
 
 SYSTEM = Message.system("Be brief.")
 QUESTION = Message.user("What is the weather?")
@@ -81,6 +81,16 @@ async def test_the_last_summary_counts():
 @pytest.mark.parametrize("until", [0, 5])
 async def test_an_empty_summary_takes_the_summary_back(until):
     assert await shown(SummaryRecord("They said hello.", 5), SummaryRecord("", until)) == TALK
+
+
+def test_details_have_the_id_under_which_a_repair_shows_their_result():
+    results = [MessageRecord(SHORT, "first"), MessageRecord(SHORT, "second")]
+    renamed = Message.tool("Sunny", "a-2", name="weather")
+    repair = RepairRecord(((2, renamed),), (2,))
+    entries = [*enumerate([MessageRecord(CALL), *results, repair, SummaryRecord("all", 4)])]
+    assert details_of(entries[:2]) == {"a": "first"}
+    assert details_of(entries) == {"a": "first", "a-2": "second"}
+    assert details_of([*entries, (5, RepairRecord((), (1,)))]) == {"a-2": "second"}
 
 
 def test_a_summary_is_told_in_a_system_message():

@@ -11,9 +11,12 @@ from stage3_tools import (
     Edit,
     ExecutionSettings,
     Later,
+    Redact,
     Reject,
+    ResultCache,
     Tool,
     ToolError,
+    ToolOutput,
     ToolRegistry,
     execute_tool_call,
     execute_tool_calls,
@@ -154,13 +157,15 @@ async def test_always_is_remembered_for_this_tool_alone():
     assert [each.tool for each in approve.asked] == ["delete", "other"]
 
 
-@pytest.mark.parametrize("answer", [None, "yes", 1, Approve])
+@pytest.mark.parametrize("answer", [None, "yes", 1, Approve, Redact("x")])
 async def test_an_answer_that_is_none_is_the_developers_mistake(answer):
     files = Files()
-    with pytest.raises(
-        TypeError, match=r"it may return Approve\(\), Always\(\), Edit\(arguments\)"
-    ):
+    with pytest.raises(TypeError) as caught:
         await result_of(files, saying(answer))
+    assert str(caught.value) == (
+        f"An approver returned {type(answer).__name__} for a call; it may return Approve(), "
+        "Always(), Edit(arguments), Later(), Reject(reason), True or False."
+    )
     assert files.deleted == []
 
 
@@ -225,10 +230,87 @@ async def test_nobody_is_asked_about_a_failure():
     assert (await execute_tool_call(ToolRegistry(tool), CALL, execution)).status == "error"
 
 
-@pytest.mark.parametrize("answer", [Edit({}), Later()], ids=repr)
+@pytest.mark.parametrize("answer", [Edit({}), Later(), None], ids=repr)
 async def test_what_makes_no_sense_for_a_result_is_told(answer):
-    with pytest.raises(TypeError, match="A result can be approved or rejected"):
+    with pytest.raises(TypeError) as caught:
         await result_of(Files(), approve_result=saying(answer))
+    assert str(caught.value) == (
+        f"An approver returned {type(answer).__name__} for a result; it may return Approve(), "
+        "Always(), Redact(output), Reject(reason), True or False."
+    )
+
+
+SECRET = {"name": "Ada", "card": "4111"}
+
+
+def secret_tool(returned=SECRET):
+    given = ToolOutput(returned, details="card 4111")
+    return Tool("look", execute=lambda arguments: given, effect="read")
+
+
+async def redacted(verdict, tool=None, **rest):
+    settings = ExecutionSettings("s", approve_result=saying(verdict), **rest)
+    registry = ToolRegistry(tool or secret_tool())
+    return await execute_tool_call(registry, ToolCall("c1", "look", "{}"), settings)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "output", "text"),
+    [
+        (Redact("Ada"), "Ada", "Ada"),
+        (Redact({"name": "Ada"}), '{"name":"Ada"}', '{"name":"Ada"}'),
+        (Redact(""), "", ""),
+        (
+            Redact({"name": "Ada"}, "No cards, please."),
+            '{"name":"Ada"}',
+            '{"name":"Ada"}\nNote: a person changed this result: No cards, please.',
+        ),
+    ],
+    ids=["text", "json", "nothing", "with a reason"],
+)
+async def test_a_redacted_result_is_completed_with_the_other_output(verdict, output, text):
+    result = await redacted(verdict)
+    assert (result.status, result.is_error, result.output) == ("completed", False, output)
+    assert result.as_message().text == text
+    assert (result.value, result.attempts) == (SECRET, 1)
+    assert "4111" not in repr(result) + repr(result.details)
+
+
+async def test_an_output_that_json_cannot_hold_redacts_nothing_and_is_the_developers_mistake():
+    with pytest.raises(TypeError) as caught:
+        await redacted(Redact(object()))
+    assert str(caught.value) == (
+        "The output of Redact(output) has no JSON form: object. Use text, or plain dicts, lists "
+        "and numbers."
+    )
+
+
+async def test_a_cached_result_is_redacted_at_each_use_and_stays_as_it_is_in_the_cache():
+    cache, tool = ResultCache(), secret_tool()
+    results = [
+        await redacted(verdict, tool, cache=cache)
+        for verdict in (Redact("first"), Redact("second"), True)
+    ]
+    assert [each.output for each in results] == [
+        "first",
+        "second",
+        json.dumps(SECRET, separators=",:"),
+    ]
+    assert [each.cached for each in results] == [False, True, True]
+    assert [each.value for each in results] == [SECRET] * 3
+
+
+async def test_neither_the_model_nor_the_history_nor_the_events_have_what_was_redacted(
+    conversation,
+):
+    asks, done = '{"tool": "look", "arguments": {}}', '{"tool": null, "reply": "done"}'
+    talk = conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
+    result = await talk.ask(approve_result=saying(Redact("x" * 5_000, "No cards.")))
+    assert result.status == "completed"
+    exported = await talk.engine.export_session("s")
+    assert "4111" not in f"{result}{result.history}{result.messages}{talk.events}{exported}"
+    assert talk.seen[1][-1][1].endswith("\nNote: a person changed this result: No cards.")
+    assert await talk.engine.variables.get("s", result.history[0].variable) == "x" * 5_000
 
 
 async def test_always_for_results_is_not_always_for_calls():

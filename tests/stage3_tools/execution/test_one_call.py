@@ -2,6 +2,7 @@ import asyncio
 import json
 import threading
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -19,6 +20,7 @@ from stage3_tools import (
 from stage3_tools.execution.results import MAY_HAVE_HAPPENED
 
 CALL = ToolCall("c1", "f", "{}")
+SECRETS = {"price": Decimal("9.90")}
 
 
 def tool_that(does, effect="write", **rest):
@@ -34,6 +36,41 @@ def tool_that(does, effect="write", **rest):
 
 async def result_of(tool, call=CALL):
     return await execute_tool_call(ToolRegistry(tool), call)
+
+
+@pytest.mark.parametrize("returned", [SECRETS, ToolOutput(SECRETS), ToolOutput(SECRETS, "log")])
+async def test_a_result_has_the_tools_own_value_which_is_not_printed_or_compared(returned):
+    result = await result_of(tool_that(returned))
+    assert result.value is SECRETS
+    assert replace(result, value=None) == result
+    assert "Decimal" not in repr(result)
+
+
+async def test_a_call_without_an_output_has_no_value():
+    assert (await result_of(tool_that(ValueError("no")))).value is None
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
+async def test_a_call_may_have_another_time_limit_than_its_tool(plain):
+    asked = asyncio.Event()
+
+    async def waits(arguments):
+        await asked.wait()
+
+    def blocks(arguments):
+        threading.Event().wait(5)
+
+    slow = Tool("f", execute=blocks if plain else waits, timeout=1000, effect="read", retry=0)
+    result = await execute_tool_call(ToolRegistry(slow), CALL, timeout=0.01)
+    assert (result.error.kind, result.error.message) == ("timeout", "f took longer than 0.01 s.")
+    quick = replace(tool_that("ok"), timeout=0.000001)
+    assert (await execute_tool_call(ToolRegistry(quick), CALL, timeout=100)).output == "ok"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+async def test_a_time_limit_that_is_not_above_zero_is_refused(seconds):
+    with pytest.raises(ValueError, match=r"^timeout is .*; it must be above 0 seconds, or None"):
+        await execute_tool_call(ToolRegistry(tool_that("ok")), CALL, timeout=seconds)
 
 
 async def test_a_call_that_succeeds_is_completed_with_output_and_details():

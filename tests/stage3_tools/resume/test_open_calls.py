@@ -7,6 +7,7 @@ import pytest
 
 from stage0_gateway import Gateway, Message, ScriptedModel, ToolCall
 from stage1_context import (
+    CallFinishedRecord,
     CallStartedRecord,
     ContextEngine,
     MemoryStore,
@@ -209,6 +210,20 @@ async def test_what_a_dead_process_had_begun_is_run_again_only_where_that_does_n
         "completed",
     ]
     assert await world.problems() == []
+
+
+@pytest.mark.parametrize("resume", [True, False])
+async def test_details_of_a_call_that_had_finished_come_back_with_it(world, resume):
+    ended = CallFinishedRecord("b", "completed", Message.tool("sent", "b"), {"log": "x"})
+    await world.left_by_a_dead_process(SEND, "b")
+    await ContextEngine(store=world.store).transcript("s").append(ended)
+    result = await world.run("Sent.", question=None if resume else "And?", resume=resume)
+    assert (await world.results())[1] == ("b", "sent")
+    assert await ContextEngine(store=world.store).details("s") == {"b": {"log": "x"}}
+    if resume:
+        [look, send] = result.history
+        assert (look.result.details, send.result.details) == (None, {"log": "x"})
+        assert send.result.value is None
 
 
 async def test_a_begun_call_of_a_tool_that_is_gone_may_have_happened(world):

@@ -1,9 +1,16 @@
 import asyncio
+from datetime import date
 
 import pytest
 
 from stage0_gateway import Message, ToolCall
-from stage1_context import ApprovalPendingRecord, CallStartedRecord, ContextEngine, Transcript
+from stage1_context import (
+    ApprovalPendingRecord,
+    CallFinishedRecord,
+    CallStartedRecord,
+    ContextEngine,
+    Transcript,
+)
 from stage2_output import OutputController
 from stage3_tools import (
     Later,
@@ -68,6 +75,43 @@ async def test_results_are_written_and_told_in_call_order_behind_all_calls():
         ("b", "long", 1),
     ]
     assert all(each.started <= each.ended for each in answering.run.records)
+
+
+async def test_details_are_written_down_with_their_results_but_tracebacks_are_not():
+    def fails(arguments):
+        raise LookupError("no such city")
+
+    answering = Answering(
+        tool_named("f", ToolOutput("short", details={"day": date(2028, 2, 29)})),
+        Tool("g", execute=fails, effect="read"),
+    )
+    await answering()
+    stored = answering.run.transcript.store.records("")
+    details = {each.message.tool_call_id: each.details for each in stored if each.kind == "message"}
+    assert details["a"] == {"day": "2028-02-29"}
+    assert details["b"] is None  # the traceback, the schema and the tools are derived
+    assert "traceback" in answering.run.records[1].result.details
+
+
+async def test_details_of_a_call_that_ended_early_are_written_down_at_once_and_after_a_stop():
+    async def forever(arguments):
+        await asyncio.Event().wait()
+
+    async def quick(arguments):
+        return ToolOutput("short", details={"log": "x"})
+
+    answering = Answering(Tool("f", execute=forever, effect="read"), Tool("g", execute=quick))
+    running = asyncio.create_task(answering())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert (await answering.notes())[-1] == CallFinishedRecord(
+        "b", "completed", Message.tool("short", "b", name="g"), {"log": "x"}
+    )
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    stored = answering.run.transcript.store.records("")
+    assert [each.details for each in stored if each.kind == "message"] == [None, None, {"log": "x"}]
 
 
 async def test_that_a_call_begins_is_written_down_before_it_is_run():

@@ -56,12 +56,12 @@ def test_the_dialect_is_the_one_of_the_options_or_the_prompt_dialect():
     assert isinstance(a_run().dialect, PromptDialect)
 
 
-def test_a_listener_receives_the_events_of_the_current_turn():
+async def test_a_listener_receives_the_events_of_the_current_turn():
     got = []
     run = a_run(on_event=got.append)
-    run.notify(TurnEnded, usage=None)
+    await run.notify(TurnEnded, usage=None)
     assert got == [TurnEnded(turn=0, usage=None)]
-    a_run().notify(TurnEnded, usage=None)  # without a listener nothing happens
+    await a_run().notify(TurnEnded, usage=None)  # without a listener nothing happens
 
 
 async def test_what_a_server_reports_of_its_tokens_teaches_the_session_to_count():
@@ -104,6 +104,6 @@ async def test_what_a_listener_raises_in_a_tool_is_raised_with_the_next_event():
         raise LookupError("broken")
 
     run = a_run(on_event=listen)
-    run.notify_safely(TurnEnded, usage=None)
+    await run.notify_safely(TurnEnded, usage=None)
     with pytest.raises(LookupError, match="broken"):
-        run.notify(TurnEnded, usage=None)
+        await run.notify(TurnEnded, usage=None)

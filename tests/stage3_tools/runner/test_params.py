@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from stage0_gateway import Message, ToolCall
-from stage3_tools import RunnerParams, ToolLoopOptions
+from stage3_tools import RegistrationError, RunnerParams, ToolLoopOptions, ToolRegistry
 from stage3_tools.runner.params import Edits
 
 A, B, C = map(Message.user, "abc")
@@ -54,6 +54,20 @@ def test_one_message_is_no_list_of_messages():
 def test_what_is_no_message_is_refused():
     with pytest.raises(ValueError, match="A message must be a JSON object"):
         RunnerParams(messages=[1])
+
+
+def test_tools_become_a_registry_and_anything_else_is_refused():
+    def look(): ...
+
+    registry = ToolRegistry(look)
+    assert RunnerParams().tools is None
+    assert RunnerParams(tools=registry).tools is registry
+    assert RunnerParams(tools=[look]).tools.names == ("look",)
+    assert RunnerParams(tools=[]).tools.names == ()
+    with pytest.raises(TypeError, match=r"must be of type ToolRegistry, not function\. Write"):
+        RunnerParams(tools=look)
+    with pytest.raises(RegistrationError, match="5 is not a function"):
+        RunnerParams(tools=[5])
 
 
 def test_they_are_options_of_the_loop_without_a_limit_of_rounds():

@@ -365,6 +365,66 @@ async def test_the_dialect_may_change_between_two_turns(simple):
     )
 
 
+def named_tools(request):
+    """The tools that a request offers, in either dialect."""
+    described = request.messages[0].text if not request.tools else ""
+    in_prompt = [json.loads(line) for line in described.splitlines() if line.startswith('{"name"')]
+    return [each["name"] for each in in_prompt] + [each.name for each in request.tools]
+
+
+async def test_tools_and_model_may_change_between_two_turns(talk):
+    runner = await talk.runner(talk.calls(1), talk.calls(2, tool="g"), talk.calls(3), talk.says())
+
+    async def g(x: int) -> str:
+        """A function, which becomes a tool."""
+        return f"g{x}"
+
+    async for _ in runner:
+        if runner.iteration_count == 1:  # its call still runs the tool that was offered with it
+            runner.set_params(lambda now: replace(now, tools=[g], model="openai:other"))
+            assert runner.params.tools.names == ("g",)
+        elif runner.iteration_count == 2:
+            runner.set_params(lambda now: replace(now, tools=None, model=None))
+    assert [named_tools(each) for each in talk.model.requests] == [["f"], ["g"], ["f"], ["f"]]
+    assert [each.model for each in talk.model.requests] == ["m", "other", "m", "m"]
+    results = [text for role, text in await talk.history() if role == "tool"]
+    assert (results, talk.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
+
+
+async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(talk):
+    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+    async for _ in runner:
+        runner.set_params(lambda now: replace(now, tools=ToolRegistry()))
+    results = [text for role, text in await talk.history() if role == "tool"]
+    assert (results, talk.ran) == (["r1"], {1: 1})
+
+
+async def test_a_runner_begins_with_the_tools_of_its_parameters(simple):
+    async def g(x: int) -> str:
+        return f"g{x}"
+
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.says(), tools=[g])
+    await runner
+    assert [named_tools(each) for each in simple.model.requests] == [["g"], ["g"]]
+    assert await simple.history() == [
+        WENT,
+        ("assistant", ""),
+        ("tool", "g1"),
+        ("assistant", "done"),
+    ]
+
+
+async def test_tools_that_were_set_before_the_first_step_run_calls_that_were_left_open(simple):
+    async def g(x: int) -> str:
+        return f"g{x}"
+
+    messages = [GO, simple.calls(1, tool="g")]
+    runner = await simple.runner(simple.says(), messages=messages)
+    runner.set_params(lambda now: replace(now, tools=[g]))
+    await runner
+    assert (await simple.history())[2] == ("tool", "g1")
+
+
 async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
 
@@ -664,13 +724,20 @@ async def test_a_reply_that_a_callback_refused_to_see_is_given_the_next_time(sim
     assert [len(item.tool_calls) async for item in runner] == [1, 0]
 
 
-async def test_a_callback_is_no_async_function(simple):
-    async def heard(*_):
-        pass
+async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
+    heard = []
 
-    for name in ("on_iteration", "on_tool_call", "on_tool_result"):
-        with pytest.raises(ValueError, match="would never be awaited"):
-            await simple.runner(**{name: heard})
+    def hear(name):
+        async def listen(*_):
+            await asyncio.sleep(0)
+            heard.append(name)
+
+        return listen
+
+    names = ("on_iteration", "on_tool_call", "on_tool_result")
+    listeners = {name: hear(name) for name in names}
+    await (await simple.runner(simple.calls(1), simple.says(), **listeners))
+    assert heard == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
 
 
 # ---- a model that fails
@@ -1082,5 +1149,3 @@ async def test_what_is_no_deps_and_no_params_is_refused_by_name(talk):
         ToolRunner(talk.deps.tool_registry, RunnerParams())
     with pytest.raises(TypeError, match="params must be of type RunnerParams, not ToolLoopOptions"):
         ToolRunner(talk.deps, ToolLoopOptions())
-    with pytest.raises(ValueError, match="on_tool_call must be a plain function"):
-        ToolRunner(talk.deps, RunnerParams(), on_tool_call=3)

@@ -175,8 +175,9 @@ async def test_when_all_is_over_nothing_more_is_run(walk):
     await w.steps.next()
     w.steps._run.options.abort.set()
     ending = await w.steps.next()
-    w.steps.end(ending)
-    w.steps.end(ending)
+    result = w.steps.result(ending)
+    await w.steps.end(result)
+    await w.steps.end(result)
     refused = "Error (interrupted): The run was stopped before this call was run."
     assert (ending.status, await w.steps.run_calls(), w.ran) == ("aborted", (), [])
     assert w.history == ["Go.", 1, refused]

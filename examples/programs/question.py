@@ -1,0 +1,27 @@
+"""Answer one question with two functions, in the loop of the framework.
+
+python examples/programs/question.py
+"""
+
+import asyncio
+
+from stage3_tools import NativeDialect, ask
+
+
+def get_weather(location: str) -> str:
+    """Get the weather in a location (invented data)."""
+    return f"22 degrees in {location}"
+
+
+def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return str(a + b)
+
+
+async def main() -> None:
+    question = "Get the weather in Paris, and add 15 and 7."
+    result = await ask(question, tools=[get_weather, add], dialect=NativeDialect())
+    print(result.reply, result.status, result.tool_rounds)
+
+
+asyncio.run(main())

@@ -1,0 +1,41 @@
+"""Answer one question step by step, and look at each reply before its tools run.
+
+python examples/programs/step_by_step.py
+"""
+
+import asyncio
+
+from stage0_gateway import Gateway, Message
+from stage3_tools import NativeDialect, RunnerParams, ToolLoopDeps, ToolRunner
+
+
+async def get_weather(location: str) -> str:
+    """Get the weather in a location (invented data).
+
+    Args:
+        location: The city.
+    """
+    return f"22 degrees in {location}"
+
+
+async def add(a: int, b: int) -> str:
+    """Add two numbers.
+
+    Args:
+        a: First.
+        b: Second.
+    """
+    return str(a + b)
+
+
+async def main() -> None:
+    question = Message.user("Get the weather in Paris, and add 15 and 7.")
+    params = RunnerParams(messages=[question], dialect=NativeDialect(), max_tokens=1024)
+    async with Gateway.from_env() as gateway:
+        runner = ToolRunner(ToolLoopDeps(gateway.chat, tool_registry=[get_weather, add]), params)
+        async for message in runner:
+            print(message.finish_reason, message.content, *message.tool_calls)
+        print(runner.result and runner.result.status)
+
+
+asyncio.run(main())

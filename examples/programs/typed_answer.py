@@ -1,0 +1,31 @@
+"""Answer a question with a value of a type instead of a text.
+
+python examples/programs/typed_answer.py
+"""
+
+import asyncio
+
+from pydantic import BaseModel
+
+from stage3_tools import ask
+
+
+class Weather(BaseModel):
+    """The answer."""
+
+    city: str
+    temp: int
+
+
+def get_weather(city: str) -> dict[str, object]:
+    """Get the weather in a city (invented data)."""
+    return {"city": city, "temp": 22}
+
+
+async def main() -> None:
+    result = await ask("How is the weather in Rome?", tools=[get_weather], output_type=Weather)
+    weather: Weather = result.output
+    print(f"{weather.temp} degrees in {weather.city}; the JSON was {result.reply}")
+
+
+asyncio.run(main())

@@ -1,0 +1,110 @@
+"""`ask` and `run_events`: shorter entries to the loop.
+
+    ask           a question and a list of functions; gateway and session are created
+    run_events    `run_tool_loop` as an iterator of its events
+
+Both run the same loop (`loop.py`).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, Unpack
+
+from stage0_gateway import Gateway, Message
+from stage3_tools.events import LoopEvent
+from stage3_tools.loop import run_tool_loop, with_keywords
+from stage3_tools.options import (
+    AskKeywords,
+    LoopKeywords,
+    ToolLoopDeps,
+    ToolLoopOptions,
+)
+from stage3_tools.registry import Registrable, ToolRegistry
+from stage3_tools.result import ToolLoopResult
+from stage3_tools.run.notifier import call_listener
+
+
+async def ask(
+    question: str | Message,
+    *,
+    tools: ToolRegistry | Iterable[Registrable] = (),
+    model: str | Gateway | None = None,
+    **options: Unpack[AskKeywords],
+) -> ToolLoopResult:
+    """Answer one question, with tools where the model calls them.
+
+    Args:
+        question: The question.
+        tools: A list of functions and tools, or a registry.
+        model: "provider:name", such as "offline:teacher"; or a gateway, which stays open. None uses
+            the environment: `Gateway.from_env()`.
+        options: Options of the loop, such as `output_type` and `max_tool_rounds`; see
+            `ToolLoopOptions`.
+
+    Raises:
+        GatewayError: The model could not be reached.
+        RegistrationError: A tool is invalid.
+    """
+    async with AsyncExitStack() as stack:
+        if not isinstance(model, Gateway):
+            model = await stack.enter_async_context(Gateway.from_env(model))
+        deps = ToolLoopDeps(model.chat, tool_registry=tools)
+        session_id = await deps.context_engine.create_session()
+        return await run_tool_loop(deps, session_id, question, **options)
+
+
+async def run_events(
+    deps: ToolLoopDeps,
+    session_id: str,
+    user_message: str | Message | Mapping[str, Any] | None,
+    options: ToolLoopOptions | None = None,
+    *,
+    resume: bool = False,
+    **keywords: Unpack[LoopKeywords],
+) -> AsyncGenerator[LoopEvent, None]:
+    """Run the loop and yield its events; the last one, `LoopEnded`, holds the result.
+
+    The run continues when the next event is requested, so a listener of a `reply_stream` misses
+    nothing. Closing the iterator cancels the run: each call gets its result.
+
+    Args:
+        deps: As for `run_tool_loop`, like all other arguments.
+        session_id: A session of `deps.context_engine`.
+        user_message: The question.
+        options: The options. Their `on_event` is called before an event is yielded.
+        resume: Whether calls that an earlier run left without results are run first.
+        keywords: Options by name.
+
+    Raises:
+        Exception: As for `run_tool_loop`.
+    """
+    options = with_keywords(options, keywords)
+    on_event = options.on_event
+    events = asyncio.Queue[LoopEvent | None]()
+    untaken = deque[asyncio.Event]()  # one for each event that was not yielded yet
+    is_closed = False
+
+    async def deliver(event: LoopEvent) -> None:
+        await call_listener(on_event, event)
+        if not is_closed:
+            events.put_nowait(event)
+            untaken.append(taken := asyncio.Event())
+            await taken.wait()
+
+    options = replace(options, on_event=deliver)
+    run = asyncio.create_task(run_tool_loop(deps, session_id, user_message, options, resume=resume))
+    run.add_done_callback(lambda _: events.put_nowait(None))
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+            untaken.popleft().set()
+        run.result()  # raises what the run raised
+    finally:
+        is_closed = True
+        run.cancel()
+        for taken in untaken:
+            taken.set()
+        await asyncio.gather(run, return_exceptions=True)

@@ -1,0 +1,344 @@
+"""`ask` and `run_events`: the loop with fewer words, and as an iterator."""
+
+import asyncio
+import json
+from dataclasses import fields
+
+import pytest
+
+from stage0_gateway import ChatResponse, Gateway, Message, ScriptedModel, ToolCall
+from stage1_context import ContextEngine
+from stage3_tools import (
+    Abort,
+    LoopEnded,
+    NativeDialect,
+    ReplyStreamed,
+    RunLimits,
+    ToolContext,
+    ToolLoopDeps,
+    ToolLoopOptions,
+    ToolProgressed,
+    ToolRegistry,
+    ask,
+    run_events,
+    run_tool_loop,
+    tool,
+)
+from stage3_tools.options import AskKeywords, LoopKeywords
+
+
+def get_weather(city: str) -> dict[str, object]:
+    """Tell the weather in a city."""
+    return {"city": city, "temp": 22}
+
+
+CALL = Message.assistant("", [ToolCall("c1", "get_weather", '{"city": "Rome"}')])
+
+
+def scripted(*replies):
+    return Gateway("openai:m", transport=ScriptedModel(replies), max_retries=0)
+
+
+class Script:
+    """A chat function that need not be asked for all of its replies."""
+
+    def __init__(self, *replies):
+        self.replies = [*replies]
+
+    async def chat(self, messages, **settings):
+        reply = self.replies.pop(0)
+        return ChatResponse(reply) if isinstance(reply, Message) else reply
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        pass
+
+
+# ---- ask
+
+
+async def test_a_question_a_function_and_the_offline_model_suffice():
+    result = await ask(
+        "What is the weather in Shanghai?", tools=[get_weather], model="offline:teacher"
+    )
+    assert (result.status, result.tool_rounds) == ("completed", 1)
+    assert "22" in result.reply
+
+
+async def test_a_gateway_is_used_and_stays_open():
+    async with scripted(CALL, "22 degrees.", "Yes.") as gateway:
+        result = await ask(
+            "Rome?", tools=[get_weather], model=gateway, dialect=NativeDialect(), max_tool_rounds=1
+        )
+        assert (result.reply, result.status) == ("22 degrees.", "max_rounds")
+        assert (await gateway.chat([Message.user("Still there?")])).content == "Yes."
+
+
+async def test_without_a_model_the_environment_decides(monkeypatch):
+    monkeypatch.setenv("LLM_MODEL", "offline:teacher")
+    assert (await ask("Who are you?")).reply.startswith("I am the teacher")
+
+
+async def test_an_unknown_option_is_named_with_the_valid_ones():
+    with pytest.raises(TypeError, match=r"Unknown option 'max_rounds'\. The options are max_tool"):
+        await ask("Hi.", model="offline:teacher", max_rounds=3)
+
+
+def test_the_keywords_are_the_options_of_the_loop():
+    names = {each.name for each in fields(ToolLoopOptions)}
+    assert set(LoopKeywords.__annotations__) == names
+    assert set(AskKeywords.__annotations__) == names - {"model"}
+
+
+# ---- deps and keywords
+
+
+async def test_a_chat_function_suffices_and_may_return_a_text():
+    async def chat(messages, **settings):
+        return json.dumps({"tool": None, "reply": f"{len(messages)} messages"})
+
+    deps = ToolLoopDeps(chat)
+    session = await deps.context_engine.create_session()
+    result = await run_tool_loop(deps, session, "Hi.")
+    assert (result.status, result.reply, result.usage.input_tokens) == (
+        "completed",
+        "2 messages",
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("chat", "name"), [(lambda messages: "text", "'text'"), (lambda messages: None, "None")]
+)
+async def test_a_chat_function_that_is_not_async_is_named(chat, name):
+    deps = ToolLoopDeps(chat)
+    session = await deps.context_engine.create_session()
+    with pytest.raises(TypeError, match=f"A chat function must be async .* returned {name}"):
+        await run_tool_loop(deps, session, "Hi.")
+
+
+async def test_a_chat_function_that_returns_something_else_is_named():
+    async def chat(messages):
+        return {"role": "assistant"}
+
+    deps = ToolLoopDeps(chat)
+    session = await deps.context_engine.create_session()
+    with pytest.raises(TypeError, match="this one returned an awaitable dict"):
+        await run_tool_loop(deps, session, "Hi.")
+
+
+def test_tools_may_be_a_list_of_functions_and_tools():
+    @tool(effect="read")
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    registry = ToolLoopDeps(ask, tool_registry=[get_weather, add]).tool_registry
+    assert registry.names == ("get_weather", "add")
+    same = ToolRegistry(add)
+    assert ToolLoopDeps(ask, tool_registry=same).tool_registry is same
+    assert ToolLoopDeps(ask).tool_registry.names == ()
+    with pytest.raises(TypeError, match=r"Write a list: \[function, tool\]"):
+        ToolLoopDeps(ask, tool_registry=get_weather)
+
+
+async def test_keywords_override_the_options():
+    async with scripted(CALL, "Done.") as gateway:
+        deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather])
+        session = await deps.context_engine.create_session()
+        options = ToolLoopOptions(max_tool_rounds=5, dialect=NativeDialect())
+        result = await run_tool_loop(deps, session, "Rome?", options, max_tool_rounds=1)
+    assert result.status == "max_rounds"
+    assert options.max_tool_rounds == 5
+
+
+# ---- run_events
+
+
+async def session_of(gateway, *tools, streamed=False):
+    engine = ContextEngine()
+    stream = gateway.stream if streamed else None
+    deps = ToolLoopDeps(gateway.chat, engine, tool_registry=tools, stream=stream)
+    return deps, await engine.create_session("s")
+
+
+async def test_the_events_are_those_of_a_listener_and_the_last_one_holds_the_result():
+    heard = []
+    async with scripted(CALL, "22 degrees.") as gateway:
+        deps, session = await session_of(gateway, get_weather)
+        events = run_events(deps, session, "Rome?", dialect=NativeDialect(), on_event=heard.append)
+        seen = [event async for event in events]
+    assert [each.name for each in seen] == [
+        *("turn_start", "decision", "tool_call", "tool_result", "turn_end"),
+        *("turn_start", "decision", "turn_end", "loop_end"),
+    ]
+    assert heard == seen
+    assert isinstance(seen[-1], LoopEnded)
+    assert (seen[-1].result.reply, seen[-1].status) == ("22 degrees.", "completed")
+
+
+async def test_a_listener_of_a_stream_misses_nothing_although_the_reader_is_slow():
+    texts = []
+    async with scripted("Streamed in pieces.") as gateway:
+        deps, session = await session_of(gateway, streamed=True)
+        async for event in run_events(deps, session, "Hi.", dialect=NativeDialect()):
+            await asyncio.sleep(0.01)
+            match event:
+                case ReplyStreamed(stream=stream):
+                    stream.on("text", lambda piece: texts.append(piece.delta))
+    assert "".join(texts) == "Streamed in pieces."
+
+
+async def test_an_iterator_that_is_closed_stops_the_run_and_leaves_a_paired_history():
+    started, stopped = asyncio.Event(), []
+
+    async def wait_long() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            stopped.append(True)
+            raise
+        return "never"
+
+    call = Message.assistant("", [ToolCall("c1", "wait_long", "{}")])
+    async with Script(call, "never") as gateway:
+        deps, session = await session_of(gateway, wait_long)
+        events = run_events(deps, session, "Go.", dialect=NativeDialect())
+        async for event in events:
+            if event.name == "tool_call":
+                break
+        reading = asyncio.create_task(anext(events))
+        await started.wait()
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await events.aclose()
+        history = await deps.context_engine.history(session)
+    assert stopped == [True]
+    assert history.check_history() == []
+    assert [each.role for each in history] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize("name", ["turn_start", "decision", "tool_call", "tool_result", "turn_end"])
+async def test_the_iterator_may_be_closed_at_every_event(name):
+    async with Script(CALL, "Done.") as gateway:
+        deps, session = await session_of(gateway, get_weather)
+        events = run_events(deps, session, "Rome?", dialect=NativeDialect())
+        async for event in events:
+            if event.name == name:
+                break
+        await asyncio.wait_for(events.aclose(), 5)
+        assert (await deps.context_engine.history(session)).check_history() == []
+
+
+async def test_progress_is_yielded_while_the_tool_runs():
+    @tool(effect="read")
+    async def steps(context: ToolContext) -> str:
+        """Report."""
+        for number in range(3):
+            context.progress(number)
+            await asyncio.sleep(0)
+        return "done"
+
+    call = Message.assistant("", [ToolCall("c1", "steps", "{}")])
+    async with scripted(call, "Done.") as gateway:
+        deps, session = await session_of(gateway, steps)
+        seen = [each async for each in run_events(deps, session, "Go.", dialect=NativeDialect())]
+    assert [each.value for each in seen if isinstance(each, ToolProgressed)] == [0, 1, 2]
+    names = [each.name for each in seen]
+    assert names.index("tool_call") < names.index("tool_progress") < names.index("tool_result")
+
+
+async def test_what_the_run_raises_is_raised_by_the_iterator():
+    async def chat(messages, **settings):
+        raise ConnectionError("no line")
+
+    deps = ToolLoopDeps(chat)
+    session = await deps.context_engine.create_session()
+    events = run_events(deps, session, "Hi.")
+    assert (await anext(events)).name == "turn_start"
+    with pytest.raises(ConnectionError, match="no line"):
+        await anext(events)
+
+
+async def test_an_abort_and_a_limit_end_the_iterator_with_their_status():
+    abort = Abort()
+    async with Script(CALL, "Done.") as gateway:
+        deps, session = await session_of(gateway, get_weather)
+        async for event in run_events(
+            deps, session, "Rome?", dialect=NativeDialect(), abort=abort, limits=RunLimits(60)
+        ):
+            if event.name == "tool_call":
+                abort.set("enough")
+    assert (event.result.status, event.result.status_reason) == (
+        "aborted",
+        "The run was aborted: enough",
+    )
+
+
+# ---- listeners
+
+
+async def test_an_async_listener_is_awaited_before_the_run_goes_on():
+    order = []
+
+    async def listen(event):
+        await asyncio.sleep(0.001)
+        order.append(event.name)
+
+    async def chat(messages, **settings):
+        order.append("chat")
+        return ChatResponse(Message.assistant("Done."), "stop")
+
+    deps = ToolLoopDeps(chat)
+    session = await deps.context_engine.create_session()
+    await run_tool_loop(deps, session, "Hi.", on_event=listen, dialect=NativeDialect())
+    assert order == ["turn_start", "chat", "decision", "turn_end", "loop_end"]
+
+
+async def test_progress_and_retries_reach_an_async_listener_in_order():
+    order = []
+
+    async def listen(event):
+        await asyncio.sleep(0.002 if event.name == "tool_progress" else 0)
+        order.append((event.name, getattr(event, "value", None)))
+
+    @tool(effect="read")
+    async def steps(context: ToolContext) -> str:
+        """Report."""
+        context.progress(1)
+        context.progress(2)
+        return "done"
+
+    call = Message.assistant("", [ToolCall("c1", "steps", "{}")])
+    async with scripted(call, "Done.") as gateway:
+        deps, session = await session_of(gateway, steps)
+        await run_tool_loop(deps, session, "Go.", on_event=listen, dialect=NativeDialect())
+    assert order[2:6] == [
+        ("tool_call", None),
+        ("tool_progress", 1),
+        ("tool_progress", 2),
+        ("tool_result", None),
+    ]
+
+
+async def test_what_an_async_listener_raises_at_a_progress_report_ends_the_run():
+    async def listen(event):
+        if event.name == "tool_progress":
+            raise ZeroDivisionError
+
+    @tool(effect="read")
+    async def steps(context: ToolContext) -> str:
+        """Report."""
+        context.progress(1)
+        return "done"
+
+    call = Message.assistant("", [ToolCall("c1", "steps", "{}")])
+    async with Script(call, "Done.") as gateway:
+        deps, session = await session_of(gateway, steps)
+        with pytest.raises(ZeroDivisionError):
+            await run_tool_loop(deps, session, "Go.", on_event=listen, dialect=NativeDialect())
+        assert (await deps.context_engine.history(session)).check_history() == []
