@@ -4,7 +4,8 @@ The mirror of `wire/openai.py`; pure. An invalid request raises an error that na
 Unknown fields are stored in `provider_options` and `provider_data`.
 
 Not covered: `functions` and `function_call`, the predecessors of tools; names of messages;
-`reasoning_details` and the `extra_content` of a message. A reply has one field for thinking and one
+`reasoning_details` and the `extra_content` of a message; the files of tool results, which stay in
+the user message behind the results. A reply has one field for thinking and one
 for text, in this order. Its parts of one kind are joined, and provider parts are omitted.
 """
 
