@@ -46,6 +46,7 @@ from stage1_context.journal import MessageRecord as MessageRecord
 from stage1_context.journal import Record as Record
 from stage1_context.journal import RepairRecord as RepairRecord
 from stage1_context.journal import SummaryRecord as SummaryRecord
+from stage1_context.journal import VariableDeletedRecord as VariableDeletedRecord
 from stage1_context.journal import VariableRecord as VariableRecord
 from stage1_context.journal import record_from_json as record_from_json
 from stage1_context.journal import record_to_json as record_to_json

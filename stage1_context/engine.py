@@ -131,7 +131,20 @@ class ContextEngine:
             SessionNotFound: The session does not exist.
             ValueError: The value is not a message.
         """
-        return await self.store.append(session_id, MessageRecord(as_message(message)))
+        return await self.add_messages(session_id, message)
+
+    async def add_messages(self, session_id: str, *messages: Message | Mapping[str, Any]) -> int:
+        """Append messages, all or none, without records of other writers between them.
+
+        Returns:
+            The number of records in the session's journal.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+            ValueError: A value is not a message; nothing was appended.
+        """
+        records = [MessageRecord(as_message(message)) for message in messages]
+        return await self.store.append(session_id, *records)
 
     async def messages_for_request(
         self, session_id: str, *, include_summary: bool = True, reserve_tokens: int = 0

@@ -22,6 +22,7 @@ from stage1_context.journal import (
     MessageRecord,
     Record,
     SummaryRecord,
+    VariableDeletedRecord,
     VariableRecord,
 )
 from stage1_context.recovery.open_calls import OpenCalls, open_calls
@@ -332,4 +333,4 @@ def _is_progress(record: Record) -> bool:
     """Return whether a record belongs to a reply or to a call."""
     if isinstance(record, MessageRecord):
         return record.message.role in ("assistant", "tool")
-    return not isinstance(record, SummaryRecord | VariableRecord)
+    return not isinstance(record, SummaryRecord | VariableRecord | VariableDeletedRecord)
