@@ -27,6 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from stage1_context.compaction.compact import Compaction as Compaction
+from stage1_context.compaction.compact import CompactionPolicy as CompactionPolicy
 from stage1_context.counting.calibration import Calibration as Calibration
 from stage1_context.counting.heuristic import ApproximateCounter as ApproximateCounter
 from stage1_context.counting.tiktoken import TiktokenCounter as TiktokenCounter

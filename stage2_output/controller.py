@@ -17,7 +17,6 @@ from stage2_output.extraction.lookaround import is_answer_position
 from stage2_output.request import (
     Chat,
     SchemaChat,
-    SupportsToDict,
     add_usage,
     correction,
     is_truncated,
@@ -88,7 +87,7 @@ class OutputController:
     async def request(
         self,
         chat: Chat,
-        messages: Iterable[Mapping[str, Any] | SupportsToDict],
+        messages: Iterable[Any],
         schema: Any,
         *,
         max_attempts: int = 3,

@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from stage2_output.errors import InvalidSchema
 from stage2_output.feedback import feedback
@@ -25,13 +25,6 @@ _REJECTED_SCHEMA = (400, 404, 422)
 _ANYTHING: tuple[Any, ...] = (True, {})
 # Finish reasons of a truncated reply, including those that a chat function passes on unchanged.
 _TRUNCATED = ("length", "max_tokens", "max_output_tokens", "incomplete")
-
-
-class SupportsToDict(Protocol):
-    """A message object, such as `Message` of stage 0."""
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """Return the message as a mapping with `role` and `content`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +87,7 @@ class SchemaChat:
     async def _send(self, messages: list[dict[str, Any]], **options: Any) -> Reply:
         reply: Any = self._chat(messages, **options)
         if not inspect.isawaitable(reply):
-            name = type(reply).__name__
-            raise TypeError(
-                f"chat must be an async function, but it returned {name}: use async def."
-            )
+            raise TypeError("chat must be an async function: define it with `async def`.")
         reply = await reply
         if isinstance(reply, str):
             return Reply(reply)

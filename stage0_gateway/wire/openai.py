@@ -75,11 +75,7 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
 
 
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Encode a conversation.
-
-    Tool messages hold text only. The files of adjacent results follow them in one user message,
-    each behind a label with its call. A text in the result refers to the label.
-    """
+    """Encode a conversation; the files of tool results follow them, labeled, as a user message."""
     encoded: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for message in messages:
@@ -106,7 +102,6 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _message(message: Message, files: list[dict[str, Any]]) -> dict[str, Any]:
-    """Encode a message; the files of a tool result are added to `files`."""
     content = message.content
     encoded: dict[str, Any] = {"role": message.role, "content": content}
     if not isinstance(content, str):
@@ -134,7 +129,11 @@ _FILE_KINDS = {"image_url": "Image", "file": "Document"}
 def _move_files(
     result: Message, parts: list[dict[str, Any]], files: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Add the files of a result to `files`, and return its texts with references to them."""
+    """Add the files of a result to `files`, and return its texts with references to them.
+
+    Tool messages hold text only. All results of an exchange must be adjacent, so the files follow
+    them in one user message. A label in front of each file names its call.
+    """
     call = f"{sent_name(result.name or 'tool')} ({result.tool_call_id})"
     numbers = Counter[str]()
     texts: list[dict[str, Any]] = []
@@ -144,9 +143,7 @@ def _move_files(
             numbers[kind] += 1
             label = f"{kind} {numbers[kind]}"
             files += [_text(f"{label} of the result of {call}:"), part]
-            is_new_line = not texts or texts[-1]["text"].endswith("\n")
-            start, end = "" if is_new_line else "\n", "" if part is parts[-1] else "\n"
-            part = _text(f"{start}[{label} follows in the next user message.]{end}")
+            part = _text(f"[{label} follows in the next user message.]")
         texts.append(part)
     return texts
 

@@ -185,7 +185,7 @@ async def test_any_other_value_of_a_chat_is_the_callers_error(reply):
 
 
 async def test_a_chat_that_is_not_async_is_the_callers_error():
-    with pytest.raises(TypeError, match=r"^chat must be an async function, but it returned str: "):
+    with pytest.raises(TypeError, match=r"^chat must be an async function: "):
         await asked(lambda messages: '{"n": 1}')
 
 
