@@ -143,7 +143,8 @@ def _move_files(
             numbers[kind] += 1
             label = f"{kind} {numbers[kind]}"
             files += [_text(f"{label} of the result of {call}:"), part]
-            part = _text(f"[{label} follows in the next user message.]")
+            line_break = "\n" if texts else ""
+            part = _text(f"{line_break}[{label} follows in the next user message.]")
         texts.append(part)
     return texts
 

@@ -130,7 +130,7 @@ def test_images_of_tools_follow_the_last_result_because_results_must_be_adjacent
     assert sent(*results, Message.user("well?")) == [
         {
             "role": "tool",
-            "content": "a[Image 1 follows in the next user message.]",
+            "content": "a\n[Image 1 follows in the next user message.]",
             "tool_call_id": "1",
         },
         {"role": "tool", "content": "b", "tool_call_id": "2"},
@@ -157,7 +157,7 @@ def test_each_file_of_a_mixed_result_is_referred_to_in_its_place():
     report = DocumentPart(url="report", name="r.pdf")
     audio = {"type": "input_audio", "input_audio": {}}
     content = (
-        TextPart("Before: "),
+        TextPart("Before:"),
         before,
         JsonPart({"a": 1}),
         after,
@@ -167,10 +167,10 @@ def test_each_file_of_a_mixed_result_is_referred_to_in_its_place():
     )
     result, files = sent(Message.tool(content, "1", name="a.b"))
     assert result["content"] == (
-        "Before: [Image 1 follows in the next user message.]"
-        '{"a": 1}[Image 2 follows in the next user message.]'
-        "[Document 1 follows in the next user message.]"
-        "That is all.[File 1 follows in the next user message.]"
+        "Before:\n[Image 1 follows in the next user message.]"
+        '{"a": 1}\n[Image 2 follows in the next user message.]'
+        "\n[Document 1 follows in the next user message.]"
+        "That is all.\n[File 1 follows in the next user message.]"
     )
     call = f"{sent_name('a.b')} (1)"
     assert files == {
@@ -198,7 +198,7 @@ def test_a_marked_text_of_a_result_keeps_its_mark_beside_a_reference():
     result, _ = sent(Message.tool((marked, ImagePart(url="u")), "1"))
     assert result["content"] == [
         {"type": "text", "text": "a", "cache_control": {}},
-        text("[Image 1 follows in the next user message.]"),
+        text("\n[Image 1 follows in the next user message.]"),
     ]
 
 
