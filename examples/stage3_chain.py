@@ -38,13 +38,15 @@ def call(name: str, arguments: str) -> Message:
     return Message.assistant("I look.", [ToolCall("", name, arguments)])
 
 
-SCRIPT = [
-    call("read_chapter", '{"number": 1}'),
-    call("read_chapter", '{"number": 2}'),
-    "It rains in both.",
-    call("read_variable", '{"id": "var_2", "start": 7203}'),
-    "With the sun.",
-]
+MODEL = ScriptedModel(
+    [
+        call("read_chapter", '{"number": 1}'),
+        call("read_chapter", '{"number": 2}'),
+        "It rains in both.",
+        call("read_variable", '{"id": "var_2", "start": 7203}'),
+        "With the sun.",
+    ]
+)
 
 
 async def main() -> None:
@@ -53,7 +55,7 @@ async def main() -> None:
     session = await context.create_session("ada")
     question = Message.user("How is the book?")
     await context.add_message(session, question)
-    async with Gateway("openai:any", api_key="none", transport=ScriptedModel(SCRIPT)) as gateway:
+    async with Gateway("openai:any", api_key="none", transport=MODEL) as gateway:
         first_reply = await gateway.chat([question], tools=book.specs())  # your own request
         options = ToolChainOptions(gateway.chat, [question], variables=context.transcript(session))
         chain = await execute_tool_chain(book, first_reply, options)

@@ -10,6 +10,7 @@ Key points:
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -50,13 +51,13 @@ DECISIONS = [
     '{"tool": "get_weather", "arguments": {"city": "Rome"}}',
     '{"tool": null, "reply": "It is warm."}',
 ]
-TOOL_CALLS = [
+TOOL_CALLS: Sequence[str | Message] = [
     Message.assistant("", [ToolCall("call_1", "get_weather", '{"city": "Rome"}')]),
     "It is warm.",
 ]
 
 
-async def answer(provider: str, dialect: Dialect, script: list[str | Message]) -> None:
+async def answer(provider: str, dialect: Dialect, script: Sequence[str | Message]) -> None:
     """Ask the question in one format, and print the stored history."""
     model = PrintingModel(script)
     async with Gateway(f"{provider}:any", api_key="none", transport=model) as gateway:

@@ -57,9 +57,11 @@ async def stop_at_a_limit(deps: ToolLoopDeps, params: RunnerParams) -> None:
 
 async def main() -> None:
     """Run both parts with a scripted model."""
-    script = [calls("Rome", "Oslo"), "22 degrees, in both.", calls("Rome"), calls("Oslo")]
+    model = ScriptedModel(
+        [calls("Rome", "Oslo"), "22 degrees, in both.", calls("Rome"), calls("Oslo")]
+    )
     params = RunnerParams(messages=[Message.user("How warm is it?")], dialect=NativeDialect())
-    async with Gateway("openai:any", api_key="none", transport=ScriptedModel(script)) as gateway:
+    async with Gateway("openai:any", api_key="none", transport=model) as gateway:
         deps = ToolLoopDeps(gateway.chat, tool_registry=[get_weather])
         await push_a_message(deps, params)
         print("Another runner, with at most two requests:")
