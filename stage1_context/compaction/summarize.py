@@ -9,7 +9,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from stage0_gateway import ChatResponse, JsonPart, Message, Part, TextPart, ThinkingPart
+from stage0_gateway import (
+    ChatResponse,
+    JsonPart,
+    Message,
+    Part,
+    TextPart,
+    ThinkingPart,
+    response_of,
+)
 from stage1_context.counting.truncate import SHORTEST, truncate_text
 from stage1_context.errors import ContextError
 from stage1_context.tokens import TokenCounter
@@ -57,9 +65,7 @@ async def summarize(
         available = min(max_tokens, 2 * max_tokens - task_tokens - counter.count(before))
         piece = _piece(lines, max(available, max_tokens // 2))
         prompt = f"{before}The messages:\n{piece}"
-        reply = await chat([Message.system(_TASK), Message.user(prompt)])
-        if isinstance(reply, str):
-            reply = ChatResponse(Message.assistant(reply), "stop")
+        reply = await response_of(chat([Message.system(_TASK), Message.user(prompt)]))
         if reply.finish_reason not in ("stop", "unknown"):
             raise ContextError(f"The model's summary ended with {reply.finish_reason!r}.")
         summary = reply.content.strip()
