@@ -69,7 +69,8 @@ def test_a_wrong_block_and_a_wrong_output_are_found(tmp_path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_relative_link_leads_somewhere(page):
-    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text())
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
@@ -81,3 +82,24 @@ def test_the_reading_order_of_a_lesson_is_the_order_of_the_stage(stage):
     page = (DOCS / "learn" / LESSONS[stage]).read_text()
     in_page = re.findall(rf"`{stage}/(\w+)\.py`", page)
     assert list(dict.fromkeys(in_page)) == in_face
+
+
+def excerpts():
+    """Every text block of a page that follows the command of an example, with the example."""
+    for page in PAGES:
+        text = page.read_text()
+        for block in re.finditer(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            named = re.findall(r"examples/([\w/]+)\.py", text[: block.start()][-600:])
+            heading = text[: block.start()].rfind("\n## ")
+            if named and "examples/" in text[max(heading, block.start() - 600) : block.start()]:
+                yield pytest.param(named[-1], block[1], id=f"{page.stem}-{named[-1]}")
+
+
+@pytest.mark.parametrize(("example", "block"), list(excerpts()))
+def test_an_excerpt_of_an_example_is_what_the_example_prints(example, block):
+    printed = (ROOT / "tests/examples/transcripts" / f"{example.split('/')[-1]}.txt").read_text()
+    shown = [line.strip() for line in block.splitlines() if line.strip(" .…")]
+    known = [line.strip() for line in printed.splitlines()]
+    for line in shown:
+        start = line.partition("…")[0].rstrip()
+        assert any(start in each for each in known), line

@@ -4,6 +4,7 @@ transcript."""
 import functools
 import json
 import os
+import pty
 import re
 import sqlite3
 import subprocess
@@ -66,10 +67,6 @@ def test_the_main_job_prints_what_was_promised():
 
 def test_the_embedded_model_says_that_it_is_one():
     assert "rules, not from a language model" in run("basic_usage.py").stderr
-
-
-def test_the_readme_shows_the_transcript_as_it_is():
-    assert run("basic_usage.py").stdout.strip() in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -170,3 +167,37 @@ def test_the_database_agent_answers_from_a_database_and_remembers(tmp_path):
         assert done.returncode == 0, done.stderr
         assert "CREATE TABLE people (name text)" in done.stdout
         assert "-- completed (1 rounds)" in done.stdout
+
+
+def in_terminal(**environment):
+    """The output of basic_usage.py in a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, EXAMPLES / "basic_usage.py"],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "PYTHONUTF8": "1", **environment},
+    )
+    os.close(theirs)
+    read = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        read += piece
+    os.close(ours)
+    assert done.wait(60) == 0
+    return read.decode().replace("\r\n", "\n")
+
+
+def test_colors_are_used_in_a_terminal_that_supports_them():
+    assert "\033[32m" in in_terminal(TERM="xterm")
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_colors_are_omitted_where_they_are_unwanted(environment):
+    plain = in_terminal(**{"TERM": "xterm", **environment})
+    assert plain == (TRANSCRIPTS / "basic_usage.txt").read_text()

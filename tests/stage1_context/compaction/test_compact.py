@@ -281,7 +281,10 @@ async def test_pieces_are_smaller_where_the_server_counts_more():
         ),
         (said("They", "pause"), "The model failed: The model's summary ended with 'pause'."),
         (said("They", "error"), "The model failed: The model's summary ended with 'error'."),
-        (SimpleNamespace(), "The model failed: A chat function must be async and return a ChatResponse"),
+        (
+            SimpleNamespace(),
+            "The model failed: A chat function must be async and return a ChatResponse",
+        ),
         (
             SimpleNamespace(finish_reason="stop", content=None),
             "The model failed: A chat function must be async",
