@@ -79,7 +79,7 @@ def chain():
 # -------------------------------------------------------------------------------
 
 
-async def test_a_call_its_result_and_a_reply(chain, recorder):
+async def test_a_chain_runs_a_call_and_returns_its_result_and_the_reply(chain, recorder):
     noted = recorder(returns={"celsius": 22})
     first = asks(("f", {"city": "Oslo"}), text="Let me look.")
     result = await chain(ChatResponse(first, "tool_calls", usage=Usage(3, 4)), noted.tool)
@@ -107,7 +107,7 @@ async def test_a_call_its_result_and_a_reply(chain, recorder):
     assert result.response_content.endswith("\n\ndone")
 
 
-async def test_it_takes_as_many_rounds_as_the_model_asks_for_and_counts_them(chain, recorder):
+async def test_a_chain_runs_as_many_rounds_as_the_model_requests_and_counts_them(chain, recorder):
     noted = recorder()
     replies = [asks(("f", {"x": 2}), ("f", {"x": 3})), "done"]
     result = await chain(asks(("f", {"x": 1})), noted.tool, replies=replies)
@@ -120,7 +120,7 @@ async def test_it_takes_as_many_rounds_as_the_model_asks_for_and_counts_them(cha
     assert all(time >= stats.start_time for time in times)
 
 
-async def test_a_first_reply_without_calls_is_the_result_already(chain, recorder):
+async def test_a_first_reply_without_calls_is_the_final_result(chain, recorder):
     hello = Message.assistant("Hello!")
     for first in (hello, ChatResponse(hello, "stop")):
         result = await chain(first, recorder().tool, replies=())
@@ -133,7 +133,7 @@ async def test_a_first_reply_without_calls_is_the_result_already(chain, recorder
         assert (result.stats.total_rounds, result.stats.total_calls) == (0, 0)
 
 
-async def test_several_calls_are_answered_in_call_order_whatever_ends_first(chain):
+async def test_results_of_several_calls_are_in_call_order_not_in_completion_order(chain):
     second = asyncio.Event()
 
     async def slow(arguments):
@@ -160,7 +160,7 @@ async def test_several_calls_are_answered_in_call_order_whatever_ends_first(chai
     assert (statuses(result), problems(result)) == (["completed", "completed", "error"], [])
 
 
-async def test_a_decision_written_as_text_may_be_the_first_reply(chain, recorder):
+async def test_the_first_reply_may_be_a_decision_written_as_text(chain, recorder):
     noted = recorder()
     first = Message.assistant(decision("f", x=1))
     context = [Message.system("Be brief."), Message.user("Go.")]
@@ -184,7 +184,7 @@ async def test_a_decision_written_as_text_may_be_the_first_reply(chain, recorder
     assert (problems(result), result.response_content[-6:]) == ([], "\n\ndone")
 
 
-async def test_what_all_replies_took_is_added_up(chat_of, chain, recorder):
+async def test_usage_and_cost_of_all_replies_are_added_up(chat_of, chain, recorder):
     chat = chat_of(ChatResponse(Message.assistant("done"), "stop", usage=Usage(1, 2), cost=0.25))
     first = ChatResponse(asks(("f", {})), "tool_calls", usage=Usage(10, 20), cost=0.5)
     result = await chain(first, recorder().tool, chat=chat)
@@ -195,7 +195,7 @@ async def test_what_all_replies_took_is_added_up(chat_of, chain, recorder):
     assert (result.usage, result.cost) == (Usage(10, 20), 0.5)
 
 
-async def test_a_chain_is_one_message_of_a_hint_and_what_people_read(chain, recorder):
+async def test_a_chain_becomes_one_message_of_hint_and_readable_text(chain, recorder):
     result = await chain(asks(("f", {})), recorder().tool)
     text = result.as_message().text
     assert (text[: result.hint_size], text[result.hint_size :]) == (
@@ -209,7 +209,7 @@ async def test_a_chain_is_one_message_of_a_hint_and_what_people_read(chain, reco
 # -------------------------------------------------------------------------------
 
 
-async def test_the_context_is_sent_with_every_request_and_kept_apart(chain, recorder):
+async def test_the_context_is_sent_with_every_request_and_returned_separately(chain, recorder):
     context = [{"role": "system", "content": "Be brief."}, Message.user("Go.")]
     result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
     assert said(chain.requests[0].messages)[:2] == [("system", "Be brief."), ("user", "Go.")]
@@ -219,7 +219,7 @@ async def test_the_context_is_sent_with_every_request_and_kept_apart(chain, reco
     assert problems(result) == []
 
 
-async def test_a_context_that_ends_with_the_first_reply_has_it_once(chain, recorder):
+async def test_a_first_reply_at_the_end_of_the_context_is_not_duplicated(chain, recorder):
     first = asks(("f", {}))
     result = await chain(first, recorder().tool, context_messages=[Message.user("Go."), first])
     assert [each.role for each in chain.requests[0].messages] == ["user", "assistant", "tool"]
@@ -227,7 +227,9 @@ async def test_a_context_that_ends_with_the_first_reply_has_it_once(chain, recor
 
 
 @pytest.mark.parametrize("text", [decision("f"), decision(reply="done")], ids=["a call", "a reply"])
-async def test_so_has_one_that_ends_with_a_decision_written_as_text(chain, recorder, text):
+async def test_a_textual_decision_at_the_end_of_the_context_is_not_duplicated(
+    chain, recorder, text
+):
     first, calls = Message.assistant(text), '"f"' in text
     given = {"dialect": PromptDialect(), "context_messages": [Message.user("Go."), first]}
     result = await chain(first, recorder().tool, replies=[decision(reply="done")] * calls, **given)
@@ -237,14 +239,14 @@ async def test_so_has_one_that_ends_with_a_decision_written_as_text(chain, recor
     assert (result.reply, problems(result)) == ("done", [])
 
 
-async def test_a_context_that_ends_with_another_reply_keeps_it(chain, recorder):
+async def test_a_different_reply_at_the_end_of_the_context_is_kept(chain, recorder):
     for other in (asks(("f", {"x": 0})), Message.assistant("Let me see.")):
         context = [Message.user("Go."), other]
         result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
         assert (result.messages.context, len(result.messages.tool_chain)) == (tuple(context), 3)
 
 
-async def test_the_same_call_in_an_earlier_reply_is_another_one(chain, recorder):
+async def test_the_same_call_in_an_earlier_reply_is_a_separate_call(chain, recorder):
     noted = recorder()
     done = [asks(("f", {}), text="before"), Message.tool("before", "a")]
     result = await chain(asks(("f", {})), noted.tool, context_messages=[Message.user("Go."), *done])
@@ -253,7 +255,7 @@ async def test_the_same_call_in_an_earlier_reply_is_another_one(chain, recorder)
     assert (result.tool_call_history[0].id, problems(result)) == (ids[1], [])
 
 
-async def test_an_unsound_context_is_mended_for_the_model_and_returned_as_it_was(chain, recorder):
+async def test_an_invalid_context_is_repaired_for_the_model_and_returned_unchanged(chain, recorder):
     context = [Message.user("Go."), asks(("f", {}), text="before"), Message.user("Well?")]
     result = await chain(asks(("f", {})), recorder().tool, context_messages=context)
     assert [each.role for each in chain.requests[0].messages] == [
@@ -264,13 +266,13 @@ async def test_an_unsound_context_is_mended_for_the_model_and_returned_as_it_was
     assert (result.messages.context, len(result.messages.tool_chain)) == (tuple(context), 3)
 
 
-async def test_the_system_prompt_is_the_chains_own(chain, recorder):
+async def test_the_system_prompt_is_sent_but_not_returned_with_the_messages(chain, recorder):
     result = await chain(asks(("f", {})), recorder().tool, system_prompt="Be brief.")
     assert said(chain.requests[0].messages)[0] == ("system", "Be brief.")
     assert "system" not in [each.role for each in result.messages.complete]
 
 
-async def test_the_first_reply_may_read_what_the_context_refers_to(chain, recorder):
+async def test_the_first_reply_may_read_variables_of_the_context(chain, recorder):
     engine = ContextEngine()
     await engine.create_session("s")
     id = await engine.variables.put("s", "kept")
@@ -284,7 +286,7 @@ async def test_the_first_reply_may_read_what_the_context_refers_to(chain, record
     assert result.tool_call_history[0].result.error.kind == "not_found"
 
 
-async def test_long_results_are_shown_as_previews_unless_that_is_switched_off(chain, recorder):
+async def test_long_results_are_shown_as_previews_unless_variables_are_disabled(chain, recorder):
     long = "x" * 5000
     for options, is_shown in (({}, False), ({"variables_over": None}, True)):
         result = await chain(asks(("f", {})), recorder(returns=long).tool, **options)
@@ -299,9 +301,7 @@ async def test_long_results_are_shown_as_previews_unless_that_is_switched_off(ch
 
 
 @pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "10 by itself"])
-async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_called(
-    chain, recorder, rounds
-):
+async def test_the_request_after_the_last_round_forbids_tool_calls(chain, recorder, rounds):
     noted, most = recorder(), rounds or 10
     replies = [*(asks(("f", {"x": x})) for x in range(1, most)), "so far"]
     given = {} if rounds is None else {"max_rounds": rounds}
@@ -316,7 +316,7 @@ async def test_at_the_limit_one_last_request_is_made_in_which_tools_cannot_be_ca
     assert (results, problems(result)) == (["ok"] * most, [])
 
 
-async def test_a_stray_call_in_the_last_reply_is_dropped(chain, recorder):
+async def test_a_call_in_the_last_reply_is_dropped(chain, recorder):
     noted = recorder()
     result = await chain(
         asks(("f", {})), noted.tool, replies=[asks(("f", {"x": 2})), "well"], max_rounds=1
@@ -331,7 +331,7 @@ async def test_a_stray_call_in_the_last_reply_is_dropped(chain, recorder):
     )
 
 
-async def test_no_rounds_means_that_not_even_the_first_calls_are_run(chain, recorder):
+async def test_with_max_rounds_0_not_even_the_first_calls_run(chain, recorder):
     noted = recorder()
     result = await chain(asks(("f", {})), noted.tool, max_rounds=0)
     assert (result.reply, noted.seen, statuses(result)) == ("done", [], ["interrupted"])
@@ -360,7 +360,7 @@ async def test_an_empty_reply_is_requested_once_more_without_calls(
     assert (noted.seen, problems(result)) == ([{}], [])
 
 
-async def test_a_first_reply_that_was_cut_is_not_run(chain, recorder):
+async def test_calls_in_a_truncated_first_reply_do_not_run(chain, recorder):
     noted = recorder()
     result = await chain(ChatResponse(asks(("f", {})), "length"), noted.tool)
     assert (result.reply, noted.seen, result.tool_call_history) == ("done", [], ())
@@ -368,7 +368,7 @@ async def test_a_first_reply_that_was_cut_is_not_run(chain, recorder):
 
 
 @pytest.mark.parametrize("kind", ["server", "refusal", "tokens"])
-async def test_a_chain_without_a_reply_says_why(chain, recorder, kind):
+async def test_a_chain_without_a_reply_reports_the_reason(chain, recorder, kind):
     refusal = ChatResponse(Message.assistant("I will not."), "refusal")
     chat = None
     if kind == "refusal":
@@ -405,7 +405,7 @@ def stopping(abort):
     return Tool("hang", "", None, hang)
 
 
-async def test_a_chain_that_is_stopped_before_it_begins_runs_nothing(chain, recorder):
+async def test_a_chain_that_is_aborted_before_it_starts_runs_no_tool(chain, recorder):
     noted, abort = recorder(), asyncio.Event()
     abort.set()
     result = await chain(asks(("f", {}), ("f", {})), noted.tool, replies=(), abort=abort)
@@ -414,7 +414,7 @@ async def test_a_chain_that_is_stopped_before_it_begins_runs_nothing(chain, reco
 
 
 @pytest.mark.parametrize("how", ["aborted", "timeout"])
-async def test_a_chain_that_is_stopped_during_a_tool_has_every_result(chain, recorder, how):
+async def test_a_chain_that_stops_during_a_tool_has_a_result_for_every_call(chain, recorder, how):
     abort = asyncio.Event() if how == "aborted" else None
     limits = RunLimits(seconds=0.02) if how == "timeout" else None
     calls = asks(("f", {}), ("hang", {}), ("f", {}))
@@ -428,7 +428,7 @@ async def test_a_chain_that_is_stopped_during_a_tool_has_every_result(chain, rec
 
 
 @pytest.mark.parametrize("how", ["aborted", "timeout"])
-async def test_a_chain_that_is_stopped_during_a_request_keeps_its_results(chain, recorder, how):
+async def test_a_chain_that_stops_during_a_request_keeps_its_results(chain, recorder, how):
     abort = asyncio.Event()
 
     async def chat(messages, **settings):
@@ -442,7 +442,7 @@ async def test_a_chain_that_is_stopped_during_a_request_keeps_its_results(chain,
     assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool"]
 
 
-async def test_a_chain_that_is_stopped_while_somebody_is_asked_runs_nothing(chain, recorder):
+async def test_a_chain_that_is_aborted_during_an_approval_runs_no_tool(chain, recorder):
     noted, abort = recorder(), asyncio.Event()
 
     async def approve(request):
@@ -480,7 +480,7 @@ async def test_a_chain_that_is_stopped_while_somebody_is_asked_runs_nothing(chai
     ],
     ids=["approve", "true", "always", "edit", "reject", "later"],
 )
-async def test_somebody_is_asked_about_each_call(chain, recorder, verdict, run, told):
+async def test_the_approver_is_asked_about_each_call(chain, recorder, verdict, run, told):
     noted, asked = recorder(), []
     result = await chain(
         asks(("f", {"x": 1})), noted.tool, approve=lambda request: asked.append(request) or verdict
@@ -492,7 +492,7 @@ async def test_somebody_is_asked_about_each_call(chain, recorder, verdict, run, 
     assert (error and error.message) == rejection
 
 
-async def test_a_call_that_needs_approval_is_rejected_where_there_is_nobody_to_ask(chain, recorder):
+async def test_a_call_that_needs_approval_is_rejected_without_an_approver(chain, recorder):
     noted, other = recorder(), recorder("g")
     tool = replace(noted.tool, needs_approval=True)
     result = await chain(asks(("f", {}), ("g", {})), tool, other.tool)
@@ -500,7 +500,7 @@ async def test_a_call_that_needs_approval_is_rejected_where_there_is_nobody_to_a
     assert "f needs approval, and there is no approver." in chain.requests[0].messages[1].text
 
 
-async def test_who_said_always_is_not_asked_again_in_this_chain(chain, recorder):
+async def test_always_holds_for_the_rest_of_the_chain(chain, recorder):
     asked = []
     given = {"replies": [asks(("f", {"x": 2})), "done"]}
     for _ in range(2):
@@ -514,7 +514,7 @@ async def test_who_said_always_is_not_asked_again_in_this_chain(chain, recorder)
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["approve_result", "approve"])
-async def test_results_are_asked_about_too(chain, recorder, own):
+async def test_the_approver_can_review_results(chain, recorder, own):
     asked = []
 
     def approve(request):
@@ -533,7 +533,7 @@ async def test_results_are_asked_about_too(chain, recorder, own):
     assert "key" not in result.response_content
 
 
-async def test_results_are_not_asked_about_unless_somebody_says_so(chain, recorder):
+async def test_results_are_not_reviewed_by_default(chain, recorder):
     asked = []
     await chain(
         asks(("f", {})),
@@ -548,20 +548,20 @@ async def test_results_are_not_asked_about_unless_somebody_says_so(chain, record
 
 
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
-async def test_an_executor_that_is_no_registry_is_refused(executor):
+async def test_an_executor_that_is_not_a_registry_raises_a_type_error(executor):
     with pytest.raises(TypeError, match="executor must be of type ToolRegistry, not "):
         await execute_tool_chain(executor, Message.assistant("hi"), ToolChainOptions(None))
 
 
 @pytest.mark.parametrize("first", [None, "hi", {"role": "assistant"}, Message.user("hi")])
-async def test_what_is_no_reply_is_refused(first):
+async def test_a_first_reply_of_a_wrong_type_raises_a_type_error(first):
     with pytest.raises(
         TypeError, match="A chain starts with a ChatResponse or an assistant message, not "
     ):
         await execute_tool_chain(ToolRegistry(), first, ToolChainOptions(None))
 
 
-async def test_two_chains_have_keys_of_their_own(chain):
+async def test_each_chain_has_its_own_idempotency_keys(chain):
     keys = []
 
     async def note(arguments, context):
@@ -580,7 +580,7 @@ async def test_two_chains_have_keys_of_their_own(chain):
 @pytest.mark.parametrize(
     "kept", ['{"x": NaN, "t": "%s"}', '{"x": 1e999, "t": "%s"}', "{%s", "[" * 900 + "%s"]
 )
-async def test_arguments_that_are_no_json_are_kept_as_text(chain, recorder, kept):
+async def test_invalid_json_arguments_are_recorded_as_text(chain, recorder, kept):
     text = kept % ("z" * 300)
     result = await chain(Message.assistant("", [ToolCall("a", "f", text)]), recorder().tool)
     (record,) = result.tool_call_history
@@ -592,7 +592,9 @@ async def test_arguments_that_are_no_json_are_kept_as_text(chain, recorder, kept
 # ----------------------------------------------------------------------------
 
 
-async def test_calls_are_run_in_whatever_dialect_the_chain_goes_on(chain, recorder):
+async def test_native_calls_in_the_first_reply_run_in_a_chain_with_the_prompt_dialect(
+    chain, recorder
+):
     noted = recorder()
     result = await chain(
         asks(("f", {"x": 1}), text="Let me look."),
@@ -603,7 +605,7 @@ async def test_calls_are_run_in_whatever_dialect_the_chain_goes_on(chain, record
     assert (result.status, result.reply, noted.seen) == ("completed", "done", [{"x": 1}, {"x": 2}])
 
 
-async def test_a_reference_from_an_earlier_chain_leads_to_what_it_meant_or_nowhere(chain, recorder):
+async def test_a_variable_of_an_earlier_chain_resolves_only_with_its_variables(chain, recorder):
     looks = recorder("look", returns="A" * 300)
     first = await chain(asks(("look", {})), looks.tool)
     old = first.tool_call_history[0].variable
@@ -620,7 +622,7 @@ async def test_a_reference_from_an_earlier_chain_leads_to_what_it_meant_or_nowhe
     assert (saves.seen, statuses(third)) == ([{"text": "A" * 300}], ["completed"])
 
 
-async def test_a_system_prompt_that_the_context_has_is_not_said_twice(chain, recorder):
+async def test_a_system_prompt_that_is_already_in_the_context_is_sent_once(chain, recorder):
     context = [Message.system("Be brief."), Message.user("Go.")]
     await chain(
         asks(("f", {})), recorder().tool, system_prompt="Be brief.", context_messages=context
@@ -632,13 +634,13 @@ async def test_a_system_prompt_that_the_context_has_is_not_said_twice(chain, rec
     assert chain.requests[0].messages[0] == Message.system("Be kind.")
 
 
-async def test_nothing_is_kept_where_nothing_is_to_be_kept(chain, recorder):
+async def test_with_variables_disabled_no_variable_is_created(chain, recorder):
     result = await chain(asks(("f", {})), recorder(returns="x" * 300).tool, variables_over=None)
     assert [each.variable for each in result.tool_call_history] == [None]
     assert "read_variable" not in result.tool_chain_content
 
 
-async def test_what_the_loop_may_be_told_of_exceptions_a_chain_may_be_told_as_well(chain):
+async def test_classify_replaces_the_error_text_in_a_chain(chain):
     def fail(arguments):
         raise ConnectionError("db-7.internal refused")
 

@@ -52,14 +52,14 @@ def chain():
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_what_is_set_reaches_whoever_is_asked(chain, recorder, streamed):
+async def test_model_settings_are_passed_to_the_request(chain, recorder, streamed):
     settings = {"temperature": 0.5, "max_tokens": 77, "model": "openai:other"}
     await chain(asks(("f", {})), recorder().tool, streamed=streamed, **settings)
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
 
 
-async def test_what_is_not_set_is_not_passed_on(recorder):
+async def test_unset_model_settings_are_not_passed(recorder):
     asked = []
 
     async def chat(messages, **settings):
@@ -76,9 +76,7 @@ async def test_what_is_not_set_is_not_passed_on(recorder):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["plain", "async"])
-async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(
-    chain, recorder, asynchronous
-):
+async def test_before_send_changes_one_request_only(chain, recorder, asynchronous):
     seen = []
 
     def shorter(messages, info):
@@ -103,7 +101,7 @@ async def test_who_sees_a_request_before_it_is_sent_changes_it_for_this_once(
 # -----------------------------------------------------------------------------------
 
 
-async def test_calls_and_results_are_told_in_call_order(chain, recorder):
+async def test_callbacks_receive_calls_and_results_in_call_order(chain, recorder):
     told = []
     result = await chain(
         asks(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
@@ -121,14 +119,16 @@ async def test_calls_and_results_are_told_in_call_order(chain, recorder):
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "", "7", '{"x": NaN}', "[" * 9000])
-async def test_arguments_that_are_no_object_are_told_as_the_text_they_are(chain, recorder, text):
+async def test_arguments_that_are_not_an_object_are_passed_to_callbacks_as_text(
+    chain, recorder, text
+):
     told = []
     first = Message.assistant("", [ToolCall("a", "f", text)])
     await chain(first, recorder().tool, on_tool_call_start=lambda *each: told.append(each))
     assert told == [("f", text, "a")]
 
 
-async def test_people_see_words_and_tools_as_they_come(chain, recorder):
+async def test_the_display_text_grows_with_replies_and_tool_states(chain, recorder):
     shown = []
     first = asks(("f", {}), ("none", {}), text="Let me look.")
     result = await chain(
@@ -145,7 +145,7 @@ async def test_people_see_words_and_tools_as_they_come(chain, recorder):
     assert result.reply == "It is 22."
 
 
-async def test_streamed_words_grow_piece_by_piece(chain, recorder):
+async def test_streamed_text_is_displayed_piece_by_piece(chain, recorder):
     shown = []
     replies = [asks(("f", {"x": 2}), text="Once more."), "It is 22 degrees."]
     given = {"replies": replies, "streamed": True, "on_llm_response_update": shown.append}
@@ -159,7 +159,7 @@ async def test_streamed_words_grow_piece_by_piece(chain, recorder):
     assert (result.reply, result.usage.output_tokens) == ("It is 22 degrees.", 10)
 
 
-async def test_what_was_cut_makes_place_for_the_next_reply(chain, recorder):
+async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chain, recorder):
     shown = []
     cut = ChatResponse(Message.assistant("It is so"), "length")
     given = {"replies": [cut, "Fine."], "streamed": True, "on_llm_response_update": shown.append}
@@ -167,7 +167,7 @@ async def test_what_was_cut_makes_place_for_the_next_reply(chain, recorder):
     assert shown[2:] == ["[f ✓]\n\nIt is", "[f ✓]\n\nIt is so", "[f ✓]", "[f ✓]\n\nFine."]
 
 
-async def test_what_was_said_before_a_pause_stays(recorder):
+async def test_text_before_a_pause_stays_in_the_display(recorder):
     shown, model = [], ScriptedModel([ChatResponse(Message.assistant("One,"), "pause"), "two."])
     async with Gateway("anthropic:m", transport=model, max_retries=0) as gateway:
         options = ToolChainOptions(
@@ -178,7 +178,7 @@ async def test_what_was_said_before_a_pause_stays(recorder):
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_nobody_is_shown_the_text_of_decisions(chain, recorder, streamed):
+async def test_the_raw_text_of_decisions_is_not_displayed(chain, recorder, streamed):
     shown = []
     first = Message.assistant('{"tool": "f", "arguments": {}}')
     given = {
@@ -190,7 +190,7 @@ async def test_nobody_is_shown_the_text_of_decisions(chain, recorder, streamed):
     assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
 
 
-async def test_events_are_those_of_a_run_from_its_first_reply_on(chain, recorder):
+async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain, recorder):
     events = []
     result = await chain(asks(("f", {})), recorder().tool, on_event=events.append)
     assert [event.name for event in events] == [
@@ -207,7 +207,7 @@ async def test_events_are_those_of_a_run_from_its_first_reply_on(chain, recorder
 @pytest.mark.parametrize(
     "callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"]
 )
-async def test_what_a_callback_raises_goes_up_and_every_call_that_was_told_has_its_result(
+async def test_an_exception_of_a_callback_propagates_and_every_announced_call_has_a_result(
     chain, recorder, callback
 ):
     noted, events = recorder(effect="write"), []
@@ -227,7 +227,7 @@ async def test_what_a_callback_raises_goes_up_and_every_call_that_was_told_has_i
     assert len(noted.seen) == (2 if callback == "on_tool_call_complete" else 0)
 
 
-async def test_a_listener_that_raises_leaves_a_history_with_every_result(recorder):
+async def test_after_a_listener_raises_the_history_still_has_every_result(recorder):
     """As `on_event`, which is told of the results that were still written."""
     told, registry = [], ToolRegistry(recorder().tool)
 
@@ -257,23 +257,23 @@ async def test_a_listener_that_raises_leaves_a_history_with_every_result(recorde
         ({"variables_over": 199}, "variables_over is 199; it must be at least 200"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_at_once(given, why):
+def test_invalid_options_raise_when_they_are_created(given, why):
     with pytest.raises(ValueError, match=why):
         ToolChainOptions(nobody, **given)
 
 
-def test_variables_are_stored_in_a_session_not_in_a_store():
+def test_variables_must_be_a_transcript_not_a_store():
     with pytest.raises(TypeError, match=r"Pass engine\.transcript\(session_id\)"):
         ToolChainOptions(nobody, variables=ContextEngine().variables)
 
 
-def test_max_rounds_is_another_name_of_max_tool_rounds():
+def test_max_rounds_is_an_alias_of_max_tool_rounds():
     for given in ({"max_rounds": 3}, {"max_tool_rounds": 3}):
         options = ToolChainOptions(nobody, **given)
         assert options.max_tool_rounds == replace(options, model="m").max_tool_rounds == 3
 
 
-def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_said():
+def test_the_defaults_are_the_native_dialect_and_previews():
     options = ToolChainOptions(nobody)
     assert isinstance(options.dialect, NativeDialect)
     assert (options.max_tool_rounds, options.variables_over, options.max_parallel_tools) == (
@@ -283,7 +283,7 @@ def test_a_chain_speaks_natively_and_shows_previews_unless_something_else_is_sai
     )
 
 
-async def test_the_cap_on_parallel_tools_holds(chain):
+async def test_max_parallel_tools_limits_the_parallel_calls(chain):
     at_once, most = [], []
 
     async def watch(arguments):
