@@ -111,7 +111,7 @@ async def talk():
 # ------------------------------------------------------------------------------------------
 
 
-def test_the_tools_of_the_registry_become_the_providers():
+def test_tools_of_the_registry_are_rendered_as_tool_specs():
     registry = ToolRegistry(tool("get_weather", "Tells it.", CITY), tool("天气.now"))
     assert NativeDialect().render([], registry).tools == (
         ToolSpec("get_weather", "Tells it.", CITY),
@@ -119,7 +119,7 @@ def test_the_tools_of_the_registry_become_the_providers():
     )
 
 
-def test_the_history_is_sent_as_it_is():
+def test_the_history_is_rendered_unchanged():
     history = [
         Message.system("Be brief."),
         Message.user("[Tool result for f]"),
@@ -129,12 +129,12 @@ def test_the_history_is_sent_as_it_is():
     assert NativeDialect().render(history, ToolRegistry()).messages == tuple(history)
 
 
-def test_without_tools_none_are_sent_and_nothing_is_counted():
+def test_without_tools_the_description_and_the_tool_list_are_empty():
     dialect = NativeDialect()
     assert (dialect.describe(ToolRegistry()), dialect.render([], ToolRegistry()).tools) == ("", ())
 
 
-def test_the_description_holds_all_that_is_sent_of_the_tools():
+def test_the_description_contains_everything_that_is_sent_about_the_tools():
     described = NativeDialect().describe(ToolRegistry(tool("天气", "Tells it.", CITY), tool("f")))
     assert [*map(json.loads, described.splitlines())] == [
         {"name": "天气", "description": "Tells it.", "parameters": CITY},
@@ -143,7 +143,7 @@ def test_the_description_holds_all_that_is_sent_of_the_tools():
     assert "天气" in described
 
 
-def test_a_change_of_the_registry_shows_in_the_next_request():
+def test_a_change_of_the_registry_affects_the_next_request():
     dialect, registry = NativeDialect(), ToolRegistry(tool("f"))
     registry.register(tool("g"))
     assert [spec.name for spec in dialect.render([], registry).tools] == ["f", "g"]
@@ -151,7 +151,7 @@ def test_a_change_of_the_registry_shows_in_the_next_request():
     assert json.loads(dialect.describe(registry))["name"] == "g"
 
 
-def test_calls_are_read_as_they_came_and_anything_else_is_the_reply():
+def test_a_response_is_read_as_its_calls_or_else_as_the_final_reply():
     message = asks(called("", "nope", "{"), called("", "f"), text="I look.")
     reply = Message.assistant((ThinkingPart("hm"), TextPart("sun")))
     dialect = NativeDialect()
@@ -160,7 +160,7 @@ def test_calls_are_read_as_they_came_and_anything_else_is_the_reply():
 
 
 @pytest.mark.parametrize("reason", ["stop", "unknown", "tool_calls", "pause"])
-def test_calls_count_whatever_word_a_server_has_for_the_end(reason):
+def test_calls_are_read_for_any_finish_reason(reason):
     assert NativeDialect().read(ChatResponse(asks(called()), reason)) == ToolCalls(asks(called()))
 
 
@@ -172,7 +172,7 @@ def test_text_that_looks_like_a_decision_is_a_reply():
 
 
 @pytest.mark.parametrize("usage", [Usage(output_tokens=64), Usage(), None])
-def test_of_a_reply_that_was_cut_nothing_is_used_and_the_words_are_those_of_the_prompt_dialect(
+def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialect(
     usage,
 ):
     cut = ChatResponse(asks(called(), text="I look."), "length", usage=usage)
@@ -190,7 +190,7 @@ def test_of_a_reply_that_was_cut_nothing_is_used_and_the_words_are_those_of_the_
 
 
 @on_every_wire
-async def test_tools_are_sent_in_the_providers_own_form(talk, wire):
+async def test_tools_are_sent_in_the_format_of_the_provider(talk, wire):
     talk = talk(wire, ["sun"], tool("get_weather", "Tells it.", CITY), tool("f"))
     await talk.ask()
     (body,) = talk.model.bodies
@@ -232,9 +232,7 @@ async def test_tools_are_sent_in_the_providers_own_form(talk, wire):
 
 
 @on_every_wire
-async def test_a_name_that_providers_refuse_is_sent_otherwise_and_arrives_as_it_is(
-    talk, wire, recorder
-):
+async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(talk, wire, recorder):
     noted = recorder("math.add")
     sent = "math_add_ecef409b"
     talk = talk(wire, [asks(called(name=sent, arguments='{"a": 1}')), "done"], noted.tool)
@@ -248,7 +246,7 @@ async def test_a_name_that_providers_refuse_is_sent_otherwise_and_arrives_as_it_
 
 
 @on_every_wire
-async def test_tools_may_come_and_go_between_two_turns(talk, wire):
+async def test_tools_may_be_added_and_removed_between_two_turns(talk, wire):
     def change(arguments):
         talk.registry.register(tool("new"))
         talk.registry.unregister("old")
@@ -272,7 +270,7 @@ async def test_tools_may_come_and_go_between_two_turns(talk, wire):
 
 
 @on_every_wire
-async def test_what_is_sent_may_be_changed_for_one_request(talk, wire, recorder):
+async def test_before_send_may_change_each_request(talk, wire, recorder):
     def shorter(messages):
         return [message for message in messages if message.text != "secret"]
 
@@ -289,7 +287,7 @@ async def test_what_is_sent_may_be_changed_for_one_request(talk, wire, recorder)
 
 
 @pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()], ids=["native", "prompt"])
-async def test_before_send_learns_the_turn_the_tools_and_whether_the_request_is_the_last(
+async def test_before_send_receives_the_turn_the_tools_and_whether_the_request_is_the_last(
     talk, dialect, recorder
 ):
     infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(called())
@@ -306,7 +304,7 @@ async def test_before_send_learns_the_turn_the_tools_and_whether_the_request_is_
 
 
 @on_every_wire
-async def test_a_server_that_rejects_calls_without_tools_answers_the_last_request(wire, recorder):
+async def test_the_last_request_still_lists_the_tools_for_servers_that_require_it(wire, recorder):
     rejected = []
 
     def strict(request):
@@ -377,7 +375,7 @@ RESULTS = {
 
 
 @on_every_wire
-async def test_results_go_back_in_call_order_each_under_its_own_id_and_errors_as_errors(talk, wire):
+async def test_results_are_sent_in_call_order_with_their_ids_and_errors_are_marked(talk, wire):
     def fail(arguments):
         raise ValueError("no")
 
@@ -440,7 +438,7 @@ PICTURES = {
 
 
 @on_every_wire
-async def test_a_picture_in_a_result_reaches_the_model(talk, wire):
+async def test_an_image_in_a_result_is_sent_to_the_model(talk, wire):
     draw = tool("draw", execute=lambda arguments: ["the map", IMAGE])
     talk = talk(wire, [asks(called("c1", "draw"), called("c2")), "done"], draw, tool("f"))
     await talk.ask()
@@ -454,7 +452,7 @@ async def test_a_picture_in_a_result_reaches_the_model(talk, wire):
 @pytest.mark.parametrize(
     "ids", [("", ""), ("x", "x"), ("x", "")], ids=["missing", "repeated", "mixed"]
 )
-async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(talk, wire, ids, recorder):
+async def test_repeated_or_missing_call_ids_are_made_unique(talk, wire, ids, recorder):
     noted = recorder()
     turns = [
         asks(*(called(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
@@ -488,7 +486,7 @@ def written(text, wires=WIRES):
         *written('{"city": "a", "city": "b"}', ["openai"]),
     ],
 )
-async def test_arguments_that_are_no_json_object_are_refused_with_an_error_result(
+async def test_arguments_that_are_not_a_json_object_get_an_error_result(
     talk, wire, arguments, recorder
 ):
     noted = recorder(parameters=CITY)
@@ -503,7 +501,7 @@ async def test_arguments_that_are_no_json_object_are_refused_with_an_error_resul
 
 
 @on_every_wire
-async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(talk, wire, recorder):
+async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(talk, wire, recorder):
     noted = recorder("math.add")
     talk = talk(
         wire, [asks(called(name="math.ad")), asks(called("c2", "math.add")), "done"], noted.tool
@@ -518,9 +516,7 @@ async def test_a_tool_that_is_not_there_is_answered_with_those_that_are(talk, wi
 
 
 @on_every_wire
-async def test_a_long_result_is_kept_as_a_variable_and_a_tool_to_read_it_comes_with_it(
-    talk, wire, recorder
-):
+async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(talk, wire, recorder):
     talk = talk(
         wire, [asks(called()), asks(called("c2")), "done"], recorder(returns="x" * 5_000).tool
     )
@@ -538,7 +534,7 @@ async def test_a_long_result_is_kept_as_a_variable_and_a_tool_to_read_it_comes_w
 SIGNED = {"anthropic": {"signature": "Er0C+/==\n晴"}}
 
 
-async def test_signed_thinking_of_anthropic_goes_back_word_for_word(talk, recorder):
+async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(talk, recorder):
     thought = ThinkingPart("Let me\n look …", SIGNED)
     hidden = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "EmwK"})
     said = Message.assistant(
@@ -557,7 +553,7 @@ async def test_signed_thinking_of_anthropic_goes_back_word_for_word(talk, record
     assert [body["messages"][1]["content"] for body in talk.model.bodies[1:]] == [blocks, blocks]
 
 
-async def test_thought_signatures_of_gemini_go_back_on_the_parts_they_came_with(talk, recorder):
+async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(talk, recorder):
     signed = called("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
     text = TextPart("I look.", provider_data={"gemini": {"thoughtSignature": "AbC="}})
     talk = talk(
@@ -574,7 +570,7 @@ async def test_thought_signatures_of_gemini_go_back_on_the_parts_they_came_with(
     }
 
 
-async def test_signatures_outlive_the_process_and_questions_in_the_other_dialect(
+async def test_signatures_survive_a_restart_and_a_question_in_the_other_dialect(
     talk, recorder, tmp_path
 ):
     said = Message.assistant((ThinkingPart("hm", SIGNED),), [called("toolu_1")])
@@ -608,7 +604,7 @@ def given_feedback(text):
 
 @on_every_wire
 @pytest.mark.parametrize("text", ["I look.", ""])
-async def test_calls_in_a_reply_that_was_cut_are_not_run_and_the_model_is_told(
+async def test_calls_in_a_truncated_reply_do_not_run_and_the_model_gets_feedback(
     talk, wire, text, recorder
 ):
     noted = recorder()
@@ -627,7 +623,7 @@ async def test_calls_in_a_reply_that_was_cut_are_not_run_and_the_model_is_told(
 
 
 @on_every_wire
-async def test_replies_that_are_cut_again_and_again_end_the_run(talk, wire, recorder):
+async def test_repeated_truncated_replies_end_the_run(talk, wire, recorder):
     cut = ChatResponse(Message.assistant("It is"), "length")
     talk = talk(wire, [cut] * 3, recorder().tool)
     result = await talk.ask()
@@ -635,7 +631,7 @@ async def test_replies_that_are_cut_again_and_again_end_the_run(talk, wire, reco
 
 
 @on_every_wire
-async def test_a_refusal_ends_the_run_and_nothing_in_it_is_run(talk, wire, recorder):
+async def test_a_refusal_ends_the_run_without_running_its_calls(talk, wire, recorder):
     noted = recorder()
     refused = ChatResponse(asks(called(), text="I will not."), "refusal")
     talk = talk(wire, [refused, "Hello."], noted.tool)
@@ -664,7 +660,7 @@ FOUND = {
     ],
     ids=["with text", "without text", "with thoughts"],
 )  # fmt: skip
-async def test_a_pause_is_sent_on_unchanged(talk, recorder, parts, blocks):
+async def test_a_paused_reply_is_sent_back_unchanged(talk, recorder, parts, blocks):
     paused = ChatResponse(Message.assistant((*parts, ProviderPart("anthropic", FOUND))), "pause")
     talk = talk("anthropic", [paused, "done"], recorder().tool)
     result = await talk.ask()
@@ -675,14 +671,16 @@ async def test_a_pause_is_sent_on_unchanged(talk, recorder, parts, blocks):
 @pytest.mark.parametrize(
     ("pauses", "status", "reply"), [(5, "completed", "done"), (6, "limit", None)]
 )
-async def test_a_pause_is_sent_on_at_most_five_times(talk, recorder, pauses, status, reply):
+async def test_a_paused_reply_is_continued_at_most_five_times(
+    talk, recorder, pauses, status, reply
+):
     paused = ChatResponse(Message.assistant((ProviderPart("anthropic", SEARCH),)), "pause")
     talk = talk("anthropic", [*[paused] * pauses, *(["done"] if reply else [])], recorder().tool)
     result = await talk.ask()
     assert (result.status, result.reply, len(talk.model.requests)) == (status, reply, 6)
 
 
-async def test_calls_in_a_reply_that_pauses_are_run(talk, recorder):
+async def test_calls_in_a_paused_reply_run(talk, recorder):
     noted = recorder()
     paused = ChatResponse(
         Message.assistant((ProviderPart("anthropic", SEARCH),), [called("toolu_1")]), "pause"
@@ -694,7 +692,7 @@ async def test_calls_in_a_reply_that_pauses_are_run(talk, recorder):
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1])
-async def test_an_empty_reply_is_requested_once_more_and_after_results_without_calls(
+async def test_an_empty_reply_is_requested_once_more_and_without_calls_after_results(
     talk, wire, rounds, recorder
 ):
     talk = talk(wire, [*[asks(called())] * rounds, "", "done"], recorder().tool)
@@ -709,7 +707,7 @@ async def test_an_empty_reply_is_requested_once_more_and_after_results_without_c
 
 
 @on_every_wire
-async def test_a_reply_that_is_empty_twice_is_the_empty_reply(talk, wire, recorder):
+async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(talk, wire, recorder):
     talk = talk(wire, ["", " \n"], recorder().tool)
     result = await talk.ask()
     assert (result.status, result.reply, result.status_reason) == (
@@ -719,7 +717,7 @@ async def test_a_reply_that_is_empty_twice_is_the_empty_reply(talk, wire, record
     )
 
 
-async def test_thoughts_alone_are_no_reply(talk, recorder):
+async def test_a_reply_of_thoughts_only_counts_as_empty(talk, recorder):
     talk = talk(
         "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], recorder().tool
     )
@@ -733,9 +731,7 @@ async def test_thoughts_alone_are_no_reply(talk, recorder):
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-async def test_at_the_limit_one_last_request_lists_the_tools_and_forbids_calls(
-    talk, wire, rounds, recorder
-):
+async def test_the_last_request_lists_the_tools_and_forbids_calls(talk, wire, rounds, recorder):
     noted = recorder()
     calls = [asks(called(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
     talk = talk(wire, [*calls, "so far"], noted.tool)
@@ -753,7 +749,7 @@ async def test_at_the_limit_one_last_request_lists_the_tools_and_forbids_calls(
 
 @on_every_wire
 @pytest.mark.parametrize("text", ["It is sunny.", ""])
-async def test_a_stray_call_in_the_last_reply_is_dropped(talk, wire, text, recorder):
+async def test_a_call_in_the_last_reply_is_dropped(talk, wire, text, recorder):
     noted = recorder()
     stray = asks(called("c2", "f", '{"n": 2}'), text=text)
     talk = talk(wire, [asks(called()), stray, *([] if text else ["well"])], noted.tool)
@@ -768,7 +764,7 @@ async def test_a_stray_call_in_the_last_reply_is_dropped(talk, wire, text, recor
 
 
 @on_every_wire
-async def test_a_session_changes_from_text_to_calls_and_back(talk, wire, recorder):
+async def test_a_session_can_switch_from_text_to_native_calls_and_back(talk, wire, recorder):
     noted = recorder("math.add", returns="[Tool result for f]")
     sent = "math_add_ecef409b"
     by_text, call = (
@@ -838,7 +834,9 @@ def without_times(result):
 
 
 @on_every_wire
-async def test_a_streamed_run_is_heard_piece_by_piece_and_comes_to_the_same(talk, wire, recorder):
+async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
+    talk, wire, recorder
+):
     heard = []
 
     def listen(event):
@@ -887,9 +885,7 @@ class Breaking(httpx.AsyncBaseTransport):
 
 
 @on_every_wire
-async def test_a_stream_that_breaks_off_runs_nothing_and_leaves_the_history_sound(
-    talk, wire, recorder
-):
+async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(talk, wire, recorder):
     noted = recorder()
     replies = [asks(called(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
     talk = talk(wire, replies, noted.tool, streamed=True)

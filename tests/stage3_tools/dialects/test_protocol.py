@@ -20,11 +20,11 @@ class Native:
         return ToolCalls(response.message) if response.tool_calls else FinalReply(response.message)
 
 
-def test_a_request_has_no_tools_of_the_provider_unless_the_dialect_gives_some():
+def test_request_parts_have_no_tools_by_default():
     assert RequestParts((Message.user("hi"),)).tools == ()
 
 
-async def test_the_loop_works_in_any_dialect_that_keeps_the_protocol(conversation, recorder):
+async def test_the_loop_accepts_any_dialect_that_implements_the_protocol(conversation, recorder):
     noted = recorder()
     asks = Message.assistant("", [ToolCall("c1", "f", '{"x": 1}')])
     talk = conversation([asks, "done"], noted.tool)
