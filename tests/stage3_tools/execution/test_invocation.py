@@ -131,7 +131,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
         asyncio.CancelledError(),
     ],
 )
-async def test_what_an_abandoned_tool_returns_or_raises_is_dropped(late, reported):
+async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(late, reported):
     stubborn = Stubborn(late)
     running = asyncio.create_task(run_by_a_call(stubborn))
     await stubborn.begun.wait()
@@ -148,7 +148,7 @@ async def test_what_an_abandoned_tool_returns_or_raises_is_dropped(late, reporte
     ["value", ValueError("no"), ToolError("network", "no"), SystemExit(3)],
     ids=lambda each: type(each).__name__,
 )
-async def test_a_tool_that_converts_its_cancellation_has_taken_too_long(ending):
+async def test_a_tool_that_converts_its_cancellation_counts_as_timed_out(ending):
     async def convert(arguments):
         try:
             await asyncio.Event().wait()
@@ -163,7 +163,7 @@ async def test_a_tool_that_converts_its_cancellation_has_taken_too_long(ending):
     assert took < GRACE
 
 
-async def test_a_cancellation_from_outside_ends_the_grace_period(reported):
+async def test_a_cancellation_by_the_caller_ends_the_grace_period(reported):
     stubborn = Stubborn()
     running = asyncio.create_task(run_by_calls(stubborn))
     await stubborn.begun.wait()
@@ -175,7 +175,7 @@ async def test_a_cancellation_from_outside_ends_the_grace_period(reported):
     await stubborn.release()
 
 
-async def test_a_run_that_is_stopped_does_not_wait_for_a_tool_that_ignores_its_cancellation(
+async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellation(
     conversation, reported
 ):
     _, by_abort, by_cancel = tools = [Stubborn(timeout=30) for _ in range(3)]
@@ -213,9 +213,7 @@ async def test_a_run_that_is_stopped_does_not_wait_for_a_tool_that_ignores_its_c
         assert await talk.problems() == []
 
 
-async def test_an_abandoned_tool_keeps_no_place_from_other_calls_and_is_not_tried_again(
-    recorder, reported
-):
+async def test_an_abandoned_tool_frees_its_slot_and_is_not_retried(recorder, reported):
     noted, stubborn = recorder("g"), Stubborn()
     again = Tool("f", "", None, stubborn.run, effect="read", timeout=0.05, retry=Retry(3, 0.0))
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
@@ -226,7 +224,7 @@ async def test_an_abandoned_tool_keeps_no_place_from_other_calls_and_is_not_trie
 
 
 @pytest.mark.parametrize("seconds", [0.01, 30], ids=["timeout", "caller cancelled"])
-async def test_a_tool_knows_that_nothing_waits_for_it_when_it_is_cancelled(seconds):
+async def test_a_cancelled_tool_sees_aborted_in_its_context(seconds):
     async def look(arguments, context):
         begun.set()
         try:
@@ -245,7 +243,7 @@ async def test_a_tool_knows_that_nothing_waits_for_it_when_it_is_cancelled(secon
     assert known == [True]
 
 
-async def test_an_abandoned_tool_is_kept_until_it_ends_even_if_nothing_else_refers_to_it(reported):
+async def test_an_abandoned_tool_is_referenced_until_it_ends(reported):
     async def wait(arguments):
         for _ in range(2):
             with suppress(asyncio.CancelledError):
@@ -265,7 +263,7 @@ async def test_an_abandoned_tool_is_kept_until_it_ends_even_if_nothing_else_refe
     assert ended == [True]
 
 
-async def test_a_cancellation_that_comes_when_the_tool_has_ended_costs_neither_the_result_nor_the_cancellation():
+async def test_a_cancellation_right_after_the_tool_ends_loses_neither_result_nor_cancellation():
     async def run(arguments):
         asyncio.get_running_loop().call_soon(running.cancel)
         return "done"
@@ -281,7 +279,7 @@ async def test_a_cancellation_that_comes_when_the_tool_has_ended_costs_neither_t
     assert [each.output for each in results] == ["done"]
 
 
-async def test_a_call_whose_caller_is_cancelled_before_the_tool_begins_is_not_run(recorder):
+async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run(recorder):
     noted = recorder()
     running = asyncio.create_task(execute_tool_call(ToolRegistry(noted.tool), CALL))
     await asyncio.sleep(0)
@@ -290,7 +288,7 @@ async def test_a_call_whose_caller_is_cancelled_before_the_tool_begins_is_not_ru
     assert (running.cancelled(), noted.seen) == (True, [])
 
 
-async def test_no_tool_begins_after_another_one_has_stopped_the_run(recorder):
+async def test_no_tool_begins_after_another_tool_has_stopped_the_run(recorder):
     stopped, noted = asyncio.Event(), recorder("g", effect="write")
 
     async def stop(arguments):
@@ -306,7 +304,7 @@ async def test_no_tool_begins_after_another_one_has_stopped_the_run(recorder):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_nothing_of_a_call_is_kept_when_it_is_over(fails):
+async def test_objects_of_a_finished_call_are_released(fails):
     class Held:
         """Something that a call refers to."""
 
