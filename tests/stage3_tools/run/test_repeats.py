@@ -33,14 +33,14 @@ def block(count):
     )
 
 
-def test_the_same_call_is_noted_at_the_third_and_refused_from_the_fifth_in_a_row():
+def test_a_repeated_call_gets_a_note_from_the_third_time_and_is_rejected_from_the_fifth():
     assert told(Repeats(), *[call()] * 6) == ["", "", note(3), note(4), block(5), block(6)]
 
 
 @pytest.mark.parametrize(
     "other", [call('{"a": 1}'), call(name="g")], ids=["other arguments", "other tool"]
 )
-def test_another_call_in_between_begins_the_count_anew(other):
+def test_a_different_call_resets_the_count(other):
     assert told(Repeats(), call(), call(), other, call(), call(), call()) == [
         "",
         "",
@@ -51,11 +51,11 @@ def test_another_call_in_between_begins_the_count_anew(other):
     ]
 
 
-def test_the_id_of_a_call_does_not_matter():
+def test_the_count_ignores_call_ids():
     assert told(Repeats(), *(ToolCall(f"c{n}", "f", "{}") for n in range(3))) == ["", "", note(3)]
 
 
-def test_the_same_arguments_written_otherwise_are_the_same():
+def test_the_count_ignores_how_arguments_are_formatted():
     assert told(
         Repeats(), call('{"a":1,"b":2}'), call('{"a": 1, "b": 2}'), call('{"b":2,"a":1}')
     ) == [
@@ -65,7 +65,7 @@ def test_the_same_arguments_written_otherwise_are_the_same():
     ]
 
 
-async def test_the_note_stands_behind_a_result_of_parts_too():
+async def test_the_note_is_appended_to_a_result_of_parts():
     picture = ImagePart("AAAA")
     look = Tool("look", "", None, lambda arguments: picture, effect="read")
     decision = '{"tool": "look", "arguments": {}}'
