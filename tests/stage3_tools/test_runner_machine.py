@@ -270,7 +270,5 @@ def clean(main):
 
 @settings(max_examples=120)
 @given(ways, st.lists(rounds, max_size=4), actions, st.lists(actions, max_size=6))
-def test_whatever_a_consumer_does_nothing_is_lost_and_nothing_runs_twice(
-    way, script, before, plans
-):
+def test_random_use_of_a_runner_loses_nothing_and_runs_nothing_twice(way, script, before, plans):
     clean(World(way, script, plans).play(before))

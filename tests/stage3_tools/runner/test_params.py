@@ -38,25 +38,25 @@ def session(*messages):
 # ---------------------------------------------------------------------------------------------
 
 
-def test_messages_may_be_mappings_and_are_a_frozen_tuple():
+def test_messages_may_be_mappings_and_become_a_frozen_tuple():
     params = RunnerParams(messages=[A, {"role": "user", "content": "b"}])
     assert params.messages == params.conversation == (A, B)
     with pytest.raises(FrozenInstanceError):
         params.messages = ()
 
 
-def test_one_message_is_no_list_of_messages():
+def test_a_single_message_instead_of_a_list_raises_a_value_error():
     for one in ("a", A, {"role": "user", "content": "a"}):
         with pytest.raises(ValueError, match="must be a list of messages"):
             RunnerParams(messages=one)
 
 
-def test_what_is_no_message_is_refused():
+def test_an_invalid_message_raises_a_value_error():
     with pytest.raises(ValueError, match="A message must be a JSON object"):
         RunnerParams(messages=[1])
 
 
-def test_tools_become_a_registry_and_anything_else_is_refused():
+def test_tools_are_converted_to_a_registry_and_wrong_types_raise_an_error():
     def look(): ...
 
     registry = ToolRegistry(look)
@@ -70,7 +70,7 @@ def test_tools_become_a_registry_and_anything_else_is_refused():
         RunnerParams(tools=[5])
 
 
-def test_they_are_options_of_the_loop_without_a_limit_of_rounds():
+def test_params_extend_the_loop_options_without_a_round_limit():
     assert RunnerParams().max_tool_rounds is None
     assert isinstance(RunnerParams(), ToolLoopOptions)
     with pytest.raises(ValueError, match="max_tool_rounds is -1"):
@@ -81,7 +81,7 @@ def test_they_are_options_of_the_loop_without_a_limit_of_rounds():
 # ----------------------------------------------------------------------
 
 
-def test_what_is_pushed_is_shown_at_once_and_taken_in_order():
+def test_pushed_messages_are_visible_at_once_and_applied_in_order():
     kept = Kept(A)
     kept.edits.push([B])
     kept.edits.push([{"role": "user", "content": "c"}])
@@ -90,7 +90,7 @@ def test_what_is_pushed_is_shown_at_once_and_taken_in_order():
     assert (kept.end_turn(), kept.edits.pushed, kept.edits.changed_messages) == ("abc", [], False)
 
 
-def test_what_is_pushed_while_others_are_taken_waits_for_the_next_time():
+def test_messages_pushed_while_others_are_applied_are_kept_for_the_next_turn():
     kept = Kept(A)
     kept.edits.push([B])
     taken = len(kept.edits.pushed)
@@ -99,14 +99,14 @@ def test_what_is_pushed_while_others_are_taken_waits_for_the_next_time():
     assert kept.edits.pushed == [C]
 
 
-def test_messages_that_are_set_behind_the_present_ones_are_pushed():
+def test_messages_appended_to_the_current_ones_are_pushed():
     kept = Kept(A)
     kept.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
     assert (kept.edits.pushed, kept.edits.take_replaced()) == ([B], None)
     assert kept.edits.latest.temperature is None
 
 
-def test_other_messages_stand_for_those_that_were_there():
+def test_different_messages_replace_the_current_ones():
     kept = Kept(A)
     kept.edits.change(replace(kept.edits.params, messages=[B]))
     kept.now = (A, C)  # the turn under way has added something
@@ -115,7 +115,7 @@ def test_other_messages_stand_for_those_that_were_there():
     assert kept.edits.take_replaced() is None
 
 
-def test_messages_are_rewritten_twice_and_pushed_to_in_between():
+def test_replacements_and_pushes_can_be_combined():
     kept = Kept(A, B)
     kept.edits.push([C])
     kept.edits.change(lambda now: replace(now, messages=now.messages[1:]))  # b c
@@ -125,7 +125,7 @@ def test_messages_are_rewritten_twice_and_pushed_to_in_between():
     assert texts(kept.edits.params.messages) == kept.end_turn() == "cdab"
 
 
-def test_a_function_that_raises_or_returns_something_else_changes_nothing():
+def test_a_function_that_raises_or_returns_a_wrong_type_changes_nothing():
     kept = Kept(A)
     kept.edits.push([B])
     for wrong, error in (
@@ -140,7 +140,7 @@ def test_a_function_that_raises_or_returns_something_else_changes_nothing():
 @pytest.mark.parametrize(
     "message", [Message.tool("r", "c"), Message.assistant("", [ToolCall("c", "f", "{}")])]
 )
-def test_calls_and_results_are_refused_and_so_is_what_came_with_them(message):
+def test_calls_and_results_raise_a_value_error_and_their_whole_edit_is_dropped(message):
     kept = Kept(A)
     with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
         kept.edits.push([B, message])
@@ -151,7 +151,7 @@ def test_calls_and_results_are_refused_and_so_is_what_came_with_them(message):
     assert kept.edits.params == RunnerParams(messages=[A])
 
 
-def test_the_newest_question_among_the_new_messages():
+def test_the_question_is_the_newest_user_message_among_the_pushed_ones():
     kept = Kept(A)
     assert kept.edits.question is None
     kept.edits.push([B, C, Message.assistant("hm")])
@@ -162,7 +162,7 @@ def test_the_newest_question_among_the_new_messages():
 # -------------------------------------------------------------------------------------
 
 
-def test_the_messages_of_a_session_are_new_ones():
+def test_messages_of_a_session_are_treated_as_pushed():
     edits = session(A)
     assert (edits.pushed, edits.question) == ([A], A)
     edits.push([B])
@@ -171,7 +171,7 @@ def test_the_messages_of_a_session_are_new_ones():
     assert (edits.pushed, edits.params.messages) == ([C], (A, B, C))
 
 
-def test_a_session_is_only_added_to():
+def test_messages_of_a_session_cannot_be_replaced():
     edits = session(A)
     with pytest.raises(ValueError, match="cannot be replaced"):
         edits.change(lambda now: replace(now, messages=[B]))
@@ -180,7 +180,7 @@ def test_a_session_is_only_added_to():
     assert edits.take_replaced() is None
 
 
-def test_a_runner_stays_with_its_session():
+def test_the_session_of_a_runner_cannot_change():
     for edits in (session(A), Kept(A).edits):
         with pytest.raises(ValueError, match="cannot change its session"):
             edits.change(lambda now: replace(now, session_id="other"))

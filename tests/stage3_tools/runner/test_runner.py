@@ -149,7 +149,7 @@ CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
 # ----------------------------------------------------------------------------------------------
 
 
-async def test_each_reply_is_an_item_and_the_last_one_too(talk):
+async def test_each_reply_is_an_item_of_the_iteration_including_the_last(talk):
     runner, seen = await talk.runner(talk.calls(1, 2), talk.calls(3), talk.says()), []
     async for item in runner:
         assert isinstance(item, ChatResponse)
@@ -170,7 +170,7 @@ async def test_each_reply_is_an_item_and_the_last_one_too(talk):
     )
 
 
-async def test_it_can_be_awaited_and_returns_the_last_reply_as_it_was_understood(talk):
+async def test_awaiting_a_runner_returns_the_last_parsed_reply(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
     response = await runner
     assert (response.content, response.tool_calls) == ("done", ())
@@ -178,7 +178,7 @@ async def test_it_can_be_awaited_and_returns_the_last_reply_as_it_was_understood
     assert await talk.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_what_was_understood_is_the_same_in_both_dialects(simple):
+async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
     for dialect in ("native", "prompt"):
         simple.dialect = dialect
         simple.ids = 0
@@ -189,7 +189,7 @@ async def test_what_was_understood_is_the_same_in_both_dialects(simple):
         ]
 
 
-async def test_a_second_iteration_is_refused(talk):
+async def test_a_second_iteration_raises_a_runtime_error(talk):
     runner = await talk.runner(talk.says())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="can be iterated only once"):
@@ -198,7 +198,7 @@ async def test_a_second_iteration_is_refused(talk):
         aiter(runner)
 
 
-async def test_a_reply_that_cannot_be_used_is_an_item_and_is_answered_with_feedback(simple):
+async def test_an_invalid_reply_is_an_item_and_gets_feedback(simple):
     simple.dialect = "prompt"
     items = [item async for item in await simple.runner("what?", simple.says())]
     assert [item.content for item in items] == ["what?", "done"]
@@ -214,14 +214,14 @@ async def test_a_reply_that_cannot_be_used_is_an_item_and_is_answered_with_feedb
 # ---------------------------------------------------------------------------------------
 
 
-async def test_without_a_limit_a_model_may_call_thirty_times(simple):
+async def test_without_a_limit_the_model_may_call_thirty_times(simple):
     runner = await simple.runner(*[simple.calls(x) for x in range(30)], simple.says())
     assert (await runner).content == "done"
     assert (runner.iteration_count, sum(simple.ran.values())) == (31, 30)
     assert runner.result.tool_rounds == 30
 
 
-async def test_no_iteration_asks_nobody_and_says_that_nothing_ran(talk):
+async def test_max_iterations_0_makes_no_request_and_awaiting_raises(talk):
     runner = await talk.runner(max_iterations=0)
     with pytest.raises(RuntimeError, match="No request was made, because max_iterations is 0"):
         await runner
@@ -233,7 +233,7 @@ async def test_no_iteration_asks_nobody_and_says_that_nothing_ran(talk):
     )
 
 
-async def test_the_calls_of_the_last_iteration_are_answered_but_not_run(talk):
+async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(talk):
     runner = await talk.runner(talk.calls(1), talk.calls(2, 3), max_iterations=2)
     assert [call.id for call in (await runner).tool_calls] == ["call_2", "call_3"]
     assert talk.ran == {1: 1}
@@ -247,21 +247,21 @@ async def test_the_calls_of_the_last_iteration_are_answered_but_not_run(talk):
     assert runner.result.status == "limit"
 
 
-async def test_the_calls_of_the_last_iteration_are_run_for_whoever_asks(talk):
+async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(talk):
     runner = await talk.runner(talk.calls(1), max_iterations=1)
     async for _ in runner:
         await runner.generate_tool_response()
     assert (talk.ran, await talk.history()) == ({1: 1}, CALLED)
 
 
-async def test_what_is_pushed_after_the_last_iteration_is_kept_and_not_answered(talk):
+async def test_a_message_pushed_after_the_last_iteration_is_stored_but_not_sent(talk):
     runner = await talk.runner(talk.says(), max_iterations=1)
     async for _ in runner:
         runner.push_messages(Message.user("more"))
     assert await talk.history() == [("user", "Go."), ("assistant", "done"), ("user", "more")]
 
 
-async def test_less_than_no_iterations_are_refused(simple):
+async def test_negative_max_iterations_raise_a_value_error(simple):
     with pytest.raises(ValueError, match="max_iterations is -1; it must be at least 0"):
         await simple.runner(max_iterations=-1)
 
@@ -282,7 +282,7 @@ async def test_pushed_messages_follow_the_results_and_come_before_the_next_reque
     assert [text.split("\n")[-1] for text in talk.asked[1]] == ["Go.", "r1", "a", "b", "c"]
 
 
-async def test_a_push_after_the_last_reply_continues_the_run(talk):
+async def test_a_message_pushed_after_the_last_reply_continues_the_run(talk):
     runner = await talk.runner(talk.says("one"), talk.says("two"), talk.says("three"))
     async for _ in runner:
         if runner.iteration_count < 3:
@@ -292,14 +292,14 @@ async def test_a_push_after_the_last_reply_continues_the_run(talk):
     assert runner.result.reply == "three"
 
 
-async def test_what_is_pushed_before_the_first_step_is_asked_with_it(talk):
+async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_request(talk):
     runner = await talk.runner(talk.says())
     runner.push_messages(Message.user("and this"))
     await runner
     assert await talk.history() == [("user", "Go."), ("user", "and this"), ("assistant", "done")]
 
 
-async def test_after_the_end_nothing_is_pushed_or_set(talk):
+async def test_after_the_end_pushing_messages_or_setting_params_raises(talk):
     runner = await talk.runner(talk.says())
     await runner
     for edit in (lambda: runner.push_messages(GO), lambda: runner.set_params(talk.params(GO, GO))):
@@ -308,7 +308,7 @@ async def test_after_the_end_nothing_is_pushed_or_set(talk):
     assert len(await talk.history()) == 2
 
 
-async def test_a_listener_of_the_end_comes_too_late_to_push(simple):
+async def test_a_listener_of_loop_end_cannot_push_messages(simple):
     late = []
 
     def hear(event):
@@ -330,7 +330,7 @@ async def test_calls_and_results_cannot_be_pushed(simple):
     assert await simple.history() == [("user", "Go."), ("assistant", "done")]
 
 
-async def test_parameters_hold_from_the_next_request_on(talk):
+async def test_new_parameters_apply_from_the_next_request_on(talk):
     told, approved = [], []
     runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
 
@@ -399,7 +399,7 @@ async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(ta
     assert (results, talk.ran) == (["r1"], {1: 1})
 
 
-async def test_a_runner_begins_with_the_tools_of_its_parameters(simple):
+async def test_the_first_request_uses_the_tools_of_the_parameters(simple):
     async def g(x: int) -> str:
         return f"g{x}"
 
@@ -414,7 +414,7 @@ async def test_a_runner_begins_with_the_tools_of_its_parameters(simple):
     ]
 
 
-async def test_tools_that_were_set_before_the_first_step_run_calls_that_were_left_open(simple):
+async def test_tools_set_before_the_first_step_run_open_calls(simple):
     async def g(x: int) -> str:
         return f"g{x}"
 
@@ -450,7 +450,7 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
     ],
 )
 @pytest.mark.parametrize("way", WAYS[:2])
-async def test_impossible_parameters_are_refused(way, change, error, words):
+async def test_invalid_parameters_raise_an_error_and_change_nothing(way, change, error, words):
     talk = Talk(way)
     runner = await talk.runner(talk.says())
     before = runner.params
@@ -463,7 +463,7 @@ async def test_impossible_parameters_are_refused(way, change, error, words):
     await talk.gateway.aclose()
 
 
-async def test_the_messages_of_a_session_are_only_added_to():
+async def test_messages_of_a_session_cannot_be_replaced():
     talk = Talk("native session")
     runner = await talk.runner(talk.says())
     with pytest.raises(ValueError, match="cannot be replaced"):
@@ -474,7 +474,7 @@ async def test_the_messages_of_a_session_are_only_added_to():
     await talk.gateway.aclose()
 
 
-async def test_rewritten_messages_keep_the_reply_and_its_results(simple):
+async def test_replaced_messages_keep_the_reply_and_its_results(simple):
     runner = await simple.runner(simple.calls(1), simple.says())
     async for _ in runner:
         if runner.iteration_count == 1:
@@ -492,7 +492,7 @@ async def test_rewritten_messages_keep_the_reply_and_its_results(simple):
     ]
 
 
-async def test_rewritten_messages_of_which_a_part_is_gone_are_mended(simple):
+async def test_replaced_messages_with_an_unpaired_result_are_repaired(simple):
     runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
     async for _ in runner:
         if runner.iteration_count == 2:  # a result without its call
@@ -505,7 +505,7 @@ async def test_rewritten_messages_of_which_a_part_is_gone_are_mended(simple):
     ]
 
 
-async def test_messages_that_are_rewritten_before_the_first_step_are_the_ones_to_begin_with(simple):
+async def test_messages_replaced_before_the_first_step_are_the_initial_messages(simple):
     runner = await simple.runner(
         simple.says(), messages=[GO, simple.calls(1), Message.user("gone")]
     )
@@ -524,7 +524,7 @@ async def test_messages_that_are_rewritten_before_the_first_step_are_the_ones_to
 # -------------------------------------------------------------------------------
 
 
-async def test_calls_are_run_early_and_once(talk):
+async def test_requesting_results_runs_the_calls_early_and_only_once(talk):
     runner = await talk.runner(talk.calls(1, 2), talk.says())
     async for _ in runner:
         first = await runner.generate_tool_response()
@@ -542,7 +542,7 @@ async def test_calls_are_run_early_and_once(talk):
     assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2", "done"]
 
 
-async def test_calls_at_the_end_of_the_messages_are_answered_before_the_first_step(talk):
+async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(talk):
     talk.dialect = "native"
     runner = await talk.runner(talk.says())
     if talk.mode == "session":
@@ -561,13 +561,13 @@ async def test_calls_at_the_end_of_the_messages_are_answered_before_the_first_st
     assert [text for _, text in await talk.history()][-4:] == ["", "r1", "r2", "done"]
 
 
-async def test_calls_at_the_end_of_the_messages_are_run_by_the_first_step(simple):
+async def test_the_first_step_runs_open_calls_of_the_initial_messages(simple):
     runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1)])
     assert (await runner).content == "done"
     assert (simple.ran, await simple.history()) == ({1: 1}, [*CALLED, ("assistant", "done")])
 
 
-async def test_two_tasks_may_ask_for_the_results_at_once(talk):
+async def test_two_tasks_may_request_the_results_concurrently(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
     async for _ in runner:
         both = await asyncio.gather(
@@ -577,7 +577,7 @@ async def test_two_tasks_may_ask_for_the_results_at_once(talk):
     assert talk.ran == {1: 1}
 
 
-async def test_results_that_were_asked_for_while_the_next_step_was_taken_are_those_that_were_meant(
+async def test_results_requested_during_the_next_step_belong_to_the_previous_reply(
     simple,
 ):
     gate = asyncio.Event()
@@ -601,7 +601,7 @@ async def test_results_that_were_asked_for_while_the_next_step_was_taken_are_tho
     assert [item.content async for item in steps] == ["done"]
 
 
-async def test_who_is_cancelled_in_the_middle_asks_again_and_gets_what_was_done(talk):
+async def test_after_a_cancelled_request_for_results_the_completed_results_are_available(talk):
     begun = asyncio.Event()
 
     async def wait(arguments):
@@ -623,7 +623,7 @@ async def test_who_is_cancelled_in_the_middle_asks_again_and_gets_what_was_done(
     assert (await talk.history())[-1] == ("assistant", "done")
 
 
-async def test_who_is_cancelled_before_the_first_step_gets_what_was_done(simple):
+async def test_after_a_cancelled_request_before_the_first_step_the_results_are_available(simple):
     begun = asyncio.Event()
 
     async def wait(arguments):
@@ -670,7 +670,7 @@ async def test_callbacks_are_called_in_order(talk):
 @pytest.mark.parametrize(
     "name", ["on_iteration", "on_tool_call", "on_tool_result", "turn_end", "loop_end"]
 )
-async def test_after_a_callback_that_raises_the_runner_goes_on(talk, name):
+async def test_after_a_callback_raises_the_runner_can_continue(talk, name):
     failing = [LookupError(name)]
 
     def fail(*_):
@@ -697,7 +697,7 @@ async def test_after_a_callback_that_raises_the_runner_goes_on(talk, name):
     assert runner.iteration_count == 2
 
 
-async def test_after_a_listener_that_raises_at_the_last_decision_the_reply_is_there_once(talk):
+async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_once(talk):
     failing = [LookupError("decision")]
 
     def fail(event):
@@ -711,7 +711,7 @@ async def test_after_a_listener_that_raises_at_the_last_decision_the_reply_is_th
     assert await talk.history() == [WENT, ("assistant", "done")]
 
 
-async def test_a_reply_that_a_callback_refused_to_see_is_given_the_next_time(simple):
+async def test_a_reply_whose_callback_raised_is_delivered_by_the_next_iteration(simple):
     failing = [LookupError()]
 
     def fail(number, response):
@@ -744,7 +744,9 @@ async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
 # -----------------------------------------------------------------------------------
 
 
-async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_anything(talk):
+async def test_after_a_failed_request_the_runner_continues_without_losing_or_repeating_anything(
+    talk,
+):
     runner = await talk.runner(500, talk.calls(1), 503, talk.says())
     failures, items = 0, 0
     for _ in range(3):
@@ -760,7 +762,7 @@ async def test_after_a_failed_model_call_it_goes_on_without_losing_or_repeating_
         aiter(runner)
 
 
-async def test_edits_after_a_failure_hold_for_the_next_try(talk):
+async def test_edits_after_a_failed_request_apply_to_the_next_request(talk):
     runner = await talk.runner(talk.calls(1), 500, talk.says())
     with pytest.raises(ServerFailed):
         await runner
@@ -771,7 +773,7 @@ async def test_edits_after_a_failure_hold_for_the_next_try(talk):
     assert [each.temperature for each in talk.model.requests] == [None, None, 0.5]
 
 
-async def test_a_push_before_a_callback_that_raises_comes_before_the_next_request(simple):
+async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_request(simple):
     failing = [LookupError()]
 
     def fail(result):
@@ -794,7 +796,7 @@ async def test_a_push_before_a_callback_that_raises_comes_before_the_next_reques
 # -------------------------------------------------------------------------------------------------
 
 
-async def test_done_waits_for_whoever_iterates(talk):
+async def test_done_waits_for_a_running_iteration(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
     waiting = asyncio.create_task(runner.done())
     async for _ in runner:
@@ -803,7 +805,7 @@ async def test_done_waits_for_whoever_iterates(talk):
     assert (await waiting).content == "done"
 
 
-async def test_done_raises_what_ended_the_iteration_even_if_another_one_has_begun(talk):
+async def test_done_raises_the_error_of_the_iteration_it_waited_for(talk):
     runner = await talk.runner(500, talk.says())
     waiting = asyncio.create_task(runner.done())
     await asyncio.sleep(0)
@@ -816,7 +818,7 @@ async def test_done_raises_what_ended_the_iteration_even_if_another_one_has_begu
 
 
 @pytest.mark.parametrize("wait", ["done", "run_until_done"])
-async def test_waiting_for_an_iteration_that_was_left_is_an_error(talk, wait):
+async def test_waiting_for_an_abandoned_iteration_raises_a_runtime_error(talk, wait):
     runner = await talk.runner(talk.calls(1))
     async for _ in runner:
         break
@@ -827,7 +829,7 @@ async def test_waiting_for_an_iteration_that_was_left_is_an_error(talk, wait):
         await waiting
 
 
-async def test_who_iterates_cannot_wait_for_the_end_in_the_middle(simple):
+async def test_awaiting_a_runner_inside_its_own_iteration_raises_a_runtime_error(simple):
     runner = await simple.runner(simple.says())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="must continue its iteration"):
@@ -835,7 +837,7 @@ async def test_who_iterates_cannot_wait_for_the_end_in_the_middle(simple):
     assert runner.result.status == "completed"
 
 
-async def test_an_iteration_that_was_cancelled_may_go_on(talk):
+async def test_a_cancelled_iteration_can_be_continued(talk):
     begun = asyncio.Event()
 
     async def wait(arguments):
@@ -859,7 +861,7 @@ async def test_an_iteration_that_was_cancelled_may_go_on(talk):
 # ----------------------------------------------------------------------------------------------
 
 
-async def test_whoever_leaves_leaves_a_sound_history_at_once(talk):
+async def test_leaving_the_iteration_leaves_a_valid_history_at_once(talk):
     runner = await talk.runner(talk.calls(1), talk.calls(2))
     async for _ in runner:
         if runner.iteration_count == 2:
@@ -874,7 +876,7 @@ async def test_whoever_leaves_leaves_a_sound_history_at_once(talk):
         aiter(runner)
 
 
-async def test_an_exception_in_the_body_leaves_a_sound_history(talk):
+async def test_an_exception_in_the_loop_body_leaves_a_valid_history(talk):
     runner = await talk.runner(talk.calls(1))
 
     async def iterate():
@@ -888,7 +890,7 @@ async def test_an_exception_in_the_body_leaves_a_sound_history(talk):
     assert runner.result is None
 
 
-async def test_a_last_reply_is_kept_also_where_the_consumer_leaves_with_it(simple):
+async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(simple):
     async for _ in await simple.runner(simple.says()):
         break
     assert await simple.history() == [WENT, ("assistant", "done")]
@@ -898,7 +900,7 @@ async def test_a_last_reply_is_kept_also_where_the_consumer_leaves_with_it(simpl
 # ----------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_can_be_heard_through_its_event_before_the_reply_is_an_item(streamed):
+async def test_listeners_receive_the_stream_before_the_reply_is_an_item(streamed):
     heard = []
 
     def hear(event):
@@ -913,7 +915,7 @@ async def test_a_stream_can_be_heard_through_its_event_before_the_reply_is_an_it
     assert await streamed.history() == [*CALLED, ("assistant", "done and dusted")]
 
 
-async def test_a_stream_that_fails_ends_the_iteration_which_may_go_on(streamed):
+async def test_a_failed_stream_ends_the_iteration_and_it_can_be_continued(streamed):
     runner = await streamed.runner(streamed.calls(1), 500, streamed.says())
     with pytest.raises(ServerFailed):
         await runner
@@ -926,7 +928,7 @@ async def test_a_stream_that_fails_ends_the_iteration_which_may_go_on(streamed):
 # ----------------------------------------------------------------------------------------------
 
 
-async def test_an_abort_before_the_first_step_asks_nobody(talk):
+async def test_an_abort_before_the_first_step_prevents_every_request(talk):
     abort = asyncio.Event()
     abort.set()
     runner = await talk.runner(abort=abort)
@@ -936,7 +938,7 @@ async def test_an_abort_before_the_first_step_asks_nobody(talk):
 
 
 @pytest.mark.parametrize("early", [False, True])
-async def test_an_abort_reaches_a_tool_whoever_runs_it(talk, early):
+async def test_an_abort_stops_a_tool_run_by_the_iteration_or_on_request(talk, early):
     abort = asyncio.Event()
 
     async def wait(arguments):
@@ -952,7 +954,7 @@ async def test_an_abort_reaches_a_tool_whoever_runs_it(talk, early):
     assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
 
 
-async def test_an_abort_between_two_steps_keeps_a_whole_reply_and_runs_nothing(talk):
+async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(talk):
     abort = asyncio.Event()
     runner = await talk.runner(talk.calls(1), abort=abort)
     async for _ in runner:
@@ -963,7 +965,7 @@ async def test_an_abort_between_two_steps_keeps_a_whole_reply_and_runs_nothing(t
 
 
 @pytest.mark.parametrize("early", [False, True])
-async def test_a_limit_of_time_reaches_a_tool_whoever_runs_it(simple, early):
+async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(simple, early):
     simple.tools.append(Tool("g", "", None, held))
     runner = await simple.runner(simple.calls(1, tool="g"), limits=RunLimits(seconds=0.3))
     async for _ in runner:
@@ -973,7 +975,7 @@ async def test_a_limit_of_time_reaches_a_tool_whoever_runs_it(simple, early):
     assert [role for role, _ in await simple.history()] == ["user", "assistant", "tool"]
 
 
-async def test_a_limit_of_tokens_ends_the_run_before_the_next_tool(talk):
+async def test_a_token_limit_ends_the_run_before_the_next_tool(talk):
     runner = await talk.runner(talk.calls(1), limits=RunLimits(tokens=5))
     async for _ in runner:
         runner.push_messages(Message.user("more"))  # no reason to go beyond the limit
@@ -985,7 +987,7 @@ async def test_a_limit_of_tokens_ends_the_run_before_the_next_tool(talk):
 # --------------------------------------------------------------------------------------------
 
 
-async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_goes_on(talk):
+async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_continues(talk):
     talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
     runner = await talk.runner(talk.calls(1))
     async for _ in runner:
@@ -1005,7 +1007,7 @@ async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner
     assert await talk.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_nothing_comes_between_a_waiting_call_and_its_result(talk):
+async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(talk):
     talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
     runner = await talk.runner(talk.calls(1))
     async for _ in runner:
@@ -1016,7 +1018,7 @@ async def test_nothing_comes_between_a_waiting_call_and_its_result(talk):
     assert runner.params.messages[-1].text == "hurry"  # not lost for whoever goes on
 
 
-async def test_a_run_that_is_stopped_while_a_call_waits_says_that_it_waits(talk):
+async def test_an_aborted_run_lists_its_pending_approvals(talk):
     talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
     abort = asyncio.Event()
     runner = await talk.runner(talk.calls(1), abort=abort)
@@ -1031,7 +1033,7 @@ async def test_a_run_that_is_stopped_while_a_call_waits_says_that_it_waits(talk)
 # ---------------------------------------------------------------------------------------------
 
 
-async def test_a_long_result_is_a_variable_that_can_be_read(talk):
+async def test_a_long_result_becomes_a_readable_variable(talk):
     async def long(arguments):
         return "word " * 2000
 
@@ -1049,7 +1051,7 @@ async def test_a_long_result_is_a_variable_that_can_be_read(talk):
     assert results[1].startswith("word word \n[characters 9990 to 10000")
 
 
-async def test_the_question_stays_in_sight_however_small_the_window(talk):
+async def test_the_question_stays_in_the_smallest_window(talk):
     runner = await talk.runner(
         *[talk.calls(x) for x in range(3)], talk.says(), window=KeepSystemAndRecent(max_messages=2)
     )
@@ -1059,7 +1061,7 @@ async def test_the_question_stays_in_sight_however_small_the_window(talk):
 
 
 @pytest.mark.parametrize("new", [Message.user("new"), Message.assistant("new")])
-async def test_a_question_that_was_rewritten_is_not_asked_any_more(simple, new):
+async def test_a_replaced_question_is_not_sent_again(simple, new):
     runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
     runner.push_messages(Message.user("old"))
     async for _ in runner:
@@ -1070,7 +1072,7 @@ async def test_a_question_that_was_rewritten_is_not_asked_any_more(simple, new):
 
 
 @pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
-async def test_a_second_runner_goes_on_with_the_session_of_the_first(way):
+async def test_a_second_runner_continues_the_session_of_the_first(way):
     talk = Talk(way)
     first = await talk.runner(talk.calls(1), talk.says(), talk.calls(2), talk.says("bye"))
     second = ToolRunner(talk.deps, talk.params(Message.user("And?")))
@@ -1085,7 +1087,7 @@ async def test_a_second_runner_goes_on_with_the_session_of_the_first(way):
 
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
-async def test_two_runners_at_once_on_one_session_take_turns(way, early):
+async def test_two_concurrent_runners_of_one_session_take_turns(way, early):
     talk = Talk(way)
     first = await talk.runner(talk.calls(1), talk.calls(2), talk.says("one"), talk.says("two"))
     second = ToolRunner(talk.deps, talk.params(Message.user("And I?")))
@@ -1120,7 +1122,7 @@ async def test_two_runners_at_once_on_one_session_take_turns(way, early):
         lambda runner: anext(aiter(runner)),
     ],
 )
-async def test_a_tool_that_uses_its_own_runner_is_refused_instead_of_hanging(talk, use):
+async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking(talk, use):
     async def ask(arguments):
         try:
             await use(talk.last)
@@ -1134,7 +1136,7 @@ async def test_a_tool_that_uses_its_own_runner_is_refused_instead_of_hanging(tal
     assert (await talk.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
 
 
-async def test_parameters_without_messages_leave_the_conversation_alone(talk):
+async def test_parameters_without_messages_do_not_change_the_conversation(talk):
     runner = await talk.runner(talk.calls(1), talk.says())
     async for _ in runner:
         if runner.iteration_count == 1:
@@ -1143,7 +1145,7 @@ async def test_parameters_without_messages_leave_the_conversation_alone(talk):
     assert await talk.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_what_is_no_deps_and_no_params_is_refused_by_name(talk):
+async def test_wrong_types_of_deps_and_params_raise_an_error_that_names_them(talk):
     await talk.runner()
     with pytest.raises(TypeError, match="deps must be of type ToolLoopDeps, not ToolRegistry"):
         ToolRunner(talk.deps.tool_registry, RunnerParams())

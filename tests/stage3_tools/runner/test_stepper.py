@@ -80,7 +80,7 @@ async def walk():
         await each.gateway.aclose()
 
 
-async def test_a_step_leads_to_a_reply_of_which_nothing_was_done(walk):
+async def test_a_step_returns_a_reply_before_its_calls_run(walk):
     w = walk(calls("a"), "done")
     item = await w.steps.next()
     assert ([call.id for call in item.tool_calls], w.ran, w.history) == (["a"], [], ["Go."])
@@ -91,7 +91,7 @@ async def test_a_step_leads_to_a_reply_of_which_nothing_was_done(walk):
     assert await w.steps.next() == Ending("completed", "done")  # it stays over
 
 
-async def test_nobody_holds_the_conversation_between_two_steps(walk):
+async def test_the_conversation_is_not_locked_between_two_steps(walk):
     w = walk(calls("a"), "done")
     transcript = w.steps._run.transcript
     for _ in range(2):
@@ -107,7 +107,7 @@ async def test_nobody_holds_the_conversation_between_two_steps(walk):
 @pytest.mark.parametrize(
     "name", ["turn_start", "replied", "decision", "tool_call", "tool_result", "turn_end"]
 )
-async def test_after_a_listener_that_raises_the_next_step_goes_on_behind_it(walk, name):
+async def test_after_a_listener_raises_the_next_step_continues_after_its_event(walk, name):
     # what is asked for with `turn_start` was not asked, so it is asked again
     w = walk(calls("a", "b"), "done", fail={name: LookupError(name)})
     items = []
@@ -122,7 +122,7 @@ async def test_after_a_listener_that_raises_the_next_step_goes_on_behind_it(walk
     assert len(set(w.ran)) == len(w.ran)
 
 
-async def test_a_model_that_fails_is_asked_again_by_the_next_step(walk):
+async def test_after_a_failed_request_the_next_step_repeats_it(walk):
     w = walk(500, calls("a"), 500, "done")
     seen = []
     for _ in range(5):
@@ -134,7 +134,7 @@ async def test_a_model_that_fails_is_asked_again_by_the_next_step(walk):
     assert (w.ran, w.steps.count, w.history) == (["a"], 2, ["Go.", 1, "r", "done"])
 
 
-async def test_edits_are_in_force_before_the_first_request_and_after_each_turn(walk):
+async def test_edits_apply_before_the_first_request_and_after_each_turn(walk):
     w = walk(calls("a"), "done")
     w.steps.edits.push([Message.user("1")])
     await w.steps.next()
@@ -143,14 +143,14 @@ async def test_edits_are_in_force_before_the_first_request_and_after_each_turn(w
     assert w.history == ["Go.", "1", 1, "r", "2", "done"]
 
 
-async def test_a_session_that_is_not_there_is_told_by_the_first_step(walk):
+async def test_an_unknown_session_raises_at_every_step(walk):
     w = walk(session_id="nowhere")
     for _ in range(2):
         with pytest.raises(SessionNotFound):
             await w.steps.next()
 
 
-async def test_messages_from_anywhere_are_mended(walk):
+async def test_invalid_initial_messages_are_repaired(walk):
     w = walk(
         "done",
         messages=[Message.user("Go."), calls("a"), Message.user("?"), Message.tool("r", "x")],
@@ -159,7 +159,7 @@ async def test_messages_from_anywhere_are_mended(walk):
     assert [type(each) for each in w.history] == [str, int, str, str, str]
 
 
-async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk):
+async def test_calls_run_once_and_only_for_the_newest_reply(walk):
     w = walk(calls("a", "b"), calls("c"), "done")
     assert await w.steps.run_calls() == ()
     for ids in ("ab", "c", ""):
@@ -170,7 +170,7 @@ async def test_results_are_there_once_and_for_the_reply_that_is_the_newest(walk)
     assert w.ran == ["a", "b", "c"]
 
 
-async def test_when_all_is_over_nothing_more_is_run(walk):
+async def test_nothing_runs_after_the_end(walk):
     w = walk(calls("a"), abort=asyncio.Event())
     await w.steps.next()
     w.steps._run.options.abort.set()
@@ -184,21 +184,21 @@ async def test_when_all_is_over_nothing_more_is_run(walk):
     assert w.events.count("loop_end") == 1
 
 
-async def test_the_last_request_is_the_one_whose_calls_are_not_run(walk):
+async def test_calls_of_the_last_allowed_request_do_not_run(walk):
     w = walk(calls("a"), most=1)
     await w.steps.next()
     ending = await w.steps.next()
     assert (ending.status, w.ran, len(w.history)) == ("limit", [], 3)
 
 
-async def test_time_passes_between_two_steps_too(walk):
+async def test_the_time_limit_includes_the_time_between_two_steps(walk):
     limits = RunLimits(seconds=1e-9)
     w = walk(limits=limits)
     assert (await w.steps.next()).status == "timeout"
     assert w.history == ["Go."]
 
 
-async def test_what_came_of_it_is_told_by_its_result(walk):
+async def test_the_result_has_status_reply_and_records(walk):
     w = walk(calls("a"), "done")
     for _ in range(2):
         await w.steps.next()
@@ -208,7 +208,7 @@ async def test_what_came_of_it_is_told_by_its_result(walk):
     assert result.stats.duration > 0
 
 
-async def test_a_run_that_is_over_stays_over_if_its_store_fails_at_an_edit():
+async def test_a_finished_run_stays_finished_if_the_store_fails_at_an_edit():
     class Failing(MemoryStore):
         fails = False
 
