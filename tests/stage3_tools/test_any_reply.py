@@ -127,7 +127,7 @@ def watched():
 
 @settings(max_examples=150)
 @given(texts=replies, rounds=st.integers(0, 3))
-async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, texts, rounds):
+async def test_any_reply_text_leaves_a_known_status_and_a_valid_history(watched, texts, rounds):
     watched.begin()
     model = ScriptedModel([*texts, DONE])
     async with Gateway("openai:m", transport=model) as gateway:
@@ -144,7 +144,7 @@ async def test_any_text_of_a_model_leaves_a_status_and_a_sound_history(watched, 
     ),
     rounds=st.integers(0, 3),
 )
-async def test_any_ending_of_a_reply_leaves_a_status_and_a_sound_history(
+async def test_any_finish_reason_leaves_a_known_status_and_a_valid_history(
     watched, given_replies, rounds
 ):
     watched.begin()

@@ -43,7 +43,7 @@ def reply(number, native):
 
 
 @pytest.mark.parametrize(("dialect", "most"), [(NativeDialect(), 1.1), (PromptDialect(), 1.27)])
-async def test_the_fiftieth_turn_takes_hardly_more_steps_than_the_fifth(dialect, most):
+async def test_the_fiftieth_turn_costs_hardly_more_function_calls_than_the_fifth(dialect, most):
     asked, steps, seen = 0, 0, []
 
     def answer(request):

@@ -131,7 +131,7 @@ def tool(raised, plain, **settings):
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
 @pytest.mark.parametrize("name", EXCEPTIONS)
-async def test_every_exception_of_a_tool_is_a_result(name, plain):
+async def test_every_exception_of_a_tool_becomes_a_result(name, plain):
     registry = ToolRegistry(tool(EXCEPTIONS[name](), plain))
     first, second = await execute_tool_calls(registry, [CALL, CALL])
     assert first.output == second.output
@@ -141,7 +141,7 @@ async def test_every_exception_of_a_tool_is_a_result(name, plain):
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_what_can_be_read_of_an_exception_is_still_read(plain):
+async def test_readable_parts_of_a_broken_exception_are_used(plain):
     class Away(ConnectionError):
         __str__ = leave
 
@@ -150,7 +150,7 @@ async def test_what_can_be_read_of_an_exception_is_still_read(plain):
     assert (result.error.kind, result.error.message) == ("network", "Away")
 
 
-async def test_a_tool_that_cannot_say_whether_it_needs_approval_needs_it(recorder):
+async def test_an_exception_in_needs_approval_means_that_approval_is_needed(recorder):
     noted = recorder()
     registry = ToolRegistry(dataclasses.replace(noted.tool, needs_approval=leave))
     result = await execute_tool_call(registry, CALL)
@@ -158,7 +158,7 @@ async def test_a_tool_that_cannot_say_whether_it_needs_approval_needs_it(recorde
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_a_keyboard_interrupt_of_a_tool_is_no_result(plain):
+async def test_a_keyboard_interrupt_of_a_tool_propagates(plain):
     registry = ToolRegistry(tool(KeyboardInterrupt(), plain))
     for awaitable in (execute_tool_call(registry, CALL), execute_tool_calls(registry, [CALL])):
         with pytest.raises(KeyboardInterrupt):
@@ -167,7 +167,9 @@ async def test_a_keyboard_interrupt_of_a_tool_is_no_result(plain):
 
 @pytest.mark.parametrize("dialect", [PromptDialect, NativeDialect])
 @pytest.mark.parametrize("name", ["GeneratorExit", "text", "everything"])
-async def test_a_run_goes_on_after_such_an_exception(conversation, dialect, name):
+async def test_a_run_continues_after_an_exception_whose_own_code_raises(
+    conversation, dialect, name
+):
     replies = ['{"tool": "f", "arguments": {}}', '{"tool": null, "reply": "done"}']
     if dialect is NativeDialect:
         replies = [Message.assistant("", [CALL]), "done"]
@@ -180,7 +182,7 @@ async def test_a_run_goes_on_after_such_an_exception(conversation, dialect, name
 @pytest.mark.parametrize(
     "wrong", [{"kind": "fatal"}, {"kind": []}, {"max_retries": -1}, {"retry_delay": -1}], ids=str
 )
-def test_a_tool_error_with_an_invalid_setting_is_refused(wrong):
+def test_a_tool_error_with_an_invalid_setting_raises_a_value_error(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ToolError(**{"kind": "execution", "message": "no", **wrong})
 
@@ -257,7 +259,7 @@ READABLE = {
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
 @pytest.mark.parametrize("name", [*OPAQUE, *READABLE])
-async def test_every_value_of_a_tool_is_a_result(name, plain):
+async def test_every_value_of_a_tool_becomes_a_result(name, plain):
     value = (OPAQUE | READABLE)[name]()
 
     async def run(arguments):
@@ -279,7 +281,7 @@ class Lazy(ToolOutput):
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
-async def test_an_output_that_raises_when_it_is_read_is_an_error_result(plain):
+async def test_an_output_that_raises_when_it_is_read_gives_an_error_result(plain):
     async def run_async(arguments):
         return Lazy("x")
 

@@ -65,7 +65,7 @@ def with_tools(seen):
 # -------------------------------------------------------------------------------
 
 
-async def test_a_question_a_call_and_a_reply(conversation, recorder):
+async def test_a_run_calls_a_tool_and_returns_the_reply(conversation, recorder):
     noted = recorder("get_weather", returns={"celsius": 22})
     talk = conversation([call("get_weather", city="Shanghai"), answer("22 degrees.")], noted.tool)
     result = await talk.ask("Shanghai?")
@@ -114,12 +114,12 @@ async def test_the_question_may_be_a_message(conversation):
     assert (await talk.history())[0] == Message.user("hi")
 
 
-async def test_without_any_tools_plain_words_are_an_answer(conversation):
+async def test_without_tools_plain_text_is_the_reply(conversation):
     result = await conversation(["Hello!"]).ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "Hello!", 0)
 
 
-async def test_a_session_that_is_not_there_is_an_error(conversation):
+async def test_an_unknown_session_raises_an_error(conversation):
     talk = conversation()
     with pytest.raises(SessionNotFound):
         await run_tool_loop(talk.deps, "nowhere", "hi")
@@ -129,7 +129,7 @@ async def test_a_session_that_is_not_there_is_an_error(conversation):
 # ------------------------------------------------------------------------
 
 
-async def test_a_reply_that_is_no_decision_is_answered_with_feedback(conversation, recorder):
+async def test_an_invalid_reply_gets_feedback(conversation, recorder):
     talk = conversation(["sun", answer()], recorder().tool)
     result = await talk.ask()
     assert (result.status, result.reply) == ("completed", "done")
@@ -152,13 +152,13 @@ async def test_after_the_last_retry_the_run_ends_without_a_reply(conversation, r
     assert await talk.problems() == []
 
 
-async def test_a_good_decision_makes_the_retries_whole_again(conversation, recorder):
+async def test_a_valid_decision_resets_the_retries(conversation, recorder):
     replies = ["?", "?", call(n=1), "?", "?", call(n=2), "?", "?", answer()]
     result = await conversation(replies, recorder().tool).ask(max_parse_retries=2)
     assert (result.status, result.tool_rounds) == ("completed", 2)
 
 
-async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(
+async def test_errors_of_unknown_tools_and_wrong_arguments_suggest_similar_names(
     conversation, recorder
 ):
     schema = {
@@ -186,7 +186,7 @@ async def test_unknown_tools_and_bad_arguments_go_back_with_the_nearest_names(
     assert (noted.seen, result.tool_rounds, result.stats.tool_calls) == ([{"city": "Oslo"}], 1, 3)
 
 
-async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(
+async def test_a_truncated_reply_never_runs_a_call_even_if_it_looks_complete(
     chat_of, conversation, recorder
 ):
     noted = recorder()
@@ -204,7 +204,7 @@ async def test_a_reply_that_was_cut_is_never_run_however_whole_it_looks(
     ]
 
 
-async def test_an_answer_that_was_cut_is_not_taken_for_the_answer_either(chat_of, conversation):
+async def test_a_truncated_answer_is_not_the_reply(chat_of, conversation):
     chat = chat_of(response("It is", "length"), response("It is sunny."))
     assert (await conversation(chat=chat).ask()).reply == "It is sunny."
 
@@ -218,7 +218,7 @@ async def test_an_answer_that_was_cut_is_not_taken_for_the_answer_either(chat_of
     ],
     ids=["once", "twice", "twice with a call between"],
 )
-async def test_an_empty_reply_is_asked_for_once_more(
+async def test_an_empty_reply_is_requested_once_more(
     conversation, recorder, replies, status, reply, reason
 ):
     talk = conversation(replies, recorder().tool)
@@ -253,7 +253,7 @@ async def test_a_refusal_ends_the_run(chat_of, conversation, recorder, given, re
     ("pauses", "status", "reply"),
     [(1, "completed", "done"), (5, "completed", "done"), (6, "limit", None)],
 )
-async def test_a_pause_is_sent_on_at_most_five_times(
+async def test_a_paused_reply_is_continued_at_most_five_times(
     chat_of, conversation, recorder, pauses, status, reply
 ):
     given = [*[response("Searching …", "pause")] * pauses, response(answer())]
@@ -264,16 +264,14 @@ async def test_a_pause_is_sent_on_at_most_five_times(
     assert len(chat.requests) == min(pauses + 1, 6)
 
 
-async def test_a_pause_is_sent_on_unchanged(chat_of, conversation, recorder):
+async def test_a_paused_reply_is_sent_back_unchanged(chat_of, conversation, recorder):
     chat = chat_of(response("Searching …", "pause"), response(answer()))
     await conversation((), recorder().tool, chat=chat).ask()
     assert chat.requests[1][2:] == [("assistant", "Searching …")]
 
 
 @pytest.mark.parametrize("refusal", ["Not that.", None], ids=["with a reason", "without"])
-async def test_after_a_refusal_no_empty_message_is_sent_because_servers_refuse_it(
-    chat_of, conversation, refusal
-):
+async def test_after_a_refusal_no_empty_message_is_sent(chat_of, conversation, refusal):
     chat = chat_of(response("", "refusal", refusal=refusal), response(answer()))
     talk = conversation((), chat=chat)
     await talk.ask("one")
@@ -286,9 +284,7 @@ async def test_after_a_refusal_no_empty_message_is_sent_because_servers_refuse_i
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-async def test_at_the_limit_one_last_call_is_made_with_the_tools_taken_away(
-    conversation, recorder, rounds
-):
+async def test_the_request_after_the_last_round_has_no_tools(conversation, recorder, rounds):
     noted = recorder()
     talk = conversation([*(call(n=n) for n in range(rounds)), answer("so far")], noted.tool)
     result = await talk.ask(max_tool_rounds=rounds)
@@ -299,17 +295,17 @@ async def test_at_the_limit_one_last_call_is_made_with_the_tools_taken_away(
     assert with_tools(talk.seen) == [True] * rounds + [False]
 
 
-async def test_an_answer_before_the_limit_is_an_ordinary_one(conversation, recorder):
+async def test_a_reply_before_the_limit_has_status_completed(conversation, recorder):
     result = await conversation([call(), answer()], recorder().tool).ask(max_tool_rounds=2)
     assert (result.status, result.tool_rounds) == ("completed", 1)
 
 
-async def test_plain_words_will_do_as_the_last_reply(conversation, recorder):
+async def test_the_last_reply_may_be_plain_text(conversation, recorder):
     result = await conversation([call(), "It is sunny."], recorder().tool).ask(max_tool_rounds=1)
     assert (result.status, result.reply) == ("max_rounds", "It is sunny.")
 
 
-async def test_a_stray_call_in_the_last_reply_is_dropped_and_the_answer_asked_for_once_more(
+async def test_a_call_in_the_last_reply_is_dropped_and_the_answer_is_requested_once_more(
     conversation, recorder
 ):
     noted = recorder()
@@ -319,7 +315,7 @@ async def test_a_stray_call_in_the_last_reply_is_dropped_and_the_answer_asked_fo
     assert (len(result.history), await talk.problems()) == (1, [])
 
 
-async def test_a_model_that_only_calls_gives_no_reply_at_the_limit(conversation, recorder):
+async def test_a_model_that_only_calls_tools_gives_no_reply_at_the_limit(conversation, recorder):
     result = await conversation([call()] * 3, recorder().tool).ask(max_tool_rounds=1)
     assert (result.status, result.reply) == ("max_rounds", None)
     assert result.status_reason == (
@@ -327,7 +323,7 @@ async def test_a_model_that_only_calls_gives_no_reply_at_the_limit(conversation,
     )
 
 
-async def test_no_rounds_means_no_tools_at_all(conversation, recorder):
+async def test_with_max_tool_rounds_0_no_tool_runs(conversation, recorder):
     noted = recorder()
     talk = conversation([answer()], noted.tool)
     result = await talk.ask(max_tool_rounds=0)
@@ -340,7 +336,7 @@ async def test_no_rounds_means_no_tools_at_all(conversation, recorder):
     assert with_tools(talk.seen) == [False]
 
 
-async def test_turns_in_which_every_call_was_refused_end_too(conversation, recorder):
+async def test_too_many_turns_with_only_rejected_calls_end_the_run(conversation, recorder):
     noted = recorder()
     talk = conversation([*(call("g", n=n) for n in range(5)), answer()], noted.tool)
     result = await talk.ask(max_tool_rounds=3)
@@ -353,20 +349,24 @@ async def test_turns_in_which_every_call_was_refused_end_too(conversation, recor
     )
 
 
-async def test_a_refused_call_takes_no_tool_round_away(conversation, recorder):
+async def test_a_turn_with_only_rejected_calls_does_not_count_as_a_tool_round(
+    conversation, recorder
+):
     talk = conversation([call("g"), call(n=1), answer()], recorder().tool)
     result = await talk.ask(max_tool_rounds=1)
     assert (result.status, result.tool_rounds, len(result.history)) == ("max_rounds", 1, 2)
 
 
-async def test_a_turn_with_a_refused_call_is_no_tool_round(conversation, recorder):
+async def test_rejected_calls_do_not_use_up_tool_rounds_between_valid_calls(conversation, recorder):
     replies = [call(n=1), call("g"), call(n=2), answer()]
     result = await conversation(replies, recorder().tool).ask(max_tool_rounds=2)
     assert (result.status, result.tool_rounds) == ("max_rounds", 2)
     assert [record.round for record in result.history] == [1, 2, 2]
 
 
-async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conversation, recorder):
+async def test_a_repeated_call_gets_a_note_from_the_third_time_and_does_not_run_the_fifth(
+    conversation, recorder
+):
     noted = recorder()
     result = await conversation([call(x=1)] * 5 + [answer()], noted.tool).ask()
     assert outputs(result) == [
@@ -384,7 +384,7 @@ async def test_the_same_call_is_noted_the_third_time_and_not_run_the_fifth(conve
 # ---------------------------------------------------------------------
 
 
-async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation):
+async def test_the_model_receives_the_error_of_a_failed_tool_and_continues(conversation):
     def fail(arguments):
         raise ValueError("no such city")
 
@@ -400,9 +400,7 @@ async def test_a_tool_that_fails_is_told_to_the_model_which_goes_on(conversation
     )
 
 
-async def test_a_model_that_cannot_be_asked_is_the_callers_error_and_the_next_question_works(
-    conversation, recorder
-):
+async def test_a_failed_request_raises_and_the_next_question_works(conversation, recorder):
     talk = conversation([call(), 500, answer("here again")], recorder().tool)
     with pytest.raises(ServerFailed):
         await talk.ask("one")
@@ -415,7 +413,7 @@ async def test_a_model_that_cannot_be_asked_is_the_callers_error_and_the_next_qu
     ]
 
 
-async def test_cancelling_in_the_middle_of_a_tool_leaves_a_paired_history_and_the_next_question_works(
+async def test_cancelling_during_a_tool_leaves_a_valid_history_and_the_next_question_works(
     conversation,
 ):
     started = asyncio.Event()
@@ -445,7 +443,7 @@ async def test_cancelling_in_the_middle_of_a_tool_leaves_a_paired_history_and_th
         "loop_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_run_and_leaves_a_sound_history(
+async def test_a_listener_that_raises_ends_the_run_and_leaves_a_valid_history(
     chat_of, conversation, recorder, name
 ):
     def listen(event):
@@ -460,7 +458,7 @@ async def test_a_listener_that_raises_ends_the_run_and_leaves_a_sound_history(
     assert await talk.problems() == []
 
 
-async def test_two_runs_on_one_session_come_one_after_the_other(conversation):
+async def test_two_runs_of_one_session_take_turns(conversation):
     started, go_on = asyncio.Event(), asyncio.Event()
 
     async def hold(arguments):
@@ -480,13 +478,15 @@ async def test_two_runs_on_one_session_come_one_after_the_other(conversation):
     assert said == ["one", "", "one!", "two", "two!"]
 
 
-async def test_a_script_that_is_asked_too_often_fails_the_test(conversation, recorder):
+async def test_a_scripted_model_without_further_replies_raises_a_script_error(
+    conversation, recorder
+):
     talk = conversation([call()], recorder().tool)
     with pytest.raises(ScriptError):
         await talk.ask()
 
 
-async def test_details_outlive_the_process_and_no_request_has_them(conversation, tmp_path):
+async def test_details_are_stored_permanently_and_never_sent(conversation, tmp_path):
     look = Tool("look", execute=lambda arguments: ToolOutput("sunny", details={"by": "station 7"}))
     talk = conversation([call("look"), answer()], look, store=SqliteStore(tmp_path / "s.db"))
     result = await talk.ask()
@@ -497,7 +497,7 @@ async def test_details_outlive_the_process_and_no_request_has_them(conversation,
         assert await engine.details("s") == {result.history[0].id: {"by": "station 7"}}
 
 
-async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
+async def test_deps_accept_any_chat_function(chat_of, conversation):
     talk = conversation(chat=chat_of(response(answer(), cost=0.5, usage=Usage(1, 2))))
     assert isinstance(talk.deps, ToolLoopDeps)
     result = await talk.ask()
@@ -514,7 +514,7 @@ async def test_deps_work_with_any_function_that_chats(chat_of, conversation):
     ],
     ids=["nothing", "a number", "a result", "a reply"],
 )
-async def test_what_is_no_question_is_refused_and_leaves_the_session_usable(
+async def test_an_invalid_question_raises_and_leaves_the_session_usable(
     conversation, recorder, question, said
 ):
     talk = conversation([answer()], recorder().tool)
@@ -523,7 +523,7 @@ async def test_what_is_no_question_is_refused_and_leaves_the_session_usable(
     assert (await talk.ask()).reply == "done"
 
 
-async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for_itself(
+async def test_a_tool_that_uses_its_own_session_gets_an_error_instead_of_blocking(
     conversation,
 ):
     async def ask_again(arguments):
@@ -535,7 +535,7 @@ async def test_a_tool_that_asks_in_its_own_session_is_told_and_does_not_wait_for
     assert "is running already" in result.history[0].result.output
 
 
-async def test_a_task_that_a_tool_left_behind_may_ask_when_the_run_is_over(conversation):
+async def test_a_task_started_by_a_tool_may_use_the_session_after_the_run(conversation):
     left, over = [], asyncio.Event()
 
     async def ask_later():
@@ -556,9 +556,7 @@ async def test_a_task_that_a_tool_left_behind_may_ask_when_the_run_is_over(conve
 # ------------------------------------------------
 
 
-async def test_a_question_is_sent_in_every_turn_also_when_the_window_has_moved_past_it(
-    conversation, recorder
-):
+async def test_the_question_is_sent_in_every_turn_even_outside_the_window(conversation, recorder):
     window = KeepSystemAndRecent(max_messages=3)
     calls = [call(number=number) for number in range(3)]
     talk = conversation([*calls, answer()], recorder().tool, window=window)
@@ -568,7 +566,7 @@ async def test_a_question_is_sent_in_every_turn_also_when_the_window_has_moved_p
     assert asked == [["Find it."], *([["Find it.", result]] * 3)]
 
 
-async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_question(
+async def test_calls_left_open_by_a_killed_process_are_closed_before_the_next_question(
     conversation,
 ):
     talk = conversation([answer()])
@@ -583,7 +581,7 @@ async def test_calls_that_a_killed_process_left_open_are_closed_before_the_next_
     assert talk.seen[0][-2][1].startswith("[Tool result for f]\n[interrupted]")
 
 
-async def test_a_call_without_a_name_is_answered_and_kept_also_in_a_file(
+async def test_a_call_without_a_name_gets_an_error_and_can_be_stored_in_a_file(
     conversation, recorder, tmp_path
 ):
     store = SqliteStore(tmp_path / "sessions.db")
@@ -607,10 +605,10 @@ def result_with(status):
 @pytest.mark.parametrize(
     ("status", "reached"), [("max_rounds", True), ("limit", False), ("completed", False)]
 )
-def test_only_one_status_says_that_the_tools_were_taken_away(status, reached):
+def test_max_rounds_reached_is_true_for_one_status_only(status, reached):
     assert result_with(status).max_rounds_reached is reached
 
 
-def test_what_was_said_and_done_is_not_in_its_repr():
+def test_the_repr_of_a_result_omits_history_and_messages():
     assert "history" not in repr(result_with("completed"))
     assert "messages" not in repr(result_with("completed"))

@@ -36,7 +36,7 @@ async def stopped_when(held, talk, abort, **options):
 @pytest.mark.parametrize(
     ("effect", "status"), [("read", "interrupted"), ("write", "unknown_effect")]
 )
-async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(
+async def test_an_abort_cancels_the_running_tool_and_the_run_ends_with_a_status(
     conversation, effect, status
 ):
     held, abort = Held(), asyncio.Event()
@@ -50,7 +50,7 @@ async def test_an_abort_reaches_the_running_tool_and_the_run_ends_with_a_status(
     assert await talk.problems() == []
 
 
-async def test_an_abort_reaches_the_request_to_the_model(conversation):
+async def test_an_abort_cancels_the_pending_request(conversation):
     held, abort = Held(), asyncio.Event()
     talk = conversation(chat=held.wait)
     result = await stopped_when(held, talk, abort)
@@ -58,7 +58,7 @@ async def test_an_abort_reaches_the_request_to_the_model(conversation):
     assert await talk.history() == [Message.user("Go.")]
 
 
-async def test_an_abort_reaches_the_approver(conversation):
+async def test_an_abort_cancels_the_approver(conversation):
     held, abort = Held(), asyncio.Event()
     talk = conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
     result = await stopped_when(held, talk, abort, approve=held.wait)
@@ -66,7 +66,7 @@ async def test_an_abort_reaches_the_approver(conversation):
     assert await talk.problems() == []
 
 
-async def test_a_run_that_is_aborted_before_it_begins_asks_nothing_and_adds_nothing(conversation):
+async def test_a_run_that_is_aborted_before_it_begins_sends_and_stores_nothing(conversation):
     abort = asyncio.Event()
     abort.set()
     talk = conversation()
@@ -75,9 +75,7 @@ async def test_a_run_that_is_aborted_before_it_begins_asks_nothing_and_adds_noth
     assert await talk.history() == []
 
 
-async def test_an_abort_that_nobody_sets_changes_nothing_and_leaves_nothing_behind(
-    conversation, recorder
-):
+async def test_an_unused_abort_event_changes_nothing_and_leaves_no_task(conversation, recorder):
     talk = conversation([ASKS, DONE], recorder().tool)
     assert (await talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))).reply == "done"
     await asyncio.sleep(0)
@@ -97,7 +95,9 @@ async def test_a_tool_may_abort_its_own_run(conversation):
 
 
 @pytest.mark.parametrize("where", ["tool", "model"])
-async def test_the_time_of_a_run_is_a_limit_and_no_exception(conversation, where):
+async def test_the_time_limit_ends_the_run_with_a_status_instead_of_an_exception(
+    conversation, where
+):
     held = Held()
     tool = Tool("f", "", None, held.wait, effect="read")
     talk = conversation(
@@ -109,7 +109,7 @@ async def test_the_time_of_a_run_is_a_limit_and_no_exception(conversation, where
     assert await talk.problems() == []
 
 
-async def test_a_stopped_run_can_be_gone_on_with(conversation):
+async def test_a_stopped_run_can_be_resumed(conversation):
     held, abort = Held(), asyncio.Event()
     talk = conversation([ASKS, DONE], Tool("f", "", None, held.wait, effect="read"))
     await stopped_when(held, talk, abort)
@@ -117,7 +117,7 @@ async def test_a_stopped_run_can_be_gone_on_with(conversation):
     assert (await talk.history())[2].text.startswith("Error (interrupted)")
 
 
-async def test_a_plain_tool_is_told_by_its_context_that_nobody_waits(conversation):
+async def test_a_plain_tool_sees_in_its_context_that_the_run_was_aborted(conversation):
     abort, begun, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -135,7 +135,7 @@ async def test_a_plain_tool_is_told_by_its_context_that_nobody_waits(conversatio
     await asyncio.wait_for(told.wait(), 5)
 
 
-async def test_whoever_cancels_the_task_sees_it_cancelled_and_the_history_is_sound(conversation):
+async def test_cancelling_the_task_raises_cancelled_error_and_leaves_a_valid_history(conversation):
     held = Held()
     talk = conversation([ASKS], Tool("f", "", None, held.wait))
     running = asyncio.create_task(talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60)))
@@ -147,7 +147,7 @@ async def test_whoever_cancels_the_task_sees_it_cancelled_and_the_history_is_sou
     assert await talk.problems() == []
 
 
-async def test_a_reply_that_came_in_time_counts_though_the_abort_came_with_it(conversation):
+async def test_a_reply_that_arrives_together_with_an_abort_gives_a_consistent_status(conversation):
     abort = asyncio.Event()
 
     async def chat(messages, **settings):
@@ -159,7 +159,7 @@ async def test_a_reply_that_came_in_time_counts_though_the_abort_came_with_it(co
     assert (result.reply == "done") == (result.status == "completed")
 
 
-async def test_the_rounds_of_a_stopped_run_are_counted_and_a_tool_that_goes_on_is_not_heard(
+async def test_a_stopped_run_counts_its_rounds_and_drops_late_progress(
     conversation,
 ):
     held, abort, contexts = Held(), asyncio.Event(), []
@@ -174,7 +174,7 @@ async def test_the_rounds_of_a_stopped_run_are_counted_and_a_tool_that_goes_on_i
     assert (result.tool_rounds, talk.events[-1].name) == (1, "loop_end")
 
 
-async def test_a_call_that_was_never_told_has_no_result_told(conversation, native):
+async def test_a_call_that_was_not_announced_has_no_result_event(conversation, native):
     abort = asyncio.Event()
     calls = [ToolCall("a", "f"), ToolCall("b", "f")]
 
@@ -194,7 +194,7 @@ async def test_a_call_that_was_never_told_has_no_result_told(conversation, nativ
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_tool_that_returns_in_spite_of_its_cancellation_does_not_hide_it(
+async def test_a_tool_that_returns_despite_its_cancellation_does_not_hide_the_cancellation(
     conversation, native, count
 ):
     started = asyncio.Event()

@@ -259,7 +259,7 @@ def play(face, seed):
 
 
 @pytest.mark.parametrize("face", LOOPS)
-def test_whatever_a_model_does_each_run_ends_and_its_history_is_sound(face):
+def test_random_replies_and_tools_always_leave_a_finished_run_and_a_valid_history(face):
     only, loops = os.environ.get("MONKEY_SEED"), int(os.environ.get("MONKEY_LOOPS") or LOOPS[face])
     for seed in [int(only)] if only else range(loops):
         try:

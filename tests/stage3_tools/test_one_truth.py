@@ -257,7 +257,9 @@ def foreign(rows):
     return sum(sent_name(tool["name"]) != tool["name"] for row in rows for tool in row["tools"])
 
 
-async def test_one_call_a_turn_comes_to_the_same_in_all_four_runs(ways, tools, rows, harness, say):
+async def test_one_call_per_turn_gives_the_same_run_in_all_four_dialects(
+    ways, tools, rows, harness, say
+):
     checked, rows = 0, rows[::EVERY_VALID]
     for row in rows:
         calls = row["valid_calls"]
@@ -276,7 +278,7 @@ async def test_one_call_a_turn_comes_to_the_same_in_all_four_runs(ways, tools, r
     )
 
 
-async def test_all_calls_in_one_reply_come_to_the_same_in_all_four_runs(
+async def test_several_calls_in_one_reply_give_the_same_run_in_all_four_dialects(
     ways, tools, rows, harness, say
 ):
     several = [row for row in rows if len(row["valid_calls"]) > 1]
@@ -290,9 +292,7 @@ async def test_all_calls_in_one_reply_come_to_the_same_in_all_four_runs(
     say(f"four runs, all calls in one reply: {checked} calls of {len(several)} rows")
 
 
-async def test_invalid_calls_are_refused_with_the_same_words_in_all_four_runs(
-    ways, tools, rows, say
-):
+async def test_invalid_calls_get_the_same_errors_in_all_four_dialects(ways, tools, rows, say):
     broken = [row for row in rows if row.get("invalid_calls")][::EVERY_INVALID]
     checked = 0
     for row in broken:

@@ -14,17 +14,17 @@ from stage3_tools import PromptDialect, RunLimits, ToolLoopDeps, ToolLoopOptions
         ("max_parallel_tools", 0, 1),
     ],
 )
-def test_a_number_that_makes_no_sense_is_refused(name, value, least):
+def test_a_number_below_its_minimum_raises_a_value_error(name, value, least):
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least {least}."):
         ToolLoopOptions(**{name: value})
 
 
-def test_zero_rounds_and_no_limit_are_fine():
+def test_zero_rounds_and_no_round_limit_are_valid():
     assert ToolLoopOptions(max_tool_rounds=0).max_tool_rounds == 0
     assert ToolLoopOptions(max_tool_rounds=None).max_tool_rounds is None
 
 
-def test_an_unknown_option_is_an_error_and_not_ignored():
+def test_an_unknown_option_raises_a_type_error():
     with pytest.raises(TypeError, match="max_rounds"):
         ToolLoopOptions(max_rounds=3)
 
@@ -38,7 +38,7 @@ def test_an_unknown_option_is_an_error_and_not_ignored():
         (3, "tool_registry must be of type ToolRegistry, not int. Write a list"),
     ],
 )
-def test_a_piece_in_the_wrong_place_is_named(place, told):
+def test_deps_of_a_wrong_type_raise_an_error_that_names_them(place, told):
     async def chat(messages, **settings):
         return None
 
@@ -49,7 +49,7 @@ def test_a_piece_in_the_wrong_place_is_named(place, told):
 
 
 @pytest.mark.parametrize("dialect", [PromptDialect, "native", 1])
-def test_a_dialect_is_an_instance_of_one(dialect):
+def test_a_dialect_must_be_an_instance(dialect):
     with pytest.raises(
         TypeError, match=r"dialect must be PromptDialect\(\), NativeDialect\(\) or an object"
     ):
@@ -72,7 +72,7 @@ def replies(*usages, cost=None):
 
 @pytest.mark.parametrize("field", ["seconds", "tokens", "cost"])
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_a_limit_that_nothing_can_stay_below_is_refused(field, value):
+def test_a_limit_must_be_positive(field, value):
     with pytest.raises(
         ValueError, match=f"The limit of {field} is .*; it must be above 0, or None"
     ):
@@ -102,11 +102,11 @@ def test_a_limit_that_nothing_can_stay_below_is_refused(field, value):
     ],
     ids=["none", "below", "tokens", "not reported", "cheap", "no price", "dear"],
 )
-def test_what_was_used_is_held_against_each_limit(limits, usage, cost, said):
+def test_each_limit_is_compared_with_the_usage(limits, usage, cost, said):
     assert limits.reached(usage, cost) == said
 
 
-async def test_at_the_limit_no_further_tool_is_run_and_no_request_made(
+async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(
     conversation, chat_of, recorder
 ):
     noted = recorder()
@@ -124,13 +124,15 @@ async def test_at_the_limit_no_further_tool_is_run_and_no_request_made(
     assert await talk.problems() == []
 
 
-async def test_a_reply_that_reaches_the_limit_is_still_the_reply(conversation, chat_of, recorder):
+async def test_a_final_reply_that_reaches_the_limit_is_still_returned(
+    conversation, chat_of, recorder
+):
     talk = conversation((), recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5))))
     result = await talk.ask(limits=RunLimits(tokens=100))
     assert (result.status, result.reply) == ("completed", "done")
 
 
-async def test_money_is_a_limit_too_and_the_session_can_be_gone_on_with(
+async def test_a_cost_limit_ends_the_run_and_the_session_can_continue(
     conversation, chat_of, recorder
 ):
     used = Usage(1, 1)
@@ -140,7 +142,7 @@ async def test_money_is_a_limit_too_and_the_session_can_be_gone_on_with(
     assert (await talk.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
 
 
-async def test_an_unusable_reply_counts_as_well(conversation, chat_of, recorder):
+async def test_invalid_replies_count_toward_the_limit(conversation, chat_of, recorder):
     unusable = ChatResponse(Message.assistant("hm"), "stop", usage=Usage(200, 0))
     result = await conversation((), recorder().tool, chat=chat_of(unusable)).ask(
         limits=RunLimits(tokens=100)

@@ -71,7 +71,7 @@ async def test_valid_calls_reach_the_tool_unchanged_through_the_loop(
     say(f"prompt dialect: {checked} valid calls of {len(rows)} rows")
 
 
-async def test_invalid_calls_are_refused_unexecuted_and_the_argument_is_named(rows, say):
+async def test_invalid_calls_raise_without_running_and_the_error_names_the_argument(rows, say):
     checked = 0
     for row in rows:
         tools, reached = noting(row)

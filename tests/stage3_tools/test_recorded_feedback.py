@@ -202,7 +202,7 @@ def meant(result):
     return re.findall("did you mean `([^`]*)`", result.output)
 
 
-async def test_each_argument_of_a_recorded_invalid_call_is_named_and_the_text_is_short(rows, say):
+async def test_every_invalid_argument_of_recorded_calls_is_named_in_a_short_text(rows, say):
     tokens = []
     for row in rows[::EVERY_INVALID]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
@@ -217,7 +217,7 @@ async def test_each_argument_of_a_recorded_invalid_call_is_named_and_the_text_is
     say(f"{len(tokens)} recorded invalid calls: {median} tokens, 19 of 20 at most {most}")
 
 
-async def test_a_value_of_another_type_is_named_at_any_depth_and_never_repeated(calls, say):
+async def test_a_value_of_a_wrong_type_is_named_at_any_depth_and_never_repeated(calls, say):
     tokens = []
     for name, schema, arguments in calls:
         for path, _, _ in places(schema, arguments):
@@ -243,14 +243,14 @@ async def test_a_value_of_another_type_is_named_at_any_depth_and_never_repeated(
         (("tags",), [SECRET, SECRET], "uniqueItems"),
     ],
 )
-async def test_a_value_that_breaks_another_rule_is_named(place, value, rule):
+async def test_a_value_that_violates_another_rule_is_named(place, value, rule):
     result = await refused("order", ORDER, put(ORDERED, place, value))
     assert [(issue.path, issue.rule) for issue in result.error.details["issues"]] == [
         (pointer(place), rule)
     ]
 
 
-async def test_where_an_argument_was_renamed_its_name_is_told(calls, say):
+async def test_a_misnamed_argument_is_reported_with_the_correct_name(calls, say):
     tokens = []
     for (name, schema, arguments), path, part, value in objects(calls):
         for right in value:
@@ -271,7 +271,7 @@ async def test_where_an_argument_was_renamed_its_name_is_told(calls, say):
     say(f"{len(tokens)} renamed arguments found, {statistics.median(tokens)} tokens")
 
 
-async def test_of_two_misspelt_arguments_each_is_told_apart(calls, say):
+async def test_two_misspelt_arguments_get_separate_suggestions(calls, say):
     checked = 0
     for (name, schema, arguments), path, part, value in objects(calls):
         long = [key for key in value if key in part.get("required", ()) and len(key) > 4]
@@ -290,7 +290,7 @@ async def test_of_two_misspelt_arguments_each_is_told_apart(calls, say):
     say(f"{checked} calls with two misspelt arguments")
 
 
-async def test_where_no_argument_is_near_none_is_suggested(calls, say):
+async def test_without_a_similar_name_nothing_is_suggested(calls, say):
     checked = 0
     for (name, schema, arguments), path, part, value in objects(calls):
         for far in FAR:
@@ -309,7 +309,7 @@ async def test_where_no_argument_is_near_none_is_suggested(calls, say):
 @pytest.mark.parametrize(
     "text", [f'{{"a": "{SECRET}}}', f'{{"a": {SECRET}}}', f'["{SECRET}"]', f'"{SECRET}"']
 )
-async def test_arguments_that_cannot_be_read_are_not_repeated(text):
+async def test_unreadable_arguments_are_not_repeated_in_the_error(text):
     result = await execute_tool_call(
         ToolRegistry(Tool("order", "", ORDER, print)), ToolCall("1", "order", text)
     )

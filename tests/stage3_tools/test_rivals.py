@@ -34,7 +34,7 @@ def reply(text="done", *calls):
     return ChatResponse(Message.assistant(text, made), "tool_calls" if calls else "stop")
 
 
-async def test_of_two_who_ask_at_once_the_one_that_replies_second_is_told(tmp_path):
+async def test_of_two_concurrent_runs_the_slower_one_raises_a_session_conflict(tmp_path):
     asked, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(messages, **settings):
@@ -59,7 +59,7 @@ async def test_of_two_who_ask_at_once_the_one_that_replies_second_is_told(tmp_pa
         await deps.context_engine.aclose()
 
 
-async def test_nobody_asks_a_model_while_somebody_else_runs_calls(tmp_path):
+async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls(tmp_path):
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments):
@@ -121,12 +121,12 @@ async def rivals(path, seed):
         await deps.context_engine.aclose()
 
 
-async def test_however_rivals_meet_the_history_is_sound_and_no_write_is_run_twice(tmp_path):
+async def test_concurrent_resumes_leave_a_valid_history_and_run_no_write_twice(tmp_path):
     for seed in range(40):
         await rivals(tmp_path / f"{seed}.db", seed)
 
 
-async def test_what_somebody_says_while_a_tool_runs_stands_behind_its_result(tmp_path):
+async def test_a_message_added_while_a_tool_runs_is_placed_after_its_result(tmp_path):
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments):
@@ -148,7 +148,7 @@ async def test_what_somebody_says_while_a_tool_runs_stands_behind_its_result(tmp
     await deps.context_engine.aclose()
 
 
-async def test_what_somebody_says_while_a_call_waits_does_not_hide_it(tmp_path):
+async def test_a_message_added_while_a_call_waits_does_not_hide_the_call(tmp_path):
     ran = []
 
     async def chat(messages, **settings):

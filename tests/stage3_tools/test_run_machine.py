@@ -338,12 +338,12 @@ def clean(main):
 
 @settings(max_examples=150)
 @given(scripts, settings_of_runs, stops, st.integers(0, 5))
-def test_a_run_leaves_a_paired_history_however_it_is_stopped(script, knobs, stop, slow):
+def test_a_run_leaves_a_valid_history_regardless_of_how_it_stops(script, knobs, stop, slow):
     fails_at = stop.after + 1 if stop.how == "store" else None
     clean(play(script, knobs, stop, Store(slow, fails_at)))
 
 
 @settings(max_examples=25)
 @given(scripts, settings_of_runs, stops)
-def test_the_same_holds_for_a_store_that_writes_in_a_thread(script, knobs, stop):
+def test_a_run_with_a_store_in_a_thread_leaves_a_valid_history(script, knobs, stop):
     clean(play(script, knobs, replace(stop, after=stop.after * 20), SqliteStore(":memory:")))

@@ -129,7 +129,7 @@ def test_a_program_that_ends_at_any_step_leaves_one_result_for_each_call(cancell
     gc.collect(1)
 
 
-def test_so_does_a_program_that_ends_while_it_writes_to_a_file(tmp_path):
+def test_a_program_that_ends_while_it_writes_to_a_file_leaves_one_result_for_each_call(tmp_path):
     for at in count(2):  # the question is the first to be written
         program, path = Program(), tmp_path / f"{at}.db"
 
@@ -179,7 +179,7 @@ TWICE = [
 
 
 @pytest.mark.parametrize("question", [None, "And now?"])
-async def test_a_resumed_run_repairs_them(question):
+async def test_a_resumed_run_removes_duplicate_results(question):
     store, program = MemoryStore({"s": TWICE}), Program()
     engine = ContextEngine(store=store)
     assert (await engine.history("s")).check_history() == ["2 results for one call: a"]
@@ -190,7 +190,7 @@ async def test_a_resumed_run_repairs_them(question):
     assert [each.text for each in history.by_role("tool")][:2] == ["first", "other"]
 
 
-async def test_a_request_never_sends_them():
+async def test_a_request_omits_duplicate_results():
     store, program = MemoryStore({"s": TWICE}), Program()
     await program.run(store, "And now?")
     assert [each.text for each in program.sent[0]] == ["Go.", "", "first", "other", "And now?"]
@@ -199,7 +199,7 @@ async def test_a_request_never_sends_them():
     ]
 
 
-async def test_a_second_result_does_not_stand_for_one_that_is_missing():
+async def test_a_duplicate_result_does_not_replace_a_missing_result():
     store, program = MemoryStore({"s": [*TWICE[:4], result("a", "second")]}), Program()
     await program.run(store, None)
     assert [each.text for each in program.sent[0]] == ["Go.", "", "first", "done"]
@@ -207,7 +207,7 @@ async def test_a_second_result_does_not_stand_for_one_that_is_missing():
     assert (await ContextEngine(store=store).history("s")).check_history() == []
 
 
-async def test_calls_that_another_run_is_answering_are_left_open_by_the_repair():
+async def test_the_repair_leaves_open_calls_of_another_run_open():
     store = MemoryStore({"s": [*TWICE, calling("c")]})
     transcript = ContextEngine(store=store).transcript("s")
     await transcript.repair_closed_exchanges()

@@ -89,7 +89,7 @@ def listener(name):
     return listen
 
 
-async def test_a_turn_that_asks_for_a_tool_runs_it_and_records_it(recorder):
+async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result(recorder):
     noted = recorder()
     play = played(CALL, noted.tool)
     turn = await play.turn()
@@ -100,13 +100,13 @@ async def test_a_turn_that_asks_for_a_tool_runs_it_and_records_it(recorder):
     assert (ran_tools(turn.records), play.run.records, play.run.turns) == (True, [record], 1)
 
 
-async def test_a_turn_whose_calls_were_all_refused_ran_no_tools(recorder):
+async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools(recorder):
     turn = await played('{"tool": "g"}', recorder().tool).turn()
     assert [record.result.error.kind for record in turn.records] == ["not_found"]
     assert not ran_tools(turn.records)
 
 
-async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_sibling(
+async def test_results_are_in_call_order_and_a_failed_call_does_not_affect_the_others(
     recorder, native
 ):
     calls = [
@@ -127,7 +127,7 @@ async def test_results_stand_in_the_order_of_the_calls_and_a_failure_costs_no_si
     assert await play.problems() == []
 
 
-async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder, native):
+async def test_repeated_or_missing_call_ids_are_made_unique(recorder, native):
     before = [
         Message.user("Go."),
         Message.assistant("", [ToolCall("x", "f")]),
@@ -143,7 +143,7 @@ async def test_ids_that_a_server_repeats_or_leaves_out_are_made_unique(recorder,
     assert await play.problems() == []
 
 
-async def test_a_turn_that_is_read_again_keeps_the_ids_of_its_calls(recorder):
+async def test_reading_a_turn_again_keeps_the_ids_of_its_calls(recorder):
     it = played(ChatResponse(Message.assistant("", [ToolCall("", "f", "{}")]), "tool_calls"))
     it.run.change_options(ToolLoopOptions(dialect=NativeDialect()))
     it.run.deps.tool_registry.register(recorder().tool)
@@ -163,18 +163,18 @@ async def test_a_turn_that_is_read_again_keeps_the_ids_of_its_calls(recorder):
     ],
     ids=["reply", "stray call", "no decision"],
 )
-async def test_without_tools_a_stray_call_is_dropped_and_any_text_is_the_answer(response, reading):
+async def test_without_tools_a_call_is_dropped_and_any_text_is_the_reply(response, reading):
     assert (await played(response).turn()).interpretation == reading
 
 
-async def test_the_window_decides_what_a_turn_shows_the_model():
+async def test_the_window_selects_the_messages_of_a_request():
     history = [Message.user("old"), Message.assistant("yes"), Message.user("new")]
     play = played(DONE, history=history, window=KeepSystemAndRecent(max_messages=1))
     await play.turn()
     assert play.run.last_request[1:] == (Message.user("new"),)
 
 
-async def test_the_description_of_the_tools_and_the_reply_reserve_count_in_the_window(recorder):
+async def test_the_tool_description_and_the_reply_reserve_count_toward_the_window(recorder):
     window = KeepSystemAndRecent(max_tokens=1000)
     await played(DONE, recorder().tool, window=window).turn()
     with pytest.raises(WindowTooSmall):
@@ -184,7 +184,7 @@ async def test_the_description_of_the_tools_and_the_reply_reserve_count_in_the_w
         await played(DONE, long, window=window).turn()
 
 
-async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
+async def test_a_failed_request_leaves_the_history_unchanged():
     play = played(ServerFailed("down"))
     with pytest.raises(ServerFailed, match="down"):
         await play.turn()
@@ -194,7 +194,7 @@ async def test_a_model_that_cannot_be_asked_leaves_the_history_as_it_was():
 @pytest.mark.parametrize(
     ("effect", "ends"), [("write", True), ("read", False), ("idempotent", False)]
 )
-async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_may_have_happened(
+async def test_cancelling_a_running_tool_leaves_a_result_that_states_a_possible_effect(
     effect, ends, native
 ):
     held = Held(effect)
@@ -222,7 +222,7 @@ async def test_cancelling_a_running_tool_leaves_a_result_that_says_whether_it_ma
         "turn_end",
     ],
 )
-async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(
+async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_valid_history(
     recorder, name, native
 ):
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
@@ -232,7 +232,7 @@ async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_paired_history(
     assert await play.problems() == []
 
 
-async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(recorder, native):
+async def test_a_write_that_never_began_has_no_note_about_a_possible_effect(recorder, native):
     noted = recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
     play = played(calls, noted.tool, dialect=native, on_event=listener("tool_call"))
@@ -246,7 +246,7 @@ async def test_a_write_that_never_began_is_not_said_to_have_happened_perhaps(rec
     ]
 
 
-async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_nothing(
+async def test_a_listener_that_raises_at_the_first_result_does_not_affect_the_second_call(
     recorder, native
 ):
     noted = recorder(effect="write")
@@ -259,7 +259,7 @@ async def test_a_listener_that_raises_at_the_first_result_costs_the_second_call_
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt])
-async def test_a_tool_that_ends_the_program_is_not_held_back_and_its_call_is_answered(raised):
+async def test_a_keyboard_interrupt_of_a_tool_propagates_and_leaves_a_valid_history(raised):
     async def stop(arguments):
         raise raised
 
@@ -270,7 +270,7 @@ async def test_a_tool_that_ends_the_program_is_not_held_back_and_its_call_is_ans
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_a_reply_that_the_provider_ended_is_kept_and_nothing_in_it_is_run(recorder, reason):
+async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(recorder, reason):
     noted = recorder()
     play = played(ChatResponse(Message.assistant(CALL), reason), noted.tool)
     turn = await play.turn()
@@ -280,16 +280,14 @@ async def test_a_reply_that_the_provider_ended_is_kept_and_nothing_in_it_is_run(
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_calls_in_a_reply_that_the_provider_ended_do_not_stay_without_a_result(
-    recorder, reason, native
-):
+async def test_calls_in_a_refused_or_paused_reply_get_results(recorder, reason, native):
     message = Message.assistant("I would", [ToolCall("c1", "f")])
     play = played(ChatResponse(message, reason), recorder().tool, dialect=native)
     await play.turn()
     assert await play.problems() == []
 
 
-async def test_an_unusable_reply_without_text_is_not_stored_because_servers_refuse_it(recorder):
+async def test_an_invalid_reply_without_text_is_not_stored(recorder):
     play = played("", recorder().tool)
     turn = await play.turn()
     told = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
@@ -312,7 +310,7 @@ class Interrupting(SqliteStore):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-async def test_a_run_that_is_cancelled_while_a_file_is_written_leaves_one_result_for_each_call(
+async def test_cancelling_a_run_during_a_write_to_a_file_leaves_one_result_for_each_call(
     number, tmp_path, recorder, native
 ):
     store = Interrupting(tmp_path / "sessions.db", number)
@@ -347,7 +345,7 @@ def a_run(*tools, text="hi", **options):
     return RunState(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
 
 
-async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
+async def test_only_settings_with_a_value_are_passed_to_the_model(recorder):
     run, given = a_run()
     await request(run)
     assert given == [((Message.user("hi"),), {})]
@@ -360,7 +358,7 @@ async def test_only_what_was_set_is_passed_on_to_the_model(recorder):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_once(asynchronous):
+async def test_before_send_changes_one_request_only(asynchronous):
     def shorter(messages, info):
         return [{"role": "user", "content": messages[0].text + "!"}]
 
@@ -374,14 +372,14 @@ async def test_whoever_sees_a_request_before_it_is_sent_may_change_it_for_this_o
     assert [*await run.transcript.history()] == [Message.user("hi")]
 
 
-async def test_a_request_is_sent_as_it_is_where_whoever_sees_it_returns_none():
+async def test_a_request_is_unchanged_if_before_send_returns_none():
     seen = []
     run, given = a_run(before_send=lambda messages, info: seen.append(messages))
     await request(run)
     assert (seen, given[0][0]) == ([[Message.user("hi")]], (Message.user("hi"),))
 
 
-async def test_a_request_without_a_message_or_with_something_else_is_refused():
+async def test_an_empty_list_or_an_invalid_message_of_before_send_raises_a_value_error():
     for nothing in ([], ["hi"]):
         run, given = a_run(before_send=lambda messages, info, nothing=nothing: nothing)
         with pytest.raises(
@@ -391,7 +389,7 @@ async def test_a_request_without_a_message_or_with_something_else_is_refused():
         assert given == []
 
 
-async def test_a_streamed_reply_is_told_before_anything_is_sent():
+async def test_a_streamed_reply_is_announced_before_the_request_is_sent():
     model, events = ScriptedModel(["hello"]), []
     async with Gateway("openai:m", transport=model) as gateway:
         deps = ToolLoopDeps(
@@ -412,7 +410,7 @@ async def test_a_streamed_reply_is_told_before_anything_is_sent():
         assert turn.response.content == "hello"
 
 
-async def test_a_tool_that_reads_variables_is_there_from_the_first_reference_on(recorder):
+async def test_read_variable_is_available_from_the_first_reference_on(recorder):
     run, given = a_run(recorder().tool, text="Look at $VAR_REF{{var_1}}.")
     turn = await request(run)
     assert turn.tools.names == ("f", "read_variable")
@@ -421,13 +419,13 @@ async def test_a_tool_that_reads_variables_is_there_from_the_first_reference_on(
 
 
 @pytest.mark.parametrize("options", [{}, {"variables_over": None}])
-async def test_a_model_that_may_call_no_tool_cannot_read_variables_either(options, recorder):
+async def test_without_tools_or_variables_read_variable_is_not_available(options, recorder):
     tools = [recorder().tool] if options else []
     run, _ = a_run(*tools, text="Look at $VAR_REF{{var_1}}.", **options)
     assert "read_variable" not in (await request(run)).tools
 
 
-async def test_two_calls_of_one_id_that_have_one_result_are_mended_and_not_taken_for_a_rivals(
+async def test_two_calls_with_one_id_and_one_result_are_repaired_without_a_conflict(
     recorder,
 ):
     run, given = a_run(recorder().tool)

@@ -152,7 +152,7 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("end", BAD_ENDS)
-async def test_a_write_that_ends_badly_is_not_run_again_and_may_have_happened(mode, end):
+async def test_a_failed_write_runs_once_and_has_an_unknown_effect(mode, end):
     pay = Pay(end)
     result = await MODES[mode](pay)
     assert not end.endswith("thread") or pay.begun.wait(10)
@@ -162,13 +162,13 @@ async def test_a_write_that_ends_badly_is_not_run_again_and_may_have_happened(mo
 
 
 @pytest.mark.parametrize("end", ["a connection", "named network", "takes too long"])
-async def test_the_same_failures_of_an_idempotent_tool_are_tried_again(end):
+async def test_the_same_failures_of_an_idempotent_tool_are_retried(end):
     pay = Pay(end, effect="idempotent", retry=2)
     assert (await one(pay)).attempts == pay.acted == 3
 
 
 @pytest.mark.parametrize("retry", [1, Retry(3), Retry(1, 0.0)])
-async def test_a_write_that_asks_for_retries_is_refused_and_would_not_get_them(retry):
+async def test_a_write_cannot_have_retries(retry):
     with pytest.raises(ValueError, match="a write is never retried"):
         Pay("a connection", retry=retry)
     pay = Pay("a connection")
@@ -176,7 +176,7 @@ async def test_a_write_that_asks_for_retries_is_refused_and_would_not_get_them(r
     assert ((await one(pay)).status, pay.acted) == ("unknown_effect", 1)
 
 
-async def test_a_write_whose_result_somebody_rejects_is_not_run_again():
+async def test_a_write_with_a_rejected_result_does_not_run_again():
     pay = Pay("well")
     result = await looped(pay, approve_result=lambda request: Reject("no"))
     assert (pay.acted, result.status, result.attempts) == (1, "result_rejected", 1)
@@ -184,7 +184,7 @@ async def test_a_write_whose_result_somebody_rejects_is_not_run_again():
 
 @pytest.mark.parametrize("how", ["cancelled", "cancelled twice", "aborted", "timeout"])
 @pytest.mark.parametrize("end", ["takes too long", "takes too long in a thread"])
-async def test_a_write_that_runs_when_its_run_is_stopped_may_have_happened(how, end):
+async def test_a_write_that_is_running_when_the_run_stops_has_an_unknown_effect(how, end):
     pay, store, abort = Pay(end), MemoryStore({"s": ()}), asyncio.Event()
     object.__setattr__(pay.tool, "timeout", None)
     made = deps([pay.tool], reply(CALL), store=store)
@@ -284,12 +284,12 @@ async def go_on_from(records, first, effects, calls):
 
 @settings(max_examples=40)
 @given(batches, st.integers(1, 3))
-def test_wherever_a_process_dies_the_next_one_runs_no_write_that_was_begun(effects, parallel):
+def test_after_a_crash_at_any_point_a_resumed_run_repeats_no_started_write(effects, parallel):
     asyncio.run(die_everywhere(effects, parallel))
     gc.collect(1)
 
 
-async def test_a_write_that_runs_when_another_process_resumes_is_not_run_again():
+async def test_a_running_write_does_not_run_again_when_another_process_resumes():
     store, pay, begun, go_on = MemoryStore({"s": ()}), Pay("well"), asyncio.Event(), asyncio.Event()
 
     async def execute(arguments):

@@ -75,7 +75,9 @@ async def kept(talk, id):
 # --------------------------------------------------------------------------------------------
 
 
-async def test_the_model_sees_how_a_long_result_begins_and_people_get_all(run, recorder, dialect):
+async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_all(
+    run, recorder, dialect
+):
     talk, result = await run([recorder(returns=LONG).tool], [call(dialect=dialect)], dialect)
     (record,) = result.history
     assert (
@@ -89,7 +91,7 @@ async def test_the_model_sees_how_a_long_result_begins_and_people_get_all(run, r
 
 
 @pytest.mark.parametrize(("length", "is_kept"), [(4000, False), (4001, True)])
-async def test_a_result_is_long_above_4000_characters(run, recorder, length, is_kept):
+async def test_a_result_above_4000_characters_becomes_a_variable(run, recorder, length, is_kept):
     talk, result = await run([recorder(returns="x" * length).tool], [call()])
     assert (result.history[0].variable is not None, len(shown(talk)) == length) == (
         is_kept,
@@ -97,7 +99,7 @@ async def test_a_result_is_long_above_4000_characters(run, recorder, length, is_
     )
 
 
-async def test_another_length_may_be_said_or_none_at_all(run, recorder):
+async def test_variables_over_sets_or_disables_the_length(run, recorder):
     talk, result = await run([recorder(returns="x" * 201).tool], [call()], variables_over=200)
     assert await kept(talk, result.history[0].variable) == "x" * 201
     talk, result = await run([recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None)
@@ -116,19 +118,19 @@ async def test_another_length_may_be_said_or_none_at_all(run, recorder):
     ],
     ids=["object", "list", "text", "text that looks like JSON", "a long number"],
 )
-async def test_what_a_tool_returned_keeps_its_type(run, recorder, value):
+async def test_a_stored_value_keeps_its_type(run, recorder, value):
     talk, result = await run([recorder(returns=value).tool], [call()])
     again = await kept(talk, result.history[0].variable)
     assert (again, type(again)) == (value, type(value))
 
 
-async def test_a_number_of_more_digits_than_python_reads_is_kept_as_text(run, recorder):
+async def test_a_number_with_too_many_digits_for_python_is_stored_as_text(run, recorder):
     talk, result = await run([recorder(returns=[10**4999]).tool], [call()])
     assert len(await kept(talk, result.history[0].variable)) == 5002
     assert await talk.problems() == []
 
 
-async def test_a_value_from_the_cache_keeps_its_type_too(run, recorder):
+async def test_a_cached_value_keeps_its_type(run, recorder):
     value = {"text": LONG}
     noted = recorder(returns=value)
     talk, result = await run([noted.tool], [call(), call()], cache=ResultCache())
@@ -136,7 +138,9 @@ async def test_a_value_from_the_cache_keeps_its_type_too(run, recorder):
     assert [await kept(talk, each.variable) for each in result.history] == [value, value]
 
 
-async def test_long_texts_among_pictures_are_kept_and_the_rest_stays(run, recorder):
+async def test_long_texts_among_images_become_variables_and_other_parts_are_unchanged(
+    run, recorder
+):
     image = ImagePart(data="aGk=", media_type="image/png")
     parts = (TextPart(LONG), image, TextPart("short"), TextPart("x" * 5000))
     talk, result = await run([recorder(returns=parts).tool], [call()])
@@ -150,7 +154,7 @@ async def test_long_texts_among_pictures_are_kept_and_the_rest_stays(run, record
     )
 
 
-async def test_an_error_is_not_put_aside(run):
+async def test_a_long_error_does_not_become_a_variable(run):
     def fail(arguments):
         raise ToolError("execution", LONG)
 
@@ -158,7 +162,7 @@ async def test_an_error_is_not_put_aside(run):
     assert (result.history[0].variable, shown(talk)) == (None, f"Error (execution): {LONG}")
 
 
-async def test_notes_stay_in_sight(run, recorder):
+async def test_notes_are_shown_after_the_preview(run, recorder):
     talk, _ = await run(
         [recorder(returns=LONG).tool], [call(x=1)], approve=lambda request: Edit({"x": 2})
     )
@@ -171,7 +175,7 @@ async def test_notes_stay_in_sight(run, recorder):
 # ------------------------------------------------------------------------------------------
 
 
-async def test_results_outlive_the_process(tmp_path, recorder, dialect):
+async def test_stored_results_survive_a_restart(tmp_path, recorder, dialect):
     path, noted = tmp_path / "sessions.db", recorder(returns={"text": LONG})
 
     async def process(*replies, question="Go.", **options):
@@ -226,7 +230,9 @@ VALUE = {"rows": [1, None], "text": "t"}
         *["nor in a text", "spaces inside", "no reference"],
     ],
 )
-async def test_a_reference_in_arguments_becomes_the_value(run, recorder, written, given, dialect):
+async def test_a_reference_in_arguments_is_replaced_by_the_value(
+    run, recorder, written, given, dialect
+):
     noted = recorder()
     values = [VALUE, "plain", 7, f"not {reference(2)} again"]
     _, result = await run([noted.tool], [call(dialect=dialect, x=written)], dialect, values)
@@ -234,7 +240,7 @@ async def test_a_reference_in_arguments_becomes_the_value(run, recorder, written
     assert json.loads(result.history[0].arguments) == {"x": written}
 
 
-async def test_arguments_are_checked_with_the_values_in_them(run, recorder):
+async def test_arguments_are_validated_with_the_referenced_values(run, recorder):
     schema = {
         "type": "object",
         "properties": {"x": {"type": "array"}},
@@ -249,7 +255,7 @@ async def test_arguments_are_checked_with_the_values_in_them(run, recorder):
     assert "/x" in shown(talk)
 
 
-async def test_a_reference_that_leads_nowhere_is_told_with_the_variables_there_are(run, recorder):
+async def test_an_unknown_reference_gets_an_error_that_lists_the_variables(run, recorder):
     noted = recorder()
     talk, result = await run([noted.tool], [call(x=[reference(9)])], values=["one", "two"])
     assert shown(talk) == (
@@ -258,7 +264,7 @@ async def test_a_reference_that_leads_nowhere_is_told_with_the_variables_there_a
     assert (noted.seen, result.history[0].result.error.kind) == ([], "validation")
 
 
-async def test_references_of_others_stay_text(run, recorder):
+async def test_references_of_users_and_tools_are_not_replaced(run, recorder):
     noted = recorder(returns=f"tool {reference(1)}")
     talk, _ = await run(
         [noted.tool], [call(x=1)], values=["secret"], question=f"user {reference(1)}"
@@ -268,14 +274,14 @@ async def test_references_of_others_stay_text(run, recorder):
     assert "secret" not in "".join(texts)
 
 
-async def test_what_a_person_wrote_instead_stays_text(run, recorder):
+async def test_references_in_edited_arguments_are_not_replaced(run, recorder):
     noted = recorder()
     edit = Edit({"x": reference(1)})
     await run([noted.tool], [call(x=reference(1))], values=["secret"], approve=lambda request: edit)
     assert noted.seen == [{"x": reference(1)}]
 
 
-async def test_who_approves_sees_the_value(run, recorder):
+async def test_the_approver_receives_the_referenced_value(run, recorder):
     seen = []
     tool = recorder().tool
     await run(
@@ -288,7 +294,7 @@ async def test_who_approves_sees_the_value(run, recorder):
 
 
 @pytest.mark.parametrize("written", ['{"x": "$VAR_REF{{var_1}}",}', "{x: '$VAR_REF{{var_1}}'}"])
-async def test_arguments_that_had_to_be_mended_say_so_also_with_references(run, recorder, written):
+async def test_repairs_of_arguments_with_references_are_reported(run, recorder, written):
     noted, plain = recorder(), written.replace(reference(1), "plain")
     calls = [Message.assistant("", [ToolCall("call", "f", each)]) for each in (written, plain)]
     _, result = await run([noted.tool], calls, values=["value"])
@@ -300,7 +306,7 @@ async def test_arguments_that_had_to_be_mended_say_so_also_with_references(run, 
     )
 
 
-async def test_the_cache_and_the_key_go_by_the_value(run):
+async def test_the_cache_and_the_idempotency_key_depend_on_the_value(run):
     keys = []
 
     async def look(arguments, context):
@@ -314,7 +320,7 @@ async def test_the_cache_and_the_key_go_by_the_value(run):
     assert len(set(keys)) == 2
 
 
-async def test_without_variables_a_reference_is_text(run, recorder):
+async def test_with_variables_disabled_a_reference_is_text(run, recorder):
     noted = recorder()
     talk, _ = await run([noted.tool], [call(x=reference(1))], values=["value"], variables_over=None)
     assert noted.seen == [{"x": reference(1)}]
@@ -345,7 +351,7 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_2"}, COMPACT),
     ],
 )
-async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
+async def test_read_variable_returns_the_whole_value_or_a_part(run, recorder, asked, told):
     talk, _ = await run(
         [recorder().tool],
         [call("read_variable", **asked)],
@@ -355,7 +361,7 @@ async def test_a_variable_is_read_whole_or_in_part(run, recorder, asked, told):
     assert shown(talk) == told
 
 
-async def test_what_was_read_is_not_put_aside_again(run, recorder):
+async def test_a_value_from_read_variable_does_not_become_a_variable_again(run, recorder):
     calls = [call(), call("read_variable", id=reference(4))]
     talk, result = await run([recorder(returns=LONG).tool], calls)
     assert (result.history[0].variable, result.history[1].variable) == ("var_4", None)
@@ -372,7 +378,7 @@ def offered(talk):
     ]
 
 
-async def test_a_tool_that_reads_is_offered_from_the_first_reference_on(run, recorder, dialect):
+async def test_read_variable_is_offered_from_the_first_reference_on(run, recorder, dialect):
     noted = recorder(returns="short")
     talk, _ = await run([noted.tool], [call(dialect=dialect)], dialect)
     assert offered(talk) == [["f"], ["f"]]
@@ -381,13 +387,13 @@ async def test_a_tool_that_reads_is_offered_from_the_first_reference_on(run, rec
     assert offered(talk) == [["f"], ["f", "read_variable"]]
 
 
-async def test_it_cannot_be_called_in_the_last_request(run, recorder):
+async def test_read_variable_cannot_be_called_in_the_last_request(run, recorder):
     talk, result = await run([recorder(returns=LONG).tool], [call()], max_tool_rounds=1)
     assert [request.tool_choice for request in talk.model.requests] == [None, "none"]
     assert result.reply == "done"
 
 
-async def test_a_tool_of_the_same_name_goes_first(run, recorder):
+async def test_a_tool_named_read_variable_takes_precedence(run, recorder):
     mine = recorder("read_variable", returns="mine")
     calls = [call(), call("read_variable", id="x")]
     talk, _ = await run([recorder(returns=LONG).tool, mine.tool], calls)
