@@ -1,7 +1,7 @@
 """The monkey: a model that replies at random.
 
-All of it is drawn from a seed, so that what was played once can be played again. `Monkey.may_run`
-says whether tools may run on its newest reply. Used by `monkey_world.py`.
+Replies are drawn from a seed, so a run can be repeated. `Monkey.may_run` is true if tools may run
+on the newest reply. Used by `monkey_world.py`.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ WRAPPED = [
 
 
 def value_for(rng, schema, texts=TEXTS):
-    """A value that fits a schema of the sort that tools here have."""
+    """Return a random value that fits the schema."""
     if "enum" in schema:
         return rng.choice(schema["enum"])
     if "anyOf" in schema:
@@ -97,13 +97,13 @@ def value_for(rng, schema, texts=TEXTS):
 
 
 class Monkey:
-    """Replies at random.
+    """A model that replies at random.
 
     Attributes:
-        native: Whether the newest request, whose words tell its dialect, was one for native calls.
-        bare: Whether the newest request was one without tools.
+        native: Whether the newest request was in the native dialect, detected by its text.
+        bare: Whether the newest request had no tools.
         may_run: Whether tools may run on the newest reply.
-        fails: Whether it may fail to reply at all.
+        fails: Whether requests may fail.
     """
 
     def __init__(self, seed, registry, *, endless, tame=False):
@@ -130,9 +130,9 @@ class Monkey:
         return self.reply(messages, settings.get("tools"))
 
     def reply(self, messages, tools):
-        """The next reply, as a `ChatResponse`."""
+        """Return the next reply as a `ChatResponse`."""
         self.requests += 1
-        assert self.requests < MOST_REQUESTS, "nobody ends this run"
+        assert self.requests < MOST_REQUESTS, "the run does not end"
         assert MessageHistory(messages).check_history() == []
         assert all(each.content or each.tool_calls for each in messages if each.role == "assistant")
         told = messages[0].text
@@ -170,8 +170,7 @@ class Monkey:
             else "length"
         )
         message = (self._natively if self.native else self._as_text)(kind, seen)
-        # A pause with calls is a request to run them; in text it is cut before its decision is
-        # read.
+        # A native pause with calls asks to run them. A textual pause is not read as a decision.
         self.may_run = (
             not self.bare and why not in ("length", "refusal") and (self.native or why != "pause")
         )
@@ -202,7 +201,7 @@ class Monkey:
         return ToolCall(id, name, text)
 
     def _wish(self, texts):
-        """A tool and arguments; most of them fit."""
+        """Return a tool name and arguments, most of them valid."""
         rng, names = self.rng, self.registry.names
         name = rng.choice([*names, *names, "read_variable", "nope", "look " if self.tame else ""])
         schema = self.registry.get(name).parameters if name in self.registry else {}

@@ -1,8 +1,7 @@
-"""What a run of the monkey works with, drawn from a seed: stores, windows, options, listeners; and
-what must hold.
+"""The random environment of a run of the monkey, and the checks of its result.
 
-A run may be stopped at any step, and everybody who is asked or told may object, or raise. Used by
-`test_monkey.py`.
+Stores, windows, options and listeners are drawn from a seed. A run may be stopped at any step, and
+every approver and listener may reject or raise. Used by `test_monkey.py`.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ from stage3_tools import (
 
 
 def loaded(name):
-    """Another module of this folder."""
+    """Load another module of this folder."""
     path = Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
@@ -55,24 +54,22 @@ DIALECTS = {
     "several": PromptDialect(READER, multiple=True),
     "native": NativeDialect(),
 }
-LONGEST = (
-    20  # seconds, and less than a tool has; nothing here waits, so only what hangs takes so long
-)
+LONGEST = 20  # seconds; below the limit of every tool, so only a blocked run takes this long
 STATUSES = get_args(LoopStatus)
 
 
 class Bite(Exception):
-    """What listeners and approvers raise."""
+    """The exception that listeners and approvers raise."""
 
 
 class Wire(httpx.AsyncBaseTransport):
-    """The monkey at the other end of a wire."""
+    """A transport that answers HTTP requests with replies of the monkey."""
 
     def __init__(self, monkey):
         self.monkey = monkey
 
     async def handle_async_request(self, request):
-        asked = ScriptedModel([Message.assistant("?")])  # it reads the request
+        asked = ScriptedModel([Message.assistant("?")])  # parses the request
         await asked.handle_async_request(request)
         try:
             reply = self.monkey.reply(asked.requests[0].messages, asked.requests[0].tools)
@@ -82,7 +79,7 @@ class Wire(httpx.AsyncBaseTransport):
 
 
 class World:
-    """A run, and all it works with."""
+    """The random options, tools, callbacks and checks of one run."""
 
     def __init__(self, face, seed):
         self.rng = rng = Random(f"{face} {seed}")
@@ -111,7 +108,7 @@ class World:
         self.events, self.task, self.cancels = [], None, rng.random() < 0.2
 
     def tick(self):
-        """One more step of whatever; at one of them the run is stopped."""
+        """Count one step. The run is stopped at a random step."""
         if self.steps is None or self.task is None:
             return
         self.steps -= 1
@@ -124,10 +121,9 @@ class World:
             raise Bite("ouch")
 
     # ---- options
-    # ---------------------------------------------------------------------------------------------
 
     def options(self):
-        """What every face takes."""
+        """Return random options that every entry point accepts."""
         rng = self.rng
         limits = [
             None,
@@ -153,7 +149,7 @@ class World:
         }
 
     def loop_options(self):
-        """What only the loop and the runner take; there is always a limit."""
+        """Return random options of the loop and the runner, with at least one limit."""
         rng, options = self.rng, self.options()
         some = (
             {}
@@ -170,7 +166,7 @@ class World:
         }
 
     def consenting(self):
-        """For runs that answer what was left open: nobody objects."""
+        """Return options for resumed runs, which approve every call."""
         return {
             "approve": lambda asked: True,
             "max_tool_rounds": 2,
@@ -180,11 +176,12 @@ class World:
     def listen(self, event):
         self.events.append(event)
         if event.name == "decision" and event.calls and self.monkey.bare:
-            self.zoo.wrong.append("calls were taken from a reply to a request without tools")
+            self.zoo.wrong.append("calls were read from a reply to a request without tools")
         self.bite()
 
     async def approve(self, asked):
-        if asked.result is not None:  # `check_tool_results` asks the same one
+        # With `check_tool_results`, one approver handles calls and results.
+        if asked.result is not None:
             return self.review(asked)
         self.bite()
         if self.rng.random() < 0.3:
@@ -225,11 +222,10 @@ class World:
         await asyncio.sleep(0)
         return self.edit(messages, info)
 
-    # ---- what must hold
-    # --------------------------------------------------------------------------------------
+    # ---- checks
 
     def expected(self, error):
-        """Whether a face says that it raises such a thing."""
+        """Return whether the entry point may raise this error."""
         asked = isinstance(error, TypeError) and "approver returned" in str(error)
         emptied = isinstance(error, ValueError) and "before_send returned an empty list" in str(
             error
@@ -239,7 +235,8 @@ class World:
         )
 
     async def tried(self, body):
-        """What a coroutine returns; None where it was cancelled or raised what it may."""
+        """Return the value of the coroutine, or None if it was cancelled or raised an expected
+        error."""
         self.task = task = asyncio.ensure_future(body)
         try:
             async with asyncio.timeout(LONGEST):
@@ -247,7 +244,7 @@ class World:
         finally:
             self.task = None
         if task.cancelled():
-            assert self.cancels, "nobody has cancelled it"
+            assert self.cancels, "the run was not cancelled by the test"
             return None
         if (error := task.exception()) is None:
             return task.result()
@@ -256,7 +253,7 @@ class World:
         return None
 
     def check(self, result, history, statuses=STATUSES):
-        """What must be true of a run that has ended."""
+        """Check the result and the history of a finished run."""
         assert self.zoo.wrong == []
         assert result.status in statuses
         assert MessageHistory(history).check_history() == []
@@ -270,7 +267,7 @@ class World:
 
     @property
     def waiting(self):
-        """Ids of the calls that wait for consent."""
+        """Return the ids of the calls that wait for approval."""
         told = [each for each in self.events if each.name in ("approval_pending", "tool_result")]
         answered = {each.result.call_id for each in told if each.name == "tool_result"}
         return {each.call.id for each in told if each.name == "approval_pending"} - answered

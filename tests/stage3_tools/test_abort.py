@@ -1,5 +1,4 @@
-"""An abort prevents every further request and tool call, wherever it is set and whichever entry
-point runs."""
+"""An abort prevents every further request and tool call, for every trigger and entry point."""
 
 import asyncio
 import json
@@ -44,8 +43,7 @@ CALLBACKS = [
 
 
 class World:
-    """A chat function within the process that asks for two calls per turn, for ever, and what
-    happened to it."""
+    """A chat function that always requests two calls, and a record of what runs after the abort."""
 
     def __init__(self, abort, trigger, dialect):
         self.abort, self.trigger, self.dialect = abort, trigger, dialect
@@ -316,8 +314,7 @@ async def test_a_time_limit_holds_even_if_a_user_function_suppresses_the_cancell
 
 @pytest.fixture
 def paused_threads():
-    """New threads wait before they do anything; call it to let them go on, and to wait for their
-    end."""
+    """Pause new threads before they run; call the fixture to continue and join them."""
     go_on, threads = threading.Event(), []
 
     def pause(frame, event, argument):

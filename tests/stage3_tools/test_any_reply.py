@@ -1,5 +1,4 @@
-"""Any reply whatever: the run ends, nothing runs that may not, and every call has its one
-result."""
+"""For any reply, the run ends, only permitted tools run, and every call has one result."""
 
 import json
 
@@ -78,7 +77,7 @@ reasons = st.sampled_from(
 
 
 class Watched:
-    """Two tools, and what should not have happened to them since `begin()`."""
+    """Two tools, and a list of violations since `begin()`."""
 
     def __init__(self):
         self.registry = ToolRegistry(*(self._tool(name) for name in SCHEMAS))
@@ -132,7 +131,7 @@ async def test_any_reply_text_leaves_a_known_status_and_a_valid_history(watched,
     model = ScriptedModel([*texts, DONE])
     async with Gateway("openai:m", transport=model) as gateway:
         result, history = await watched.ask(gateway.chat, rounds)
-        while len(model.requests) <= len(texts):  # the run ended early: play the script to its end
+        while len(model.requests) <= len(texts):  # the run ended early: use the remaining replies
             await gateway.chat([Message.user("?")])
     watched.check(result, history, ENDINGS)
 

@@ -1,4 +1,4 @@
-"""`ask` and `run_events`: the loop with fewer words, and as an iterator."""
+"""Tests of `ask` and `run_events`: the loop in one call, and as an iterator."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def scripted(*replies):
 
 
 class Script:
-    """A chat function that need not be asked for all of its replies."""
+    """A chat function whose replies need not all be used."""
 
     def __init__(self, *replies):
         self.replies = [*replies]

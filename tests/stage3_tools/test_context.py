@@ -9,7 +9,7 @@ from stage3_tools.execution.invocation import invoke
 
 @pytest.fixture
 async def context():
-    """A context, and in `reported` what was told."""
+    """Return a context; `reported` has the values of its progress reports."""
     reported = []
     made = ToolContext("f", "c1", "s", "key", reported.append)
     made.reported = reported

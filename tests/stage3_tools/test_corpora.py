@@ -1,6 +1,6 @@
 """Replies in many languages: a quoted decision never runs a tool, and a genuine one is always read.
 
-`corpus/README.md` describes the texts, which were written for this project.
+The texts were written for this project; `corpus/README.md` describes them.
 """
 
 import json

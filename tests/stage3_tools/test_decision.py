@@ -228,8 +228,7 @@ def test_a_decision_only_in_thoughts_is_not_used(text):
     )
 
 
-# ---- several at once
-# ------------------------------------------------------------------------------------
+# ---- several calls in one reply
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
-"""Hostile input by hand: whatever users, models and tools do, the run ends and the history is
-sound."""
+"""Hostile input of users, models and tools: the run ends and the history is valid."""
 
 import json
 

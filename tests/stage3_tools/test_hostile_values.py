@@ -1,4 +1,4 @@
-"""Exceptions and values whose own code raises while they are read: each becomes a result."""
+"""Exceptions and values whose own code raises when they are read: each becomes a result."""
 
 import dataclasses
 
@@ -74,7 +74,7 @@ class OwnText(ToolError):
 
 
 class OwnKind(ToolError):
-    """A kind that no code knows, set after the error was made."""
+    """An error with an unknown kind, which is set after its creation."""
 
     def __init__(self, kind):
         super().__init__("execution", "no")
@@ -82,7 +82,7 @@ class OwnKind(ToolError):
 
 
 class Truth(Exception):
-    """An exception that cannot be a condition."""
+    """An exception that raises when it is used as a condition."""
 
     __bool__ = __len__ = leave
 
@@ -91,7 +91,7 @@ class Members(ExceptionGroup):
     exceptions = property(leave)
 
 
-# By name, because pytest cannot show the values themselves.
+# Referenced by name, because pytest cannot show the values themselves.
 EXCEPTIONS = {
     "SystemExit": lambda: SystemExit(3),
     "GeneratorExit": GeneratorExit,
@@ -106,7 +106,7 @@ EXCEPTIONS = {
     "class": ItsClass,
     "notes": Notes,
     "causes": Causes,
-    "text of a class of its own": Says,
+    "text of a custom class": Says,
     "list as kind": lambda: OwnKind([]),
     "unknown kind": lambda: OwnKind("fatal"),
     "message and hint": lambda: ToolError("execution", Words("no"), hint=Words("no")),
@@ -188,7 +188,6 @@ def test_a_tool_error_with_an_invalid_setting_raises_a_value_error(wrong):
 
 
 # ---- values
-# ---------------------------------------------------------------------------------------------
 
 
 class Model(pydantic.BaseModel):
@@ -275,7 +274,7 @@ async def test_every_value_of_a_tool_becomes_a_result(name, plain):
 
 
 class Lazy(ToolOutput):
-    """An output that is computed when it is read."""
+    """An output that raises when it is read."""
 
     output = property(leave, lambda output, value: None)
 

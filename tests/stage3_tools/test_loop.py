@@ -25,11 +25,10 @@ from stage3_tools import (
     run_tool_loop,
 )
 
-USED = Usage(10, 5)  # what ScriptedModel reports for each reply
+USED = Usage(10, 5)  # the usage that ScriptedModel reports for each reply
 EMPTY = '{"tool": null, "reply": ""}'
-NO_JSON = feedback(
-    OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA)
-)  # stage 2's words
+# The feedback of stage 2.
+NO_JSON = feedback(OutputController().parse_and_validate("sun", TOOL_DECISION_SCHEMA))
 
 
 def call(tool="f", **arguments):
@@ -57,12 +56,11 @@ def outputs(result):
 
 
 def with_tools(seen):
-    """For each request, whether tools were described in it."""
+    """Return whether each request describes tools."""
     return ["To call a tool" in messages[0][1] for messages in seen]
 
 
-# ---- the way it should go
-# -------------------------------------------------------------------------------
+# ---- successful runs
 
 
 async def test_a_run_calls_a_tool_and_returns_the_reply(conversation, recorder):
@@ -125,8 +123,7 @@ async def test_an_unknown_session_raises_an_error(conversation):
         await run_tool_loop(talk.deps, "nowhere", "hi")
 
 
-# ---- replies that cannot be used
-# ------------------------------------------------------------------------
+# ---- invalid replies
 
 
 async def test_an_invalid_reply_gets_feedback(conversation, recorder):
@@ -227,8 +224,7 @@ async def test_an_empty_reply_is_requested_once_more(
     assert talk.seen[1][-1] == ("user", "[Feedback]\nYour reply was empty. Answer the user.")
 
 
-# ---- endings that the provider chooses
-# ------------------------------------------------------------------
+# ---- refusals and pauses
 
 
 @pytest.mark.parametrize(
@@ -279,8 +275,7 @@ async def test_after_a_refusal_no_empty_message_is_sent(chat_of, conversation, r
     assert [each for each in chat.requests[1] if not each[1]] == []
 
 
-# ---- the limit
-# ------------------------------------------------------------------------------------------
+# ---- the round limit
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
@@ -380,8 +375,7 @@ async def test_a_repeated_call_gets_a_note_from_the_third_time_and_does_not_run_
     assert (len(noted.seen), result.tool_rounds, result.status) == (4, 4, "completed")
 
 
-# ---- failures, cancelling, sessions
-# ---------------------------------------------------------------------
+# ---- failures, cancellation, sessions
 
 
 async def test_the_model_receives_the_error_of_a_failed_tool_and_continues(conversation):
@@ -552,8 +546,7 @@ async def test_a_task_started_by_a_tool_may_use_the_session_after_the_run(conver
     assert await left[0] == "done"
 
 
-# ---- the window, the counts, the process that was killed
-# ------------------------------------------------
+# ---- the window and stored sessions
 
 
 async def test_the_question_is_sent_in_every_turn_even_outside_the_window(conversation, recorder):

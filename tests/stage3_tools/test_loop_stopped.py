@@ -1,4 +1,4 @@
-"""Runs that are stopped in the middle: by an event, by the clock, by whoever cancels the task."""
+"""Tests of runs that are stopped by an abort, a time limit or a cancelled task."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ DONE = '{"tool": null, "reply": "done"}'
 
 
 class Held:
-    """A tool or a model that never ends by itself, and notes how it ended."""
+    """A tool or model that blocks, and records that it was cancelled."""
 
     def __init__(self):
         self.begun, self.ended = asyncio.Event(), []

@@ -1,8 +1,7 @@
-"""A model that replies at random, tools that do as they like, and 500 runs of that: each ends with
-a sound history.
+"""Random replies and random tools in 500 runs: each run ends with a valid history.
 
-The runs are the same each time. MONKEY_LOOPS=5000 plays more of each sort, MONKEY_SEED=17 only the
-one with this seed.
+The runs are the same each time. MONKEY_LOOPS=5000 plays more runs of each kind, MONKEY_SEED=17
+plays only the run with this seed.
 """
 
 import asyncio
@@ -40,8 +39,8 @@ World, DIALECTS = monkey_world.World, monkey_world.DIALECTS
 
 
 async def sound(world, session="s"):
-    """Whether the history of a session is sound; False where calls wait for consent, of which none
-    was begun."""
+    """Check the history of a session; return False if calls wait for approval, none of which has
+    started."""
     waiting = await world.engine.transcript(session).open_calls()
     if waiting is not None:
         assert waiting.pending
@@ -52,7 +51,7 @@ async def sound(world, session="s"):
 
 
 async def all_of(asked):
-    """What they return, when all of them have ended; or what one of them has raised."""
+    """Wait for all awaitables; return their values, or raise the first exception."""
     done = await asyncio.gather(*asked, return_exceptions=True)
     if failed := [each for each in done if isinstance(each, BaseException)]:
         raise failed[0]
@@ -60,7 +59,7 @@ async def all_of(asked):
 
 
 async def play_loop(world):
-    """Questions in one session, and answers for what waits; at last everybody consents."""
+    """Ask questions in one session, then approve and resume all open calls."""
     await world.engine.create_session("s", world.rng.choice([None, "Be kind."]))
     world.zoo.inward = lambda: run_tool_loop(world.deps, "s", "And?")
     for question in world.rng.sample(
@@ -72,7 +71,7 @@ async def play_loop(world):
         options = ToolLoopOptions(**world.loop_options())
         resume = world.rng.random() < 0.3
         asked = [run_tool_loop(world.deps, "s", question, options, resume=resume)]
-        if world.rng.random() < 0.1:  # another one comes at the same time, and waits
+        if world.rng.random() < 0.1:  # a second run starts at the same time and waits
             asked += [run_tool_loop(world.deps, "s", "And?", options)]
         done = await world.tried(all_of(asked))
         if len(asked) > 1:
@@ -96,7 +95,7 @@ async def play_loop(world):
 
 
 async def play_runner(world):
-    """A runner whose user looks, pushes, edits and leaves."""
+    """Use a runner at random: look, push, edit and leave."""
     rng = world.rng
     session = rng.choice([None, "s"])
     if session:
@@ -129,13 +128,15 @@ async def play_runner(world):
 
 
 async def use(world, runner):
-    """One way through a runner."""
+    """Use a runner once, in a random way."""
     if world.rng.random() < 0.1:
         await runner.generate_tool_response()
     if world.rng.random() < 0.2:
         with suppress(RuntimeError):
             return await runner
-        assert runner.result is not None, "it said that nothing ran, and is not over"
+        assert runner.result is not None, (
+            "the runner raised that nothing ran, but the run is not over"
+        )
         return None
     async for item in runner:
         world.inside = True
@@ -150,8 +151,7 @@ async def use(world, runner):
 
 
 async def leaves(world, runner, drawn):
-    """What somebody does with a runner between two replies; returns whether it is to leave it
-    there."""
+    """Do a random action between two replies; return whether to leave the iteration."""
     if drawn < 0.2 and world.pushes:
         world.pushes -= 1
         runner.push_messages({"role": "user", "content": "Also this."}, Message.user("And that."))
@@ -176,7 +176,7 @@ async def leaves(world, runner, drawn):
 
 
 async def go_on_with(world, session, history):
-    """Another runner goes on where one was left, and everybody consents."""
+    """Continue with another runner that approves every call."""
     world.monkey.fails = world.bites = False
     messages = () if session else history.messages
     options = RunnerParams(messages=messages, session_id=session, **world.consenting())
@@ -190,7 +190,7 @@ async def go_on_with(world, session, history):
 
 
 async def play_chain(world):
-    """A chain that begins with a reply of the monkey."""
+    """Run a chain that begins with a reply of the monkey."""
     rng, options = world.rng, world.options()
     world.monkey.fails = False
     context = rng.choice([(), ({"role": "user", "content": "Go."},)])
@@ -221,8 +221,8 @@ async def play_chain(world):
 
 
 async def chain_inside(made):
-    """A chain in a chain has nothing to do with the outer one; it ends, and says so as all others
-    do here."""
+    """Run an inner chain, which is allowed, and raise its status as an error like the other inner
+    runs."""
     inner = replace(made, abort=None, limits=None, on_event=None)
     done = await execute_tool_chain(ToolRegistry(), Message.assistant("done"), inner)
     raise RuntimeError(done.status)
@@ -237,7 +237,7 @@ PLAYS = {"runner": play_runner, "chain": play_chain}
 
 
 def play(face, seed):
-    """One loop, and nothing is left of it but what it returned."""
+    """Run one random run, and check that no task is left."""
     reported = []
 
     async def main():

@@ -62,7 +62,7 @@ CALL = '{"tool": "f", "arguments": {"n": %d}}'
 
 
 def replies(*usages, cost=None):
-    """Replies that each ask for a tool, and one that answers; with what each used."""
+    """Return replies with a call each, then one with an answer, with these usages."""
     texts = [*(CALL % n for n in range(len(usages) - 1)), '{"tool": null, "reply": "done"}']
     return [
         ChatResponse(Message.assistant(text), "stop", usage=usage, cost=cost)
@@ -100,7 +100,7 @@ def test_a_limit_must_be_positive(field, value):
             "The limit of 0.5 dollars for this run was reached: 0.75 were spent.",
         ),
     ],
-    ids=["none", "below", "tokens", "not reported", "cheap", "no price", "dear"],
+    ids=["none", "below", "tokens", "not reported", "below the cost", "no cost", "above the cost"],
 )
 def test_each_limit_is_compared_with_the_usage(limits, usage, cost, said):
     assert limits.reached(usage, cost) == said

@@ -1,4 +1,4 @@
-"""Typed final replies: `output_type` in every entry, both dialects, streamed or not."""
+"""Tests of typed final replies: `output_type` in every entry point, both dialects, streamed or not."""
 
 import json
 
@@ -57,7 +57,7 @@ def dialect(request):
 
 @pytest.fixture(params=[False, True], ids=["whole", "streamed"])
 def run(request, dialect):
-    """Asks one question; returns the result and the requests."""
+    """Ask one question; return the result and the requests."""
 
     async def asked(*replies, tools=(get_weather,), provider="openai", **options):
         model = ScriptedModel(replies)
@@ -150,7 +150,8 @@ async def test_the_schema_is_described_and_its_tokens_are_counted(dialect):
     await run_tool_loop(deps, "s", "Rome?", output_type=Weather, dialect=dialect)
     ((messages, settings),) = seen
     assert '"required": ["city", "temp"]' in messages[0].text
-    assert "response_schema" not in settings  # the function does not say that its server can
+    # A plain function does not declare support for schemas.
+    assert "response_schema" not in settings
     if isinstance(dialect, PromptDialect):
         assert '{"tool": null, "reply": <your answer as a JSON value>}' in messages[0].text
 
@@ -219,7 +220,7 @@ async def test_a_request_with_a_rejected_schema_is_repeated_without_it(streamed)
     assert ["response_format" in body for body in bodies] == [True, False]
 
 
-# ---- the other entries
+# ---- the other entry points
 
 
 async def test_a_runner_has_the_value_in_its_result(dialect):
@@ -270,7 +271,7 @@ async def test_a_resumed_session_whose_reply_is_invalid_asks_again(dialect):
     assert "[Feedback]" in model.requests[0].messages[-1].text
 
 
-# ---- mistakes of the developer
+# ---- invalid options
 
 
 async def test_a_type_without_a_schema_raises_before_the_first_request():

@@ -20,7 +20,7 @@ def rows(recorded):
 
 
 def noting(row):
-    """The row's tools, and the list of the calls that reached them."""
+    """Return the tools of a row, and the list of calls that reach them."""
     reached = []
 
     def tool(plain):

@@ -1,7 +1,6 @@
-"""What a model is told about broken calls of real tools (BFCL), held against what the jsonschema
-library finds.
+"""Errors of invalid calls of real tools (BFCL) are compared with those of the jsonschema library.
 
-The recorded invalid calls are few kinds; the rest are made here out of the valid ones.
+The recorded invalid calls are of a few kinds; more kinds are derived here from the valid calls.
 """
 
 import copy
@@ -20,7 +19,7 @@ from stage3_tools import Tool, ToolRegistry, execute_tool_call
 EVERY, EVERY_INVALID = 20, 4
 SECRET = "SECRET-7f3a"
 OF_ANY_TYPE = [None, SECRET, "42", "true", 71937, 71937.5, True, {"key": SECRET}, [SECRET], {}, []]
-TOOLS = {}  # by schema, for to make one takes longer than to use it
+TOOLS = {}  # cached by schema, because creating a tool takes longer than using it
 FAR = ["xylophone", "qqzzk", "umbrella"]
 
 
@@ -52,7 +51,7 @@ RENAMED = [
     two_letters_swapped,
 ]
 
-# What the recorded schemas do not hold: lists of objects, limits, patterns, several types.
+# The recorded schemas have no lists of objects, limits, patterns or several types.
 ORDER = {
     "type": "object",
     "properties": {
@@ -99,8 +98,8 @@ def rows(recorded):
 
 @pytest.fixture(scope="module")
 def calls(rows):
-    """Valid calls as name, schema, arguments; each also with a schema that allows no other
-    arguments."""
+    """Return valid calls as name, schema and arguments, each also with a schema that allows no
+    other arguments."""
     some = [("order", ORDER, ORDERED)]
     for row in rows[::EVERY]:
         parameters = {tool["name"]: tool["parameters"] for tool in row["tools"]}
@@ -119,7 +118,7 @@ def closed(schema):
 
 
 def places(schema, value, path=()):
-    """Every place in a value as path, schema and value."""
+    """Yield every place in a value as path, schema and value."""
     yield path, schema, value
     if isinstance(value, dict):
         for name, each in value.items():
@@ -131,7 +130,7 @@ def places(schema, value, path=()):
 
 
 def objects(calls):
-    """Every object within the calls that has properties: call, path, schema and the object."""
+    """Yield every object with properties in the calls, as call, path, schema and object."""
     for name, schema, arguments in calls:
         for path, part, value in places(schema, arguments):
             if isinstance(value, dict) and part.get("properties"):
@@ -158,8 +157,7 @@ def renamed(value, names):
 
 
 def wrong_places(schema, arguments):
-    """Pointer and rule of all that is wrong; a missing or an unknown property has a place of its
-    own."""
+    """Return pointer and rule of all errors; a missing or unknown property has its own pointer."""
     found = set()
     for error in Draft202012Validator(schema).iter_errors(arguments):
         rule, path, value = error.validator, [*error.absolute_path], error.instance
@@ -173,8 +171,7 @@ def wrong_places(schema, arguments):
 
 
 async def refused(name, schema, arguments):
-    """The result of a call that must not run; None if nothing is wrong with it. Every refusal is
-    looked at."""
+    """Run an invalid call and check its error; return None if the call is valid."""
     wrong = wrong_places(schema, arguments)
     if not wrong:
         return None
@@ -186,7 +183,7 @@ async def refused(name, schema, arguments):
     assert (reached, result.is_error, result.error.kind) == ([], True, "validation"), arguments
     issues = result.error.details["issues"]
     told = {(issue.path, issue.rule) for issue in issues}
-    # An unknown property that was meant for a missing one is named with it.
+    # An unknown property that is similar to a missing one is named together with it.
     unknown = {each for each in wrong if each[1] == "additionalProperties"}
     told |= {each for each in unknown if f"`{each[0].rsplit('/', 1)[1]}`" in result.output}
     assert told == wrong, result.output
@@ -254,8 +251,7 @@ async def test_a_misnamed_argument_is_reported_with_the_correct_name(calls, say)
     tokens = []
     for (name, schema, arguments), path, part, value in objects(calls):
         for right in value:
-            # Of a letter or two nothing may be left; that shows only if it is the one argument that
-            # is missing.
+            # A changed name of one or two letters is recognized only if no other argument is missing.
             if right not in part["properties"] or (
                 len(right) < 3 and right not in part.get("required", ())
             ):

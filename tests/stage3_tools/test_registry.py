@@ -131,7 +131,7 @@ def test_a_schema_that_is_not_json_raises_at_registration():
 @pytest.mark.parametrize(
     "wrong",
     [named("there"), named("new"), object(), named("w", parameters=WRONG_SCHEMA)],
-    ids=["taken", "twice", "no tool", "schema"],
+    ids=["taken", "twice", "not a tool", "schema"],
 )
 def test_if_one_of_several_tools_is_invalid_none_is_registered(wrong):
     there = named("there")
@@ -266,7 +266,7 @@ async def test_execute_raises_a_copy_of_a_tool_error_and_leaves_the_original_unc
         ("f", [], "validation", {"required": ["x"]}, []),
         ("f", {"x": 1}, "execution", {"required": ["x"]}, []),
     ],
-    ids=["unknown", "a wrong argument", "no object", "failed"],
+    ids=["unknown", "invalid argument", "no object", "failed"],
 )
 async def test_every_error_of_execute_has_the_schema_the_issues_and_the_tool_names(
     name, arguments, kind, schema, issues

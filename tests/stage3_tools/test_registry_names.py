@@ -9,8 +9,7 @@ def named(name, execute=lambda arguments: None, parameters=None):
 
 @pytest.fixture(scope="module")
 def ten_thousand():
-    """Tools of a hundred groups; their schemas, which take by far the most time, were compiled
-    before."""
+    """Return tools in a hundred groups, with precompiled schemas to save time."""
     compiled = named("any").schema
     tools = [named(f"server{number % 100}.tool{number}") for number in range(10_000)]
     for each in tools:

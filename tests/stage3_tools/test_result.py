@@ -73,7 +73,7 @@ class Breaking(BaseModel):
 
 
 class Array:
-    """As numpy has them."""
+    """Has a `tolist` method, as numpy arrays do."""
 
     def tolist(self):
         return [1]
@@ -186,7 +186,7 @@ def test_a_value_without_a_json_form_raises_an_error_with_its_type_and_without_i
         (LOOP, "Circular reference detected (id repeated)"),
         (nested(300), "Maximum serialization depth exceeded"),
     ],
-    ids=["its own code", "circle", "deep"],
+    ids=["serializer raises", "circle", "deep"],
 )
 def test_the_reason_why_a_value_cannot_be_written_is_only_in_the_details(value, why):
     with pytest.raises(ToolError) as caught:
@@ -318,7 +318,7 @@ def test_an_output_has_no_details_by_default():
             "\n[The first 0 of 3 characters. Ask for a part of it, if the tool can give one.]",
         ),
     ],
-    ids=["fits", "empty", "one too many", "none"],
+    ids=["fits", "empty", "one above the limit", "none"],
 )
 def test_shorten_truncates_long_text_and_adds_a_note(text, most, shown):
     assert shorten(text, most) == shown

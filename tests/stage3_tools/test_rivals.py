@@ -1,4 +1,4 @@
-"""Several processes on one session: here as engines of their own over the same file."""
+"""Tests of several processes that use one session, simulated by engines on the same file."""
 
 import asyncio
 import random
@@ -84,7 +84,8 @@ async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls
 
 
 async def rivals(path, seed):
-    """Three who go on with the same calls at moments of their own; how often each tool ran."""
+    """Run three processes that resume the same calls at random times, and check how often each tool
+    ran."""
     chance, ran = random.Random(seed), Counter()
     names = "abcd"[: chance.randint(1, 4)]
     effects = {name: chance.choice(["write", "write", "read", "idempotent"]) for name in names}
@@ -111,9 +112,8 @@ async def rivals(path, seed):
         running.append(asyncio.create_task(run_tool_loop(deps, "s", None, OPTIONS, resume=True)))
     ended = await asyncio.gather(*running, return_exceptions=True)
     assert all(isinstance(each, SessionConflict) or each.status == "completed" for each in ended)
-    last = await run_tool_loop(
-        all_deps[0], "s", None, OPTIONS, resume=True
-    )  # who met each other gave up
+    # A run with a conflict has given up, so one more run resumes the session.
+    last = await run_tool_loop(all_deps[0], "s", None, OPTIONS, resume=True)
     assert last.status == "completed"
     assert (await all_deps[0].context_engine.history("s")).check_history() == []
     assert all(count == 1 for name, count in ran.items() if effects[name] == "write")

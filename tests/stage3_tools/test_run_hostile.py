@@ -1,5 +1,5 @@
-"""Runs in a world that stops them at the worst moment, asks from elsewhere, or returns what cannot
-be kept."""
+"""Tests of aborts at the worst time, nested runs, values that cannot be stored, and concurrent
+processes."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ async def problems(made):
 
 
 class Told(MemoryStore):
-    """A store that takes a moment, and says when it writes a reply or a pending call."""
+    """A slow store that sets an event when it writes a final reply or a pending approval."""
 
     def __init__(self):
         super().__init__({"s": ()})
@@ -56,7 +56,7 @@ async def test_an_abort_while_the_final_reply_is_stored_has_no_effect(
         deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
     )
     assert (result.status, result.reply) == ("completed", "done")
-    await asyncio.sleep(0)  # the wait of somebody else
+    await asyncio.sleep(0)  # an await that must not be cancelled
 
 
 async def test_a_run_in_its_own_task_that_is_aborted_too_late_returns_its_result(native):

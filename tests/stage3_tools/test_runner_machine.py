@@ -1,5 +1,4 @@
-"""Random runs of a runner, with random things done in its body: nothing is lost, nothing runs
-twice, all is sound."""
+"""Random use of a runner: nothing is lost, nothing runs twice, and the history stays valid."""
 
 import asyncio
 import gc
@@ -39,7 +38,7 @@ class Way:
     mode: str
     streams: bool
     most: int | None
-    raises: tuple[str, int]  # which callback, and at which call of it
+    raises: tuple[str, int]  # the name of the callback, and the number of its call
 
 
 actions = st.lists(st.sampled_from(EDITS * 2 + EARLY * 2 + READS * 2 + LEAVES), max_size=3)
@@ -56,11 +55,11 @@ ways = st.builds(
 
 
 class Left(Exception):
-    """What a consumer raises."""
+    """The exception that a consumer raises."""
 
 
 class World:
-    """A model, its tools, a runner, and whoever iterates over it."""
+    """A model, its tools, a runner and its consumer."""
 
     def __init__(self, way, script, plans):
         self.way, self.plans = way, plans
@@ -130,8 +129,7 @@ class World:
             on_tool_result=lambda result: self.hear("result"),
         )
 
-    # ---- looking
-    # ------------------------------------------------------------------------------------------
+    # ---- checks
 
     async def history(self):
         if self.way.mode != "messages":
@@ -139,7 +137,7 @@ class World:
         return MessageHistory(self.runner.params.messages)
 
     async def look(self):
-        """Whatever a consumer may rely on whenever it may look."""
+        """Check everything that must hold at any time."""
         history = await self.history()
         assert history.check_history() == []
         said = [each.text for each in history if each.text.startswith("pushed")]
@@ -157,22 +155,21 @@ class World:
         must = [each for each in self.yielded[: None if self.over else -1] if each is not None]
         left = iter(kept)
         assert all(any(each == other for other in left) for each in must), (must, kept)
-        assert len(kept) == len({*kept})  # no reply is there twice
+        assert len(kept) == len({*kept})  # no reply is stored twice
         if self.over and self.way.most != 0:
             assert said == self.pushed
             assert self.essence((await self.runner.done()).message) == kept[-1]
             assert self.items == self.runner.iteration_count
 
     def essence(self, message):
-        """A reply, as far as it tells it from the others."""
+        """Return what distinguishes a reply from the others."""
         return message.text or tuple(json.loads(each.arguments)["x"] for each in message.tool_calls)
 
-    # ---- doing
-    # --------------------------------------------------------------------------------------------
+    # ---- actions
 
     async def do(self, action, item):
         if action in EARLY:
-            with suppress(LookupError):  # what a callback raises is no reason to leave
+            with suppress(LookupError):  # an exception of a callback does not end the iteration
                 await self.early(action)
         elif action in READS and isinstance(item, MessageStream):
             if action == "read":
@@ -225,7 +222,7 @@ class World:
             )
 
     async def iterate(self):
-        """Iterate, and again after each failure, until all is over or the consumer leaves."""
+        """Iterate, also after each failure, until the run ends or the consumer leaves."""
         while not self.over and not self.left:
             with suppress(GatewayError, LookupError, Left):
                 async for item in self.runner:
@@ -260,7 +257,7 @@ def clean(main):
         )
         await main
         for _ in range(3):
-            await asyncio.sleep(0)  # generators that were left are closed
+            await asyncio.sleep(0)  # abandoned generators are closed
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(watched())

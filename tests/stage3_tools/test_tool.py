@@ -13,7 +13,7 @@ def nothing(arguments):
 
 
 class Counter:
-    """What tools may be made of besides functions."""
+    """A callable object."""
 
     def __init__(self):
         self.total = 0
@@ -23,7 +23,7 @@ class Counter:
 
 
 class Holding:
-    """A plain function that blocks its thread until it is let go."""
+    """A plain function that blocks its thread until it is released."""
 
     def __init__(self):
         self.let_go = threading.Event()
@@ -133,7 +133,7 @@ async def test_a_plain_function_does_not_block_the_event_loop():
     holding = Holding()
     running = asyncio.create_task(invoke(Tool("f", "", None, holding), {}))
     for _ in range(50):
-        await asyncio.sleep(0)  # the loop goes round while the tool waits
+        await asyncio.sleep(0)  # the event loop runs while the tool blocks
     assert not running.done()
     holding.let_go.set()
     assert await running is True
@@ -207,8 +207,7 @@ def test_a_tool_keeps_all_its_settings():
     )
 
 
-# ---- who is given a context
-# -----------------------------------------------------------------------------
+# ---- context parameters
 
 
 def annotated(arguments, anything: ToolContext = None):
@@ -291,12 +290,12 @@ async def test_a_second_parameter_for_a_context_receives_it(execute):
         "*more",
         "**more",
         "by keyword",
-        "has one",
+        "bound context",
         "first is bound",
         "builtin",
-        "C",
+        "C function",
         "class",
-        "only one",
+        "single parameter",
     ],
 )
 async def test_functions_without_a_context_parameter_receive_no_context(execute, value):

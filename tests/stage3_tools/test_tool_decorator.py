@@ -141,7 +141,7 @@ async def test_a_bound_method_keeps_its_object_and_self_is_not_a_parameter():
         "async method",
         "class method",
         "static method",
-        "static, in the class",
+        "static method in the class body",
         "cached",
     ],
 )
@@ -179,7 +179,7 @@ async def test_a_callable_without_a_name_requires_one(function):
             "after the class, make a tool of an object's method: tool(thing.method).",
         ),
     ],
-    ids=["text", "class", "model", "class method, in the class", "property"],
+    ids=["text", "class", "model", "class method in the class body", "property"],
 )
 def test_a_value_that_is_not_a_function_raises_an_error_with_advice(given, says):
     with pytest.raises(RegistrationError) as caught:

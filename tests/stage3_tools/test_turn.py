@@ -46,7 +46,7 @@ class Played:
 
 
 def played(response, *tools, history=(), window=None, **options):
-    """A run whose model gives this response: text, a ChatResponse, or an exception to raise."""
+    """Return a run whose model gives this response: text, a ChatResponse, or an exception to raise."""
 
     async def chat(messages, **settings):
         if isinstance(response, Exception):
@@ -68,7 +68,7 @@ def asking(*calls, text=""):
 
 
 class Held:
-    """A tool that says when it has started, and then waits for ever."""
+    """A tool that sets an event when it starts, and then blocks."""
 
     def __init__(self, effect):
         self.started = asyncio.Event()
@@ -80,7 +80,7 @@ class Held:
 
 
 def listener(name):
-    """A listener that raises at the first event of this name."""
+    """Return a listener that raises at the first event of this name."""
 
     def listen(event):
         if event.name == name:
@@ -295,7 +295,7 @@ async def test_an_invalid_reply_without_text_is_not_stored(recorder):
 
 
 class Interrupting(SqliteStore):
-    """Cancels the run as soon as its n-th append is under way."""
+    """A store that cancels the run when its n-th append begins."""
 
     def __init__(self, path, number):
         super().__init__(path)
@@ -333,7 +333,7 @@ async def test_cancelling_a_run_during_a_write_to_a_file_leaves_one_result_for_e
 
 
 def a_run(*tools, text="hi", **options):
-    """A run, and the list of what its `chat` is called with."""
+    """Return a run, and the list of calls of its `chat` function."""
     given = []
 
     async def chat(messages, **settings):

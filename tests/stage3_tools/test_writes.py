@@ -1,5 +1,4 @@
-"""A write is run once: however it ends, whoever is asked, whatever is stopped, and also by whoever
-goes on later."""
+"""A write runs once, for every failure, approver, stop and later resume."""
 
 import asyncio
 import gc
@@ -53,13 +52,13 @@ BAD_ENDS = [*RAISED, "takes too long", "takes too long in a thread"]
 
 
 class Pay:
-    """A tool that acts and then ends badly: `acted` says how often."""
+    """A tool that fails in the given way after it has acted; `acted` is its number of runs."""
 
     def __init__(self, end, **settings):
         self.acted, self.end = 0, end
         self.begun, self.release = threading.Event(), threading.Event()
         plain = end == "takes too long in a thread"
-        # A thread that has not begun by then is never run, so it gets time to begin.
+        # A thread that has not begun at the timeout never runs, so it gets enough time.
         settings |= {"timeout": 0.2 if plain else 0.002} if end.startswith("takes") else {}
         self.tool = Tool("pay", "", None, self.in_thread if plain else self.run, **settings)
 
@@ -78,7 +77,7 @@ class Pay:
 
 
 class ManyCalls:
-    """A dialect in which a message may hold several calls."""
+    """A minimal dialect that allows several calls in one message."""
 
     def describe(self, registry):
         return ""
@@ -216,7 +215,7 @@ async def test_a_write_that_is_running_when_the_run_stops_has_an_unknown_effect(
 
 
 class Tools:
-    """Tools that note when each acted: how many records the journal had by then."""
+    """Tools that record the length of the journal when they act."""
 
     def __init__(self, store, effects):
         self.acted_at, self.acted, self.store = {}, Counter(), store
@@ -247,8 +246,8 @@ batches = st.lists(
 
 
 async def die_everywhere(effects, parallel):
-    """Run one batch; then, for each moment at which the process might have died, let another one go
-    on."""
+    """Run a group of calls; then resume it from every point at which the process could have
+    crashed."""
     store = MemoryStore({"s": ()})
     first = Tools(store, effects)
     calls = [ToolCall(f"c{place}", f"t{place}", "{}") for place in range(len(effects))]
@@ -256,7 +255,7 @@ async def die_everywhere(effects, parallel):
     await run_tool_loop(deps(first.tools, reply(*calls), store=store), "s", "Go.", knobs)
     records = [record for _, record in await store.read("s")]
     assert len([each for each in records if isinstance(each, CallStartedRecord)]) == len(calls)
-    for length in range(2, len(records) + 1):  # from the message with the calls on
+    for length in range(2, len(records) + 1):  # starting with the message that has the calls
         await go_on_from(records[:length], first, effects, calls)
 
 
@@ -277,7 +276,7 @@ async def go_on_from(records, first, effects, calls):
             assert second.acted[call.name] == 0
         elif effect == "write" and call.id in begun:
             assert (second.acted[call.name], MAY in answers[call.id]) == (0, True)
-        else:  # never begun, or no harm in a second time
+        else:  # never started, or safe to repeat
             assert second.acted[call.name] == 1
             assert not (acted and effect == "write")
 

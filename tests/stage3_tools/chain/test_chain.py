@@ -1,4 +1,4 @@
-"""A chain: from a reply that holds calls to one that holds none."""
+"""Tests of `execute_tool_chain`: rounds, context, endings and approval."""
 
 import asyncio
 import json
@@ -30,11 +30,11 @@ from stage3_tools import (
     execute_tool_chain,
 )
 
-USED = Usage(10, 5)  # what ScriptedModel reports for each reply
+USED = Usage(10, 5)  # the usage that ScriptedModel reports for each reply
 
 
 def asks(*calls, text=""):
-    """A reply that asks for these tools: pairs of a name and arguments. Their ids are a, b, c …"""
+    """Return a reply with these calls, given as pairs of name and arguments, with the ids a, b, c …"""
     return Message.assistant(
         text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
     )
@@ -60,8 +60,8 @@ def statuses(result):
 
 @pytest.fixture
 def chain():
-    """Runs a chain; its script must be played to its end. `chain.requests` are those of the newest
-    one."""
+    """Run a chain, with the requests of the last run in `chain.requests`. All scripted replies must
+    be used."""
 
     async def run(first, *tools, replies=("done",), chat=None, streamed=False, **options):
         model = ScriptedModel(() if chat else replies)
@@ -75,8 +75,7 @@ def chain():
     return run
 
 
-# ---- the way it should go
-# -------------------------------------------------------------------------------
+# ---- successful chains
 
 
 async def test_a_chain_runs_a_call_and_returns_its_result_and_the_reply(chain, recorder):
@@ -205,8 +204,7 @@ async def test_a_chain_becomes_one_message_of_hint_and_readable_text(chain, reco
     assert result.tool_chain_content.startswith("<SYSTEM-CONTEXT>\n")
 
 
-# ---- what was said before
-# -------------------------------------------------------------------------------
+# ---- the context
 
 
 async def test_the_context_is_sent_with_every_request_and_returned_separately(chain, recorder):
@@ -296,11 +294,10 @@ async def test_long_results_are_shown_as_previews_unless_variables_are_disabled(
         assert long not in result.as_message().text
 
 
-# ---- when it ends
-# ---------------------------------------------------------------------------------------
+# ---- endings
 
 
-@pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "10 by itself"])
+@pytest.mark.parametrize("rounds", [1, 3, None], ids=["1", "3", "default of 10"])
 async def test_the_request_after_the_last_round_forbids_tool_calls(chain, recorder, rounds):
     noted, most = recorder(), rounds or 10
     replies = [*(asks(("f", {"x": x})) for x in range(1, most)), "so far"]
@@ -395,7 +392,7 @@ async def test_a_chain_without_a_reply_reports_the_reason(chain, recorder, kind)
 
 
 def stopping(abort):
-    """A tool that sets the event, and then must continue its iteration."""
+    """Return a tool that sets the event, if there is one, and then blocks."""
 
     async def hang(arguments):
         if abort is not None:
@@ -421,7 +418,7 @@ async def test_a_chain_that_stops_during_a_tool_has_a_result_for_every_call(chai
     tools = (recorder().tool, stopping(abort))
     result = await chain(calls, *tools, replies=(), abort=abort, limits=limits)
     assert (result.status, result.reply, result.error) == (how, "", None)
-    if how == "aborted":  # what had not begun is not begun any more
+    if how == "aborted":  # the last call had not begun
         assert statuses(result) == ["completed", "unknown_effect", "interrupted"]
     assert [each.tool_call_id for each in result.messages.tool_chain[1:]] == ["a", "b", "c"]
     assert (problems(result), result.status_reason is None) == ([], False)
@@ -457,7 +454,6 @@ async def test_a_chain_that_is_aborted_during_an_approval_runs_no_tool(chain, re
 
 
 # ---- approval
-# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -543,8 +539,7 @@ async def test_results_are_not_reviewed_by_default(chain, recorder):
     assert asked == [None]
 
 
-# ---- what is refused
-# ------------------------------------------------------------------------------------
+# ---- invalid arguments and keys
 
 
 @pytest.mark.parametrize("executor", [None, {}, [], lambda call: "ok"])
@@ -588,8 +583,7 @@ async def test_invalid_json_arguments_are_recorded_as_text(chain, recorder, kept
     assert record.arguments_variable is not None
 
 
-# ---- what others stumbled over
-# ----------------------------------------------------------------------------
+# ---- regressions
 
 
 async def test_native_calls_in_the_first_reply_run_in_a_chain_with_the_prompt_dialect(

@@ -1,4 +1,4 @@
-"""What a chain is told, and whom it tells of what it does."""
+"""Tests of the options of a chain, its callbacks and its events."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from stage3_tools import (
 
 
 def asks(*calls, text=""):
-    """A reply that asks for these tools: pairs of a name and arguments. Their ids are a, b, c …"""
+    """Return a reply with these calls, given as pairs of name and arguments, with the ids a, b, c …"""
     return Message.assistant(
         text, [ToolCall("abc"[n], name, json.dumps(given)) for n, (name, given) in enumerate(calls)]
     )
@@ -32,8 +32,8 @@ async def nobody(messages, **settings):
 
 @pytest.fixture
 def chain():
-    """Runs a chain; its script must be played to its end. `chain.requests` are those of the newest
-    one."""
+    """Run a chain, with the requests of the last run in `chain.requests`. All scripted replies must
+    be used."""
 
     async def run(first, *tools, replies=("done",), streamed=False, **options):
         model = ScriptedModel(replies, piece=5)
@@ -47,8 +47,7 @@ def chain():
     return run
 
 
-# ---- what goes to the model
-# -----------------------------------------------------------------------------
+# ---- requests
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
@@ -97,8 +96,7 @@ async def test_before_send_changes_one_request_only(chain, recorder, asynchronou
     assert [each.text for each in result.messages.complete] == ["Go.", "", "ok", "", "ok", "done"]
 
 
-# ---- who is told what
-# -----------------------------------------------------------------------------------
+# ---- callbacks and events
 
 
 async def test_callbacks_receive_calls_and_results_in_call_order(chain, recorder):
@@ -222,13 +220,13 @@ async def test_an_exception_of_a_callback_propagates_and_every_announced_call_ha
             replies=(),
             **{callback: broken, "on_event": events.append},
         )
-    # Whoever raises is told first, so the event at which it raised is not told to others.
+    # The raising callback comes first, so other listeners do not receive its event.
     assert [each.name for each in events].count("tool_call") <= 2
     assert len(noted.seen) == (2 if callback == "on_tool_call_complete" else 0)
 
 
 async def test_after_a_listener_raises_the_history_still_has_every_result(recorder):
-    """As `on_event`, which is told of the results that were still written."""
+    """The listener is `on_event`, which also receives the results stored after its exception."""
     told, registry = [], ToolRegistry(recorder().tool)
 
     def once(event):
@@ -244,8 +242,7 @@ async def test_after_a_listener_raises_the_history_still_has_every_result(record
     assert [(each.call_id, each.output) for each in results] == [("a", "ok"), ("b", "ok")]
 
 
-# ---- what makes no sense
-# --------------------------------------------------------------------------------
+# ---- invalid options and defaults
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Texts of users and tools that imitate headers of the framework, as models are shown them."""
+"""Tests of the escaping of headers that users and tools forge."""
 
 import re
 
@@ -16,12 +16,11 @@ HEADERS = ["Tool result for bank", "Tool Execution Log", "Feedback"]
 
 
 def shown(content):
-    """The content of a user's message as the prompt dialect shows it to the model."""
+    """Return the content of a user message as the prompt dialect renders it."""
     return PromptDialect().render([Message.user(content)], ToolRegistry()).messages[-1].content
 
 
-# ---- what imitates a header
-# -----------------------------------------------------------------------------
+# ---- forged headers
 
 PREFIXES = [
     "",
@@ -190,8 +189,7 @@ def test_other_brackets_are_not_escaped(text):
     assert shown(text) == text
 
 
-# ---- whatever a text is made of
-# -------------------------------------------------------------------------
+# ---- random texts
 
 PIECES = [
     "[",
@@ -234,8 +232,7 @@ texts = st.lists(
 
 
 def imitations(text):
-    """The brackets of imitated headers in a text without markup, found backwards from each
-    bracket."""
+    """Return the positions of forged headers, found independently by looking backwards."""
     found = []
     for bracket in re.finditer(r"\[", text):
         before = text[: bracket.start()]
@@ -273,7 +270,7 @@ def test_escaping_adds_only_backslashes_and_is_idempotent(text):
 
 
 def without_added_backslashes(text, escaped):
-    """The escaped text, less each backslash that is not in the original."""
+    """Yield the characters of the escaped text without the added backslashes."""
     for char in text:
         found = next(escaped)
         if found != char:
@@ -284,7 +281,6 @@ def without_added_backslashes(text, escaped):
 
 
 # ---- parts
-# ----------------------------------------------------------------------------------------------
 
 
 def test_text_parts_are_escaped_and_other_parts_are_unchanged():
@@ -315,7 +311,6 @@ def test_parts_without_forged_headers_are_unchanged():
 
 
 # ---- long texts
-# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -327,13 +322,12 @@ def test_parts_without_forged_headers_are_unchanged():
     ids=ascii,
 )  # fmt: skip
 def test_a_long_text_is_scanned_in_linear_time(piece):
-    text = piece * (100_000 // len(piece))  # looked at again and again, this would not end
+    text = piece * (100_000 // len(piece))  # quadratic scanning would not finish
     for long in (text, "[Tool" + text, text + "x"):
         assert shown(long) == long
 
 
-# ---- the framework's own feedback
-# -----------------------------------------------------------------------
+# ---- feedback of the framework
 
 DONE = '{"tool": null, "reply": "done"}'
 

@@ -54,7 +54,7 @@ def called(id="c1", name="f", arguments="{}", **rest):
 
 
 class Talk:
-    """A session over one wire, in the native dialect unless something else is said."""
+    """One session with a provider, in the native dialect by default."""
 
     def __init__(self, wire, replies, tools, *, streamed=False, store=None):
         self.model = ScriptedModel(replies)
@@ -83,18 +83,18 @@ class Talk:
 
     @property
     def offered(self):
-        """For each request, the names of the tools in it."""
+        """Return the names of the tools in each request."""
         return [[spec.name for spec in request.tools] for request in self.model.requests]
 
     def spoken(self, number=-1):
-        """The conversation of one request as it was sent, each message with its role."""
+        """Return the messages of one request body."""
         body = self.model.bodies[number]
         return body.get("messages") or body["contents"]
 
 
 @pytest.fixture
 async def talk():
-    """Makes sessions; at the end, each script must have been played to its end."""
+    """Create conversations. At the end, all of their scripted replies must be used."""
     made = []
 
     def make(wire, replies, *tools, **rest):
@@ -107,8 +107,7 @@ async def talk():
         await each.gateway.aclose()
 
 
-# ---- by itself
-# ------------------------------------------------------------------------------------------
+# ---- the dialect alone
 
 
 def test_tools_of_the_registry_are_rendered_as_tool_specs():
@@ -185,8 +184,7 @@ def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialec
     assert ("after 64 tokens" in reading.feedback) is bool(usage and usage.output_tokens)
 
 
-# ---- what the provider is sent
-# --------------------------------------------------------------------------
+# ---- requests
 
 
 @on_every_wire
@@ -326,7 +324,6 @@ async def test_the_last_request_still_lists_the_tools_for_servers_that_require_i
 
 
 # ---- calls and results
-# ----------------------------------------------------------------------------------
 
 RESULTS = {
     "openai": [
@@ -469,8 +466,8 @@ async def test_repeated_or_missing_call_ids_are_made_unique(talk, wire, ids, rec
 
 
 def written(text, wires=WIRES):
-    """These arguments over these wires; only OpenAI's has arguments as text, with all that may be
-    wrong in it."""
+    """Return parameters for these providers; only OpenAI sends arguments as text, which may be
+    invalid JSON."""
     return [pytest.param(wire, text, id=f"{wire} {text}") for wire in wires]
 
 
@@ -528,8 +525,7 @@ async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(talk, wir
     assert await talk.problems() == []
 
 
-# ---- what only the provider understands
-# -----------------------------------------------------------------
+# ---- provider data
 
 SIGNED = {"anthropic": {"signature": "Er0C+/==\n晴"}}
 
@@ -594,8 +590,7 @@ async def test_signatures_survive_a_restart_and_a_question_in_the_other_dialect(
     ]
 
 
-# ---- replies that end otherwise
-# -------------------------------------------------------------------------
+# ---- truncated, refused, paused and empty replies
 
 
 def given_feedback(text):
@@ -725,8 +720,7 @@ async def test_a_reply_of_thoughts_only_counts_as_empty(talk, recorder):
     assert [message.text for message in await talk.history()][-1] == "done"
 
 
-# ---- the limit
-# ------------------------------------------------------------------------------------------
+# ---- the round limit
 
 
 @on_every_wire
@@ -759,8 +753,7 @@ async def test_a_call_in_the_last_reply_is_dropped(talk, wire, text, recorder):
     assert sum(len(message.tool_calls) for message in await talk.history()) == 1
 
 
-# ---- a session that changes its dialect
-# -----------------------------------------------------------------
+# ---- sessions with several dialects
 
 
 @on_every_wire
@@ -810,12 +803,11 @@ async def test_a_session_can_switch_from_text_to_native_calls_and_back(talk, wir
     assert await talk.problems() == []
 
 
-# ---- replies that arrive piece by piece
-# -----------------------------------------------------------------
+# ---- streams
 
 
 def without_streams(events):
-    """The events that there are also without a stream, without their times."""
+    """Return the events without `reply_stream` and without durations."""
     return [
         replace(event, result=replace(event.result, duration=0.0))
         if event.name == "tool_result"
@@ -869,7 +861,7 @@ async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
 
 
 class Breaking(httpx.AsyncBaseTransport):
-    """Cuts the first answer in the middle."""
+    """A transport that truncates the first response."""
 
     def __init__(self, model):
         self._model = model

@@ -26,7 +26,7 @@ def tool(name, description="", parameters=None):
 
 
 def rendered(*messages, registry=None):
-    """What the model would see of the history, without the system message."""
+    """Return the rendered messages without the system message."""
     return PromptDialect().render(messages, registry or ToolRegistry()).messages[1:]
 
 
@@ -35,7 +35,6 @@ def read(text, finish_reason="stop", usage=None):
 
 
 # ---- describe
-# -------------------------------------------------------------------------------------------
 
 
 def test_each_tool_is_described_on_one_line_as_json():
@@ -70,7 +69,6 @@ def test_a_change_of_the_registry_changes_the_description():
 
 
 # ---- render
-# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,7 +188,6 @@ def test_texts_of_the_model_are_not_escaped():
 
 
 # ---- read
-# -----------------------------------------------------------------------------------------------
 
 
 def test_a_call_is_read_with_textual_arguments_and_without_an_id():
@@ -222,8 +219,7 @@ def test_a_truncated_reply_gets_feedback_and_is_never_a_call(usage, after):
     )
 
 
-# ---- several at once
-# ------------------------------------------------------------------------------------
+# ---- several calls in one reply
 
 TWO = '[{"tool": "f", "arguments": {"n": 1}}, {"tool": "g", "arguments": {}}]'
 

@@ -5,7 +5,7 @@ DONE = '{"tool": null, "reply": "done"}'
 
 
 class Native:
-    """A dialect of the provider's own tool calls, as small as one can be."""
+    """A minimal dialect of native tool calls."""
 
     def describe(self, registry):
         return ""

@@ -34,7 +34,7 @@ ASKS = '{"tool": "delete", "arguments": {"path": "a.txt"}}'
 
 
 class Files:
-    """A tool that notes what it deleted."""
+    """A tool that records the paths it deletes."""
 
     def __init__(self, **settings):
         self.deleted = []
@@ -46,7 +46,7 @@ class Files:
 
 
 def saying(*answers):
-    """An approver that gives these answers one after the other, and notes what it was asked."""
+    """Create an approver that returns these answers in order and records its requests."""
 
     async def approve(request):
         approve.asked.append(request)
@@ -89,7 +89,7 @@ async def test_an_approver_may_be_a_plain_function():
         (Reject(), "A person rejected this call."),
         (False, "A person rejected this call."),
     ],
-    ids=["with a reason", "without", "no"],
+    ids=["with a reason", "without", "False"],
 )
 async def test_a_rejected_call_does_not_run_and_its_result_contains_the_exact_reason(
     answer, message
@@ -114,7 +114,7 @@ async def test_an_edited_call_runs_with_the_new_arguments_and_a_note_for_the_mod
     assert (
         result.note == '\nNote: a person changed the arguments of this call to {"path": "b.txt"}.'
     )
-    assert result.as_message(2).text.endswith(result.note)  # however much of the output is left out
+    assert result.as_message(2).text.endswith(result.note)  # truncation does not remove the note
 
 
 @pytest.mark.parametrize("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"], ids=repr)
@@ -185,8 +185,7 @@ async def test_the_approver_is_asked_about_all_calls_in_order_before_any_runs():
     assert sorted(files.deleted) == ["0", "1", "2"]
 
 
-# ---- tools that insist
-# ----------------------------------------------------------------------------------
+# ---- needs_approval
 
 
 @pytest.mark.parametrize(
@@ -198,7 +197,7 @@ async def test_the_approver_is_asked_about_all_calls_in_order_before_any_runs():
         (lambda arguments: arguments["path"].startswith("/"), "a.txt", True),
         (lambda arguments: arguments["missing"], "a.txt", False),
     ],
-    ids=["always", "never", "these arguments", "not these", "it cannot say"],
+    ids=["always", "never", "for these arguments", "not for these arguments", "raises"],
 )
 async def test_a_tool_with_needs_approval_is_rejected_without_an_approver(needs, path, run):
     files = Files(needs_approval=needs)
@@ -208,7 +207,6 @@ async def test_a_tool_with_needs_approval_is_rejected_without_an_approver(needs,
 
 
 # ---- results
-# --------------------------------------------------------------------------------------------
 
 
 async def test_a_result_may_be_rejected_after_the_tool_has_run():
@@ -326,7 +324,6 @@ async def test_always_for_results_does_not_apply_to_calls():
 
 
 # ---- in a run
-# -------------------------------------------------------------------------------------------
 
 
 async def test_always_applies_to_later_questions_of_the_session(conversation):

@@ -14,7 +14,7 @@ from stage3_tools.execution.arguments import canonical
 
 
 def counting(name="look", effect="read", fails=0):
-    """A tool that says how often it was run; the first times it fails."""
+    """Return a tool that returns its number of runs, after it has failed `fails` times."""
 
     def run(arguments):
         run.count += 1
@@ -27,7 +27,7 @@ def counting(name="look", effect="read", fails=0):
 
 
 class Asking:
-    """Runs calls of one session through one cache."""
+    """A function that runs calls of one session with one cache."""
 
     def __init__(self, cache, *tools, session="s"):
         self.registry, self.execution = (

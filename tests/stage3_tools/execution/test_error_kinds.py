@@ -30,20 +30,20 @@ def url_error(status, **headers):
 
 
 def error_with(**attributes):
-    """An exception of some library's own, with what it carries."""
+    """Return an exception of a third-party library with these attributes."""
     error = Exception("x")
     vars(error).update(attributes)
     return error
 
 
 class ClientResponseError(Exception):
-    """As aiohttp has it: the status on itself."""
+    """Has the status as an attribute, as aiohttp does."""
 
     status = 404
 
 
 class ConnectTimeout(type("ConnectionError", (OSError,), {}), type("Timeout", (OSError,), {})):
-    """As requests has it: of both kinds, and neither of them Python's own."""
+    """Has two library base classes, as in requests, and no built-in timeout."""
 
 
 class Unspeakable(Exception):
@@ -52,7 +52,7 @@ class Unspeakable(Exception):
 
 
 class Closed(Exception):
-    """Its attributes raise."""
+    """Raises when an attribute is read."""
 
     def __getattr__(self, name):
         raise RuntimeError("no attributes")

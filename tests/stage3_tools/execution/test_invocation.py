@@ -24,14 +24,14 @@ from stage3_tools import (
 )
 
 GRACE = 1.0  # seconds, as documented
-SLACK = 0.8  # for a busy machine
+SLACK = 0.8  # allowance for a busy machine
 CALL = ToolCall("c", "f", "{}")
 ASKS = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
 
 
 class Stubborn:
-    """An async tool that goes on when it is cancelled, until it is released."""
+    """An async tool that ignores its cancellation until it is released."""
 
     def __init__(self, late="late", **settings):
         self.begun, self.released, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -63,8 +63,7 @@ class Stubborn:
 
 @pytest.fixture
 async def reported():
-    """What the event loop reports, such as exceptions that are never read; nothing may be left at
-    the end."""
+    """Collect the errors that the event loop reports. None may remain at the end."""
     found = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: found.append(context))
     yield found
@@ -136,10 +135,10 @@ async def test_the_late_value_or_exception_of_an_abandoned_tool_is_dropped(late,
     running = asyncio.create_task(run_by_a_call(stubborn))
     await stubborn.begun.wait()
     await asyncio.sleep(0.06)
-    running.cancel()  # so that the grace period is not waited for
+    running.cancel()  # skips the rest of the grace period
     with pytest.raises(asyncio.CancelledError):
         await running
-    gc.collect()  # a pending task that nothing refers to would be destroyed here
+    gc.collect()  # an unreferenced pending task would be destroyed here
     await stubborn.release()
 
 
@@ -306,7 +305,7 @@ async def test_no_tool_begins_after_another_tool_has_stopped_the_run(recorder):
 @pytest.mark.parametrize("fails", [False, True])
 async def test_objects_of_a_finished_call_are_released(fails):
     class Held:
-        """Something that a call refers to."""
+        """An object that a call refers to."""
 
     async def run(held, arguments):
         if fails:

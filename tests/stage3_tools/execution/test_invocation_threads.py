@@ -18,7 +18,7 @@ name = contextvars.ContextVar("name", default="nobody")
 
 
 class Value:
-    """Something that can be watched going away."""
+    """An object that supports weak references."""
 
 
 def fail_with(exception):
@@ -65,15 +65,14 @@ async def test_objects_of_a_finished_call_are_released(fails):
             await run_in_thread(give, value)
         return weakref.ref(value)
 
-    gc.disable()  # nothing may wait for it: an argument may have 100 MB
+    gc.disable()  # release must not depend on the collector: an argument may have 100 MB
     try:
         kept = await call()
         for _ in range(5_000):
             if kept() is None:
                 return
-            await asyncio.sleep(
-                0.001
-            )  # the thread lets go of it a moment after it has given the value
+            # The thread drops its reference shortly after it returns the value.
+            await asyncio.sleep(0.001)
         pytest.fail("it is kept")
     finally:
         gc.enable()
@@ -153,7 +152,7 @@ async def test_results_that_arrive_while_the_loop_is_blocked_are_all_delivered()
 
     waiting = [asyncio.ensure_future(run_in_thread(work, number)) for number in range(20)]
     await asyncio.sleep(0)
-    ended.wait(5)  # the loop stands still meanwhile
+    ended.wait(5)  # this blocks the event loop
     assert await asyncio.gather(*waiting) == [*range(20)]
 
 
@@ -176,7 +175,7 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_not_call
             paused.set()
             go_on.wait(10)
 
-    threading.setprofile(pause)  # a new thread calls it before it does anything
+    threading.setprofile(pause)  # called by a new thread before it runs any code
     try:
         waiting = asyncio.create_task(
             run_in_thread(called.append, 1, on_start=lambda: called.append("begin"))

@@ -24,7 +24,7 @@ SECRETS = {"price": Decimal("9.90")}
 
 
 def tool_that(does, effect="write", **rest):
-    """A tool that returns a value, or raises it if it is an exception."""
+    """Return a tool that returns this value, or raises it if it is an exception."""
 
     def execute(arguments):
         if isinstance(does, BaseException):
@@ -174,7 +174,7 @@ async def test_a_tool_error_is_returned_with_its_message_hint_and_details():
         "issues": (),
         "available_tools": ("f",),
     }
-    assert own.details == {"owner": "Ann"}  # it may be raised again, by another tool
+    assert own.details == {"owner": "Ann"}  # another tool may raise the same error object
 
 
 @pytest.mark.parametrize(
@@ -319,12 +319,11 @@ async def test_screen_can_reject_a_call_or_add_a_note_to_its_result():
     assert parts.as_message().content == (TextPart("ok"), TextPart(" (noted)"))
 
 
-# ---- what a tool may know of its call
-# ---------------------------------------------------------------------
+# ---- the context of a call
 
 
 class Seen:
-    """A tool that keeps its contexts; fails as often as it is told to."""
+    """A tool that records its contexts and fails a given number of times."""
 
     def __init__(self, failures=0, effect="read"):
         self.contexts, self.failures = [], failures
@@ -387,7 +386,7 @@ async def test_a_plain_function_sees_aborted_after_its_time_limit():
 
 
 class Panic(BaseException):
-    """As libraries of other languages raise it."""
+    """A BaseException, as extension libraries raise it."""
 
 
 @pytest.mark.parametrize(

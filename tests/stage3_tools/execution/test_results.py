@@ -55,7 +55,7 @@ def test_an_unknown_effect_is_stated_in_the_output():
         (tool_of("idempotent"), "interrupted", 1),
         (tool_of("write"), "unknown_effect", 1),
     ],
-    ids=["none was running", "read", "idempotent", "write"],
+    ids=["not started", "read", "idempotent", "write"],
 )
 def test_an_interrupted_call_has_an_unknown_effect_only_if_a_write_had_begun(
     begun, status, attempts

@@ -13,7 +13,7 @@ def tool_of(effect="read", retry=None):
 
 
 class Attempts:
-    """Fails with these errors, one after the other, then succeeds."""
+    """A function that fails with these errors in order, then succeeds."""
 
     def __init__(self, *errors):
         self.errors, self.numbers, self.told = list(errors), [], []
@@ -100,17 +100,17 @@ async def test_a_final_error_ends_the_retries():
         "timeout",
         "network",
         "other",
-        "not retryable, it says",
-        "retryable, it says",
-        "with numbers",
-        "the tool says how often",
-        "what cannot pass",
-        "the tool says never",
-        "the tool says all",
+        "not retryable",
+        "retryable",
+        "error with retries and delay",
+        "tool with retries",
+        "tool with retries, final error",
+        "tool without retries",
+        "tool with retries and delay",
         "a write",
-        "a write, whatever the error says",
-        "too long a wait",
-        "too long a wait, whatever the tool says",
+        "a write with a retryable error",
+        "delay above the limit",
+        "delay above the limit, tool with retries",
     ],
 )
 def test_the_retry_policy_is_taken_from_tool_then_error_then_kind(tool, error, policy):
@@ -126,7 +126,7 @@ async def test_a_write_is_never_retried():
 
 @pytest.fixture
 def waits():
-    """The seconds that were waited before each further try."""
+    """Collect the delay in seconds before each retry."""
     seen = []
     stamina.set_testing(False)
     stamina.instrumentation.set_on_retry_hooks([lambda details: seen.append(details.wait_for)])

@@ -12,7 +12,7 @@ def calls(*names):
 
 
 class Group:
-    """Prepared calls, and the settings to run them with."""
+    """Pending calls with the settings to run them."""
 
     def __init__(self, registry, calls, settings=None, max_parallel=8):
         self.registry, self.settings = registry, settings or ExecutionSettings()
@@ -28,13 +28,13 @@ class Group:
             await one.review(self.settings)
 
     async def stop(self):
-        """The results after a cancellation."""
+        """Cancel the calls and return their results."""
         await cancel(self.pending)
         return [one.interrupt(self.settings) for one in self.pending]
 
 
 class Stage:
-    """Tools that are held until they are let go, and what runs when."""
+    """Tools that block until they are released, and a log of their starts and ends."""
 
     def __init__(self, *names, exclusive=(), effect="read"):
         self.running, self.most, self.log = set(), 0, []

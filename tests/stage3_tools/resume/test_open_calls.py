@@ -1,4 +1,4 @@
-"""Runs that are gone on with: after somebody could say, and after a process died."""
+"""Tests of runs that are resumed after an approval or after a crash."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ SEND = Message.assistant("", [ToolCall("a", "look", "{}"), ToolCall("b", "send",
 
 
 class World:
-    """Tools that note what they did, and processes that talk in one session of a store."""
+    """Tools that record their calls, and processes that use one session of a store."""
 
     def __init__(self, store, native):
         self.store, self.native, self.did, self.keys = store, native, [], []
@@ -49,7 +49,7 @@ class World:
         return do
 
     async def run(self, *replies, question=None, resume=False, **options):
-        """A process of its own: another gateway, another engine."""
+        """Run the loop in a new process: with a new gateway and a new engine."""
         model = ScriptedModel(replies)
         async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
             engine = ContextEngine(store=self.store)
@@ -60,7 +60,7 @@ class World:
         return result
 
     async def left_by_a_dead_process(self, message, *started):
-        """A session in which a reply was stored, these calls were begun, and then nothing."""
+        """Create a session that ends with this reply and with these calls started."""
         engine = ContextEngine(store=self.store)
         await engine.create_session("s")
         transcript = engine.transcript("s")
@@ -198,7 +198,7 @@ async def test_after_a_crash_only_started_calls_without_side_effects_run_again(w
     await world.left_by_a_dead_process(message, "a", "b", "c")
     result = await world.run("So.", resume=True, approve=lambda request: True)
     assert result.reply == "So."
-    assert sorted(world.did) == ["look", "put", "send"]  # the second send was not begun
+    assert sorted(world.did) == ["look", "put", "send"]  # the second send was not started
     assert await world.results() == [
         ("a", "look done"),
         ("b", "Error (interrupted): The program ended before this call had a result."),
@@ -286,7 +286,7 @@ async def test_a_question_that_cannot_be_asked_yet_is_reported_in_the_status_rea
 
 
 async def test_two_processes_that_resume_the_same_calls_run_each_tool_once(world):
-    """One process is still at it when another takes it for dead."""
+    """The first process is still running when the second resumes its calls."""
     await world.left_by_a_dead_process(
         Message.assistant("", [ToolCall("a", "put"), ToolCall("b", "put")])
     )
@@ -321,7 +321,7 @@ async def test_a_variable_that_is_stored_during_an_approval_causes_no_conflict(w
 
 
 class Racing(MemoryStore):
-    """Another process begins a call in the moment before its refusal is written."""
+    """A store in which another process starts a call just before its error is stored."""
 
     async def append(self, session_id, *records, expected=None):
         if any("It was not run" in str(record) for record in records):

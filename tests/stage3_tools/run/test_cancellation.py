@@ -11,7 +11,7 @@ async def forever():
 
 async def test_a_finished_body_returns_its_value_and_leaves_no_task():
     assert await run_until_stopped(asyncio.sleep(0, "done"), asyncio.Event(), 60) == "done"
-    assert len(asyncio.all_tasks()) <= 2  # this one, and one that is just being cancelled
+    assert len(asyncio.all_tasks()) <= 2  # this task, and one that is being cancelled
     await asyncio.sleep(0)
     assert len(asyncio.all_tasks()) == 1
 

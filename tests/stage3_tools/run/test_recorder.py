@@ -30,7 +30,7 @@ CALLS = (ToolCall("a", "f"), ToolCall("b", "g"))
 
 
 class Answering:
-    """A run in which the model has just asked for these calls."""
+    """A run whose model has just requested these calls."""
 
     def __init__(self, *tools, calls=CALLS, **options):
         self.events, self.calls, self.registry = [], calls, ToolRegistry(*tools)
@@ -117,7 +117,8 @@ async def test_details_of_a_call_that_finished_early_are_stored_at_once_and_afte
 async def test_the_start_of_a_call_is_stored_before_it_runs():
     answering = Answering(tool_named("f"), calls=(ToolCall("a", "f"), ToolCall("b", "nobody")))
     await answering()
-    assert await answering.notes() == [CallStartedRecord("a", "f")]  # what is refused never begins
+    # An unknown tool is never started.
+    assert await answering.notes() == [CallStartedRecord("a", "f")]
 
 
 async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(recorder):

@@ -12,7 +12,7 @@ def call(arguments="{}", name="f"):
 
 
 def told(repeats, *calls):
-    """What each call is told: a note, or the refusal."""
+    """Return the note or the error text for each call."""
     answers = []
     for each in calls:
         try:

@@ -24,7 +24,7 @@ from stage3_tools import (
 
 
 def a_run(**options):
-    """A run that asks nobody."""
+    """Return a run without a model."""
     deps = ToolLoopDeps(None, ContextEngine(), OutputController(), ToolRegistry())
     return RunState(deps, Transcript.of([]), ToolLoopOptions(**options))
 
@@ -44,7 +44,7 @@ def test_usage_and_cost_of_all_replies_are_added_up():
     assert (run.usage, run.cost, run.last_content) == (Usage(11, 5, 3), 0.75, "c")
 
 
-def test_the_cost_is_none_if_no_reply_has_a_cost():
+def test_the_cost_is_unknown_if_no_reply_has_a_cost():
     run = a_run()
     run.add_usage(reply())
     assert run.cost is None
@@ -61,7 +61,7 @@ async def test_a_listener_receives_the_events_of_the_current_turn():
     run = a_run(on_event=got.append)
     await run.notify(TurnEnded, usage=None)
     assert got == [TurnEnded(turn=0, usage=None)]
-    await a_run().notify(TurnEnded, usage=None)  # without a listener nothing happens
+    await a_run().notify(TurnEnded, usage=None)  # works without a listener
 
 
 async def test_the_token_usage_of_a_server_calibrates_the_counter_of_the_session():

@@ -1,4 +1,4 @@
-"""What a runner is to do, and edits that wait for the end of its turn; without any run."""
+"""Tests of runner parameters, and of edits that apply at the end of a turn, without a run."""
 
 from dataclasses import FrozenInstanceError, replace
 
@@ -16,14 +16,14 @@ def texts(messages):
 
 
 class Kept:
-    """A conversation that is kept in memory, and its edits."""
+    """A conversation in memory, and its edits."""
 
     def __init__(self, *messages):
         self.now = messages
         self.edits = Edits(RunnerParams(messages=messages), lambda: self.now)
 
     def end_turn(self):
-        """What a run does when a turn is over."""
+        """Apply the edits, as a run does at the end of a turn."""
         rewritten = self.edits.take_replaced()
         self.now = (*(self.now if rewritten is None else rewritten), *self.edits.pushed)
         self.edits.remove_pushed(len(self.edits.pushed))
@@ -35,7 +35,6 @@ def session(*messages):
 
 
 # ---- parameters
-# ---------------------------------------------------------------------------------------------
 
 
 def test_messages_may_be_mappings_and_become_a_frozen_tuple():
@@ -78,7 +77,6 @@ def test_params_extend_the_loop_options_without_a_round_limit():
 
 
 # ---- edits of a conversation in memory
-# ----------------------------------------------------------------------
 
 
 def test_pushed_messages_are_visible_at_once_and_applied_in_order():
@@ -109,7 +107,7 @@ def test_messages_appended_to_the_current_ones_are_pushed():
 def test_different_messages_replace_the_current_ones():
     kept = Kept(A)
     kept.edits.change(replace(kept.edits.params, messages=[B]))
-    kept.now = (A, C)  # the turn under way has added something
+    kept.now = (A, C)  # the current turn has added a message
     assert texts(kept.edits.params.messages) == "bc"
     assert kept.end_turn() == "bc"
     assert kept.edits.take_replaced() is None
@@ -159,7 +157,6 @@ def test_the_question_is_the_newest_user_message_among_the_pushed_ones():
 
 
 # ---- edits of a session
-# -------------------------------------------------------------------------------------
 
 
 def test_messages_of_a_session_are_treated_as_pushed():

@@ -1,5 +1,4 @@
-"""The runner as people use it: in both dialects, with messages or a session, with whole replies or
-streams."""
+"""Tests of the runner in both dialects, with messages or a session, with whole replies or streams."""
 
 import asyncio
 import json
@@ -35,8 +34,7 @@ GO = Message.user("Go.")
 
 
 class Talk:
-    """A conversation, its tool `f` and what was seen of it; in one of the ways in which there can
-    be one."""
+    """A conversation with one tool `f`, in one dialect and mode, whole or streamed."""
 
     def __init__(self, way):
         self.dialect, self.mode, *rest = way.split()
@@ -50,8 +48,7 @@ class Talk:
         return f"r{arguments['x']}"
 
     def calls(self, *xs, tool="f", said=""):
-        """A reply with these calls; they have the ids call_1, call_2, … in the whole
-        conversation."""
+        """Return a reply with these calls; ids are call_1, call_2, … in the whole conversation."""
         asked = [(tool, json.dumps({"x": x})) for x in xs]
         if self.dialect == "prompt":
             return json.dumps(
@@ -92,7 +89,7 @@ class Talk:
         return self.last
 
     async def history(self):
-        """The messages, of which nobody finds anything wrong."""
+        """Return role and text of all messages, after a check that the history is valid."""
         kept = (
             await self.engine.history("s") if self.mode == "session" else self.last.params.messages
         )
@@ -101,7 +98,7 @@ class Talk:
 
     @property
     def asked(self):
-        """What the model saw in each request, but for the system prompt and the calls."""
+        """Return the texts of user and tool messages of each request."""
         return [
             [each.text for each in one.messages if each.role in ("user", "tool")]
             for one in self.model.requests
@@ -126,7 +123,7 @@ async def talk(request):
 
 @pytest.fixture
 async def simple():
-    """One way only, for what is the same in all."""
+    """One dialect and mode, for tests of behavior that does not depend on them."""
     made = Talk("native messages")
     yield made
     if made.gateway is not None:
@@ -146,7 +143,6 @@ CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
 
 
 # ---- iterating
-# ----------------------------------------------------------------------------------------------
 
 
 async def test_each_reply_is_an_item_of_the_iteration_including_the_last(talk):
@@ -211,7 +207,6 @@ async def test_an_invalid_reply_is_an_item_and_gets_feedback(simple):
 
 
 # ---- max_iterations
-# ---------------------------------------------------------------------------------------
 
 
 async def test_without_a_limit_the_model_may_call_thirty_times(simple):
@@ -267,7 +262,6 @@ async def test_negative_max_iterations_raise_a_value_error(simple):
 
 
 # ---- edits
-# ------------------------------------------------------------------------------------------------
 
 
 async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(talk):
@@ -349,7 +343,7 @@ async def test_new_parameters_apply_from_the_next_request_on(talk):
         (None, None),
         *[(0.5, 99)] * 2,
     ]
-    assert approved == [2]  # the calls of the turn that was under way were not asked about
+    assert approved == [2]  # the approver was not asked about the calls of the current turn
     assert told[0] == "turn_start"
     assert told[-1] == "loop_end"
 
@@ -366,7 +360,7 @@ async def test_the_dialect_may_change_between_two_turns(simple):
 
 
 def named_tools(request):
-    """The tools that a request offers, in either dialect."""
+    """Return the tools of a request in either dialect."""
     described = request.messages[0].text if not request.tools else ""
     in_prompt = [json.loads(line) for line in described.splitlines() if line.startswith('{"name"')]
     return [each["name"] for each in in_prompt] + [each.name for each in request.tools]
@@ -376,11 +370,11 @@ async def test_tools_and_model_may_change_between_two_turns(talk):
     runner = await talk.runner(talk.calls(1), talk.calls(2, tool="g"), talk.calls(3), talk.says())
 
     async def g(x: int) -> str:
-        """A function, which becomes a tool."""
+        """Return a text."""
         return f"g{x}"
 
     async for _ in runner:
-        if runner.iteration_count == 1:  # its call still runs the tool that was offered with it
+        if runner.iteration_count == 1:  # the call runs the tool that was offered with its request
             runner.set_params(lambda now: replace(now, tools=[g], model="openai:other"))
             assert runner.params.tools.names == ("g",)
         elif runner.iteration_count == 2:
@@ -495,7 +489,7 @@ async def test_replaced_messages_keep_the_reply_and_its_results(simple):
 async def test_replaced_messages_with_an_unpaired_result_are_repaired(simple):
     runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
     async for _ in runner:
-        if runner.iteration_count == 2:  # a result without its call
+        if runner.iteration_count == 2:  # removes a call but not its result
             runner.set_params(lambda now: replace(now, messages=[GO, *now.messages[2:]]))
     assert await simple.history() == [
         WENT,
@@ -521,7 +515,6 @@ async def test_messages_replaced_before_the_first_step_are_the_initial_messages(
 
 
 # ---- generate_tool_response
-# -------------------------------------------------------------------------------
 
 
 async def test_requesting_results_runs_the_calls_early_and_only_once(talk):
@@ -597,7 +590,7 @@ async def test_results_requested_during_the_next_step_belong_to_the_previous_rep
     gate.set()
     await step
     assert [each.text for each in await asked] == ["late"]
-    assert simple.ran == {}  # the newest reply's calls were not meant
+    assert simple.ran == {}  # the calls of the newest reply have not run
     assert [item.content async for item in steps] == ["done"]
 
 
@@ -642,7 +635,6 @@ async def test_after_a_cancelled_request_before_the_first_step_the_results_are_a
 
 
 # ---- callbacks
-# --------------------------------------------------------------------------------------------
 
 
 async def test_callbacks_are_called_in_order(talk):
@@ -693,7 +685,7 @@ async def test_after_a_callback_raises_the_runner_can_continue(talk, name):
         "tool",
         "assistant",
     ]
-    assert talk.model.requests[2:] == []  # the model was not asked for anything twice
+    assert talk.model.requests[2:] == []  # no further request was sent
     assert runner.iteration_count == 2
 
 
@@ -740,8 +732,7 @@ async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
     assert heard == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
 
 
-# ---- a model that fails
-# -----------------------------------------------------------------------------------
+# ---- failed requests
 
 
 async def test_after_a_failed_request_the_runner_continues_without_losing_or_repeating_anything(
@@ -793,7 +784,6 @@ async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_req
 
 
 # ---- done
-# -------------------------------------------------------------------------------------------------
 
 
 async def test_done_waits_for_a_running_iteration(talk):
@@ -857,8 +847,7 @@ async def test_a_cancelled_iteration_can_be_continued(talk):
     assert len(await talk.history()) == 4
 
 
-# ---- leaving
-# ----------------------------------------------------------------------------------------------
+# ---- leaving the iteration
 
 
 async def test_leaving_the_iteration_leaves_a_valid_history_at_once(talk):
@@ -870,7 +859,7 @@ async def test_leaving_the_iteration_leaves_a_valid_history_at_once(talk):
     assert MessageHistory(now).check_history() == []
     assert await talk.history() == CALLED
     await asyncio.sleep(0)
-    await asyncio.sleep(0)  # the generator is closed by now
+    await asyncio.sleep(0)  # the generator is now closed
     assert (await talk.history(), talk.ran) == (CALLED, {1: 1})
     with pytest.raises(RuntimeError, match="can be iterated only once"):
         aiter(runner)
@@ -897,7 +886,6 @@ async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(sim
 
 
 # ---- streams
-# ----------------------------------------------------------------------------------------------
 
 
 async def test_listeners_receive_the_stream_before_the_reply_is_an_item(streamed):
@@ -924,8 +912,7 @@ async def test_a_failed_stream_ends_the_iteration_and_it_can_be_continued(stream
     assert await streamed.history() == [*CALLED, ("assistant", "done")]
 
 
-# ---- stopped
-# ----------------------------------------------------------------------------------------------
+# ---- aborts and limits
 
 
 async def test_an_abort_before_the_first_step_prevents_every_request(talk):
@@ -978,13 +965,12 @@ async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(simp
 async def test_a_token_limit_ends_the_run_before_the_next_tool(talk):
     runner = await talk.runner(talk.calls(1), limits=RunLimits(tokens=5))
     async for _ in runner:
-        runner.push_messages(Message.user("more"))  # no reason to go beyond the limit
+        runner.push_messages(Message.user("more"))  # a pushed message does not extend the limit
     assert (runner.result.status, talk.ran) == ("limit", {})
     assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool", "user"]
 
 
 # ---- approvals
-# --------------------------------------------------------------------------------------------
 
 
 async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_continues(talk):
@@ -1015,7 +1001,7 @@ async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(ta
     assert runner.result.status == "awaiting_approval"
     kept = await talk.engine.history("s") if talk.mode == "session" else runner.params.messages[:-1]
     assert [each.role for each in kept] == ["user", "assistant"]
-    assert runner.params.messages[-1].text == "hurry"  # not lost for whoever goes on
+    assert runner.params.messages[-1].text == "hurry"  # available to the next runner
 
 
 async def test_an_aborted_run_lists_its_pending_approvals(talk):
@@ -1029,8 +1015,7 @@ async def test_an_aborted_run_lists_its_pending_approvals(talk):
     assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
 
 
-# ---- the rest
-# ---------------------------------------------------------------------------------------------
+# ---- variables, windows, sessions and misuse
 
 
 async def test_a_long_result_becomes_a_readable_variable(talk):
@@ -1040,7 +1025,7 @@ async def test_a_long_result_becomes_a_readable_variable(talk):
     talk.tools.append(Tool("g", "", None, long))
     await (await talk.runner(talk.calls(1, tool="g"), talk.says(), variables_over=200))
     [shown] = [text for role, text in await talk.history() if role == "tool"]
-    [id] = re.findall(r"var_\w+", shown)  # the same in a conversation that is the same
+    [id] = re.findall(r"var_\w+", shown)  # identical conversations have identical ids
     read = {"id": id, "start": 9990, "length": 10}
     asked = Message.assistant("", [ToolCall("call_2", "read_variable", json.dumps(read))])
     if talk.dialect == "prompt":

@@ -1,5 +1,4 @@
-"""A run taken step by step, below the runner: where it stands between two steps, and how it goes
-on."""
+"""Tests of single steps of a run: the state between two steps, and how a run continues."""
 
 import asyncio
 
@@ -26,7 +25,7 @@ def calls(*ids):
 
 
 class Walk:
-    """Steps through a script, with one tool, and what was seen of it."""
+    """A stepper with a scripted model and one tool, and a record of what happened."""
 
     def __init__(self, *replies, messages=(GO,), most=None, fail=(), **params):
         self.ran, self.told, self.events, self.fail = [], [], [], dict(fail)
@@ -88,7 +87,7 @@ async def test_a_step_returns_a_reply_before_its_calls_run(walk):
     assert (item.content, w.ran, w.history) == ("done", ["a"], ["Go.", 1, "r", "done"])
     assert w.told == [1, "done"]
     assert await w.steps.next() == Ending("completed", "done")
-    assert await w.steps.next() == Ending("completed", "done")  # it stays over
+    assert await w.steps.next() == Ending("completed", "done")  # the run stays finished
 
 
 async def test_the_conversation_is_not_locked_between_two_steps(walk):
@@ -108,7 +107,7 @@ async def test_the_conversation_is_not_locked_between_two_steps(walk):
     "name", ["turn_start", "replied", "decision", "tool_call", "tool_result", "turn_end"]
 )
 async def test_after_a_listener_raises_the_next_step_continues_after_its_event(walk, name):
-    # what is asked for with `turn_start` was not asked, so it is asked again
+    # after a failed `turn_start`, its request was not sent, so it is sent again
     w = walk(calls("a", "b"), "done", fail={name: LookupError(name)})
     items = []
     for _ in range(4):

@@ -100,8 +100,8 @@ def test_a_quoted_type_is_resolved_in_the_module_of_the_function():
         "one",
         "context",
         "with a default",
-        "any that is needed",
-        "a default alone",
+        "required second",
+        "only a default",
         "one too many",
     ],
 )

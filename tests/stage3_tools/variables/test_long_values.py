@@ -1,4 +1,4 @@
-"""What is too long to be shown is kept as a variable, passed on by reference, and read back."""
+"""Tests of long values: stored as variables, passed by reference, and read back."""
 
 import json
 
@@ -27,7 +27,7 @@ DIALECTS = {"native": NativeDialect, "prompt": PromptDialect}
 
 
 def call(tool="f", dialect="native", **arguments):
-    """A reply that asks for one tool."""
+    """Return a reply with one call."""
     if dialect == "native":
         return Message.assistant("", [ToolCall("call", tool, json.dumps(arguments))])
     return Message.assistant(json.dumps({"tool": tool, "arguments": arguments}))
@@ -48,8 +48,7 @@ def dialect(request):
 
 @pytest.fixture
 def run(conversation):
-    """Asks once, with one tool call after the other; returns the conversation and the result of the
-    run."""
+    """Ask once, with one call after the other; return the conversation and the result."""
 
     async def asked(tools, calls, dialect="native", values=(), **options):
         talk = conversation([*calls, answer(dialect)], *tools)
@@ -63,7 +62,7 @@ def run(conversation):
 
 
 def shown(talk):
-    """The result in the newest request, as the model sees it."""
+    """Return the result in the newest request, as the model sees it."""
     return talk.model.requests[-1].messages[-1].text.removeprefix("[Tool result for f]\n")
 
 
@@ -72,7 +71,6 @@ async def kept(talk, id):
 
 
 # ---- results
-# --------------------------------------------------------------------------------------------
 
 
 async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_all(
@@ -171,8 +169,7 @@ async def test_notes_are_shown_after_the_preview(run, recorder):
     )
 
 
-# ---- arguments
-# ------------------------------------------------------------------------------------------
+# ---- stored sessions
 
 
 async def test_stored_results_survive_a_restart(tmp_path, recorder, dialect):
@@ -206,7 +203,6 @@ async def test_stored_results_survive_a_restart(tmp_path, recorder, dialect):
 
 
 # ---- references in arguments
-# ----------------------------------------------------------------------------
 
 VALUE = {"rows": [1, None], "text": "t"}
 
@@ -226,8 +222,16 @@ VALUE = {"rows": [1, None], "text": "t"}
         ("$VAR_REF{var_2}", "$VAR_REF{var_2}"),
     ],
     ids=[
-        *["whole", "with a space", "in a text", "nested", "a key", "a number", "no second time"],
-        *["nor in a text", "spaces inside", "no reference"],
+        *[
+            "whole",
+            "with a space",
+            "in a text",
+            "nested",
+            "a key",
+            "a number",
+            "no nested references",
+        ],
+        *["nested in a text", "spaces inside", "not a reference"],
     ],
 )
 async def test_a_reference_in_arguments_is_replaced_by_the_value(
@@ -331,7 +335,6 @@ async def test_with_variables_disabled_a_reference_is_text(run, recorder):
 
 
 # ---- read_variable
-# --------------------------------------------------------------------------------------
 
 TREE = {"a/b": {"~c": [10, {"d": "deep"}]}, "": 1, "list": [[], 2], "~1": "tilde"}
 COMPACT = json.dumps(TREE, separators=(",", ":"))
@@ -369,7 +372,7 @@ async def test_a_value_from_read_variable_does_not_become_a_variable_again(run, 
 
 
 def offered(talk):
-    """The tools of each request."""
+    """Return the tools of each request."""
     if talk.model.requests[0].tools:
         return [[tool.name for tool in request.tools] for request in talk.model.requests]
     lines = [request.messages[0].text.split("\n") for request in talk.model.requests]
