@@ -86,12 +86,12 @@ def native():
 
 
 @pytest.fixture
-def recorder():
+def new_recorder():
     return Recorder
 
 
 @pytest.fixture
-async def conversation():
+async def new_conversation():
     """Create conversations. At the end, all of their scripted replies must be used."""
     made = []
 

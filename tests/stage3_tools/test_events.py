@@ -37,28 +37,28 @@ DONE = '{"tool": null, "reply": "done"}'
     ids=["answer", "call", "unusable", "empty"],
 )
 async def test_the_events_of_a_run_have_the_documented_order(
-    conversation, recorder, replies, names
+    new_conversation, new_recorder, replies, names
 ):
-    talk = conversation(replies, recorder().tool)
-    await talk.ask()
-    assert " ".join(event.name for event in talk.events) == names
+    conversation = new_conversation(replies, new_recorder().tool)
+    await conversation.ask()
+    assert " ".join(event.name for event in conversation.events) == names
 
 
-async def test_turns_are_numbered_from_one(conversation, recorder):
-    talk = conversation([CALL, DONE, DONE], recorder().tool)
-    await talk.ask()
-    assert [event.turn for event in talk.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
-    result = await talk.ask()
+async def test_turns_are_numbered_from_one(new_conversation, new_recorder):
+    conversation = new_conversation([CALL, DONE, DONE], new_recorder().tool)
+    await conversation.ask()
+    assert [event.turn for event in conversation.events] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
+    result = await conversation.ask()
     ended = LoopEnded(turn=1, status="completed", reply="done", result=result)
-    assert talk.events[-1] == ended
+    assert conversation.events[-1] == ended
 
 
-async def test_turn_start_contains_exactly_the_messages_of_the_request(conversation):
-    talk = conversation([DONE])
-    await talk.ask("Hello?")
-    started = talk.events[0]
+async def test_turn_start_contains_exactly_the_messages_of_the_request(new_conversation):
+    conversation = new_conversation([DONE])
+    await conversation.ask("Hello?")
+    started = conversation.events[0]
     assert isinstance(started, TurnStarted)
-    assert started.messages == talk.model.requests[0].messages
+    assert started.messages == conversation.model.requests[0].messages
     assert started.messages[1] == Message.user("Hello?")
 
 
@@ -77,11 +77,13 @@ def test_events_are_frozen():
 # ---- events as JSON
 
 
-async def test_every_event_can_be_written_as_json_with_name_and_fields(conversation, recorder):
-    talk = conversation([CALL, "no JSON", DONE], recorder(returns={"n": 1}).tool)
-    result = await talk.ask()
-    plain = [json.loads(event.to_json()) for event in talk.events]
-    assert [each["name"] for each in plain] == [event.name for event in talk.events]
+async def test_every_event_can_be_written_as_json_with_name_and_fields(
+    new_conversation, new_recorder
+):
+    conversation = new_conversation([CALL, "no JSON", DONE], new_recorder(returns={"n": 1}).tool)
+    result = await conversation.ask()
+    plain = [json.loads(event.to_json()) for event in conversation.events]
+    assert [each["name"] for each in plain] == [event.name for event in conversation.events]
     by_name = {each["name"]: each for each in plain}
     assert by_name["turn_start"]["messages"][0]["role"] == "system"
     assert by_name["tool_call"]["call"]["name"] == "f"

@@ -150,11 +150,11 @@ async def test_readable_parts_of_a_broken_exception_are_used(plain):
     assert (result.error.kind, result.error.message) == ("network", "Away")
 
 
-async def test_an_exception_in_needs_approval_means_that_approval_is_needed(recorder):
-    noted = recorder()
-    registry = ToolRegistry(dataclasses.replace(noted.tool, needs_approval=leave))
+async def test_an_exception_in_needs_approval_means_that_approval_is_needed(new_recorder):
+    recorder = new_recorder()
+    registry = ToolRegistry(dataclasses.replace(recorder.tool, needs_approval=leave))
     result = await execute_tool_call(registry, CALL)
-    assert (result.status, noted.seen) == ("rejected", [])
+    assert (result.status, recorder.seen) == ("rejected", [])
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
@@ -168,15 +168,15 @@ async def test_a_keyboard_interrupt_of_a_tool_propagates(plain):
 @pytest.mark.parametrize("dialect", [PromptDialect, NativeDialect])
 @pytest.mark.parametrize("name", ["GeneratorExit", "text", "everything"])
 async def test_a_run_continues_after_an_exception_whose_own_code_raises(
-    conversation, dialect, name
+    new_conversation, dialect, name
 ):
     replies = ['{"tool": "f", "arguments": {}}', '{"tool": null, "reply": "done"}']
     if dialect is NativeDialect:
         replies = [Message.assistant("", [CALL]), "done"]
-    talk = conversation(replies, tool(EXCEPTIONS[name](), plain=False))
-    result = await talk.ask(dialect=dialect())
+    conversation = new_conversation(replies, tool(EXCEPTIONS[name](), plain=False))
+    result = await conversation.ask(dialect=dialect())
     assert (result.reply, result.history[0].result.status) == ("done", "unknown_effect")
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ class Held:
             raise
 
 
-async def stopped_when(held, talk, abort, **options):
-    running = asyncio.create_task(talk.ask(abort=abort, **options))
+async def stopped_when(held, conversation, abort, **options):
+    running = asyncio.create_task(conversation.ask(abort=abort, **options))
     await held.begun.wait()
     abort.set()
     return await running
@@ -37,87 +37,91 @@ async def stopped_when(held, talk, abort, **options):
     ("effect", "status"), [("read", "interrupted"), ("write", "unknown_effect")]
 )
 async def test_an_abort_cancels_the_running_tool_and_the_run_ends_with_a_status(
-    conversation, effect, status
+    new_conversation, effect, status
 ):
     held, abort = Held(), asyncio.Event()
-    talk = conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
-    result = await stopped_when(held, talk, abort)
+    conversation = new_conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
+    result = await stopped_when(held, conversation, abort)
     assert (result.status, result.reply) == ("aborted", None)
     assert result.status_reason == "The run was aborted."
     assert held.ended == ["cancelled"]
     assert [each.result.status for each in result.history] == [status]
-    assert [event.name for event in talk.events][-2:] == ["tool_result", "loop_end"]
-    assert await talk.problems() == []
+    assert [event.name for event in conversation.events][-2:] == ["tool_result", "loop_end"]
+    assert await conversation.problems() == []
 
 
-async def test_an_abort_cancels_the_pending_request(conversation):
+async def test_an_abort_cancels_the_pending_request(new_conversation):
     held, abort = Held(), asyncio.Event()
-    talk = conversation(chat=held.wait)
-    result = await stopped_when(held, talk, abort)
+    conversation = new_conversation(chat=held.wait)
+    result = await stopped_when(held, conversation, abort)
     assert (result.status, held.ended) == ("aborted", ["cancelled"])
-    assert await talk.history() == [Message.user("Go.")]
+    assert await conversation.history() == [Message.user("Go.")]
 
 
-async def test_an_abort_cancels_the_approver(conversation):
+async def test_an_abort_cancels_the_approver(new_conversation):
     held, abort = Held(), asyncio.Event()
-    talk = conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
-    result = await stopped_when(held, talk, abort, approve=held.wait)
+    conversation = new_conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
+    result = await stopped_when(held, conversation, abort, approve=held.wait)
     assert [each.result.status for each in result.history] == ["interrupted"]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_a_run_that_is_aborted_before_it_begins_sends_and_stores_nothing(conversation):
+async def test_a_run_that_is_aborted_before_it_begins_sends_and_stores_nothing(new_conversation):
     abort = asyncio.Event()
     abort.set()
-    talk = conversation()
-    result = await talk.ask(abort=abort)
+    conversation = new_conversation()
+    result = await conversation.ask(abort=abort)
     assert (result.status, result.stats.turns) == ("aborted", 0)
-    assert await talk.history() == []
+    assert await conversation.history() == []
 
 
-async def test_an_unused_abort_event_changes_nothing_and_leaves_no_task(conversation, recorder):
-    talk = conversation([ASKS, DONE], recorder().tool)
-    assert (await talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))).reply == "done"
+async def test_an_unused_abort_event_changes_nothing_and_leaves_no_task(
+    new_conversation, new_recorder
+):
+    conversation = new_conversation([ASKS, DONE], new_recorder().tool)
+    assert (
+        await conversation.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))
+    ).reply == "done"
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_tool_may_abort_its_own_run(conversation):
+async def test_a_tool_may_abort_its_own_run(new_conversation):
     abort = asyncio.Event()
 
     async def stop(arguments):
         abort.set()
         await asyncio.Event().wait()
 
-    talk = conversation([ASKS], Tool("f", "", None, stop))
-    assert (await talk.ask(abort=abort)).status == "aborted"
-    assert await talk.problems() == []
+    conversation = new_conversation([ASKS], Tool("f", "", None, stop))
+    assert (await conversation.ask(abort=abort)).status == "aborted"
+    assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize("where", ["tool", "model"])
 async def test_the_time_limit_ends_the_run_with_a_status_instead_of_an_exception(
-    conversation, where
+    new_conversation, where
 ):
     held = Held()
     tool = Tool("f", "", None, held.wait, effect="read")
-    talk = conversation(
+    conversation = new_conversation(
         [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else held.wait
     )
-    result = await talk.ask(limits=RunLimits(seconds=0.05))
+    result = await conversation.ask(limits=RunLimits(seconds=0.05))
     assert (result.status, result.reply, held.ended) == ("timeout", None, ["cancelled"])
     assert result.status_reason == "The run took longer than its limit of 0.05 s."
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_a_stopped_run_can_be_resumed(conversation):
+async def test_a_stopped_run_can_be_resumed(new_conversation):
     held, abort = Held(), asyncio.Event()
-    talk = conversation([ASKS, DONE], Tool("f", "", None, held.wait, effect="read"))
-    await stopped_when(held, talk, abort)
-    assert (await talk.ask(None, resume=True)).reply == "done"
-    assert (await talk.history())[2].text.startswith("Error (interrupted)")
+    conversation = new_conversation([ASKS, DONE], Tool("f", "", None, held.wait, effect="read"))
+    await stopped_when(held, conversation, abort)
+    assert (await conversation.ask(None, resume=True)).reply == "done"
+    assert (await conversation.history())[2].text.startswith("Error (interrupted)")
 
 
-async def test_a_plain_tool_sees_in_its_context_that_the_run_was_aborted(conversation):
+async def test_a_plain_tool_sees_in_its_context_that_the_run_was_aborted(new_conversation):
     abort, begun, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -127,40 +131,46 @@ async def test_a_plain_tool_sees_in_its_context_that_the_run_was_aborted(convers
             pass
         loop.call_soon_threadsafe(told.set)
 
-    talk = conversation([ASKS], Tool("f", "", None, work))
-    running = asyncio.create_task(talk.ask(abort=abort))
+    conversation = new_conversation([ASKS], Tool("f", "", None, work))
+    running = asyncio.create_task(conversation.ask(abort=abort))
     await begun.wait()
     abort.set()
     assert (await running).history[0].result.status == "unknown_effect"
     await asyncio.wait_for(told.wait(), 5)
 
 
-async def test_cancelling_the_task_raises_cancelled_error_and_leaves_a_valid_history(conversation):
+async def test_cancelling_the_task_raises_cancelled_error_and_leaves_a_valid_history(
+    new_conversation,
+):
     held = Held()
-    talk = conversation([ASKS], Tool("f", "", None, held.wait))
-    running = asyncio.create_task(talk.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60)))
+    conversation = new_conversation([ASKS], Tool("f", "", None, held.wait))
+    running = asyncio.create_task(
+        conversation.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))
+    )
     await held.begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert held.ended == ["cancelled"]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
-async def test_a_reply_that_arrives_together_with_an_abort_gives_a_consistent_status(conversation):
+async def test_a_reply_that_arrives_together_with_an_abort_gives_a_consistent_status(
+    new_conversation,
+):
     abort = asyncio.Event()
 
     async def chat(messages, **settings):
         abort.set()
         return ChatResponse(Message.assistant(DONE), "stop")
 
-    result = await conversation(chat=chat).ask(abort=abort)
+    result = await new_conversation(chat=chat).ask(abort=abort)
     assert result.status in ("completed", "aborted")
     assert (result.reply == "done") == (result.status == "completed")
 
 
 async def test_a_stopped_run_counts_its_rounds_and_drops_late_progress(
-    conversation,
+    new_conversation,
 ):
     held, abort, contexts = Held(), asyncio.Event(), []
 
@@ -168,13 +178,13 @@ async def test_a_stopped_run_counts_its_rounds_and_drops_late_progress(
         contexts.append(context)
         await held.wait()
 
-    talk = conversation([ASKS], Tool("f", "", None, work))
-    result = await stopped_when(held, talk, abort)
+    conversation = new_conversation([ASKS], Tool("f", "", None, work))
+    result = await stopped_when(held, conversation, abort)
     contexts[0].progress("still here")
-    assert (result.tool_rounds, talk.events[-1].name) == (1, "loop_end")
+    assert (result.tool_rounds, conversation.events[-1].name) == (1, "loop_end")
 
 
-async def test_a_call_that_was_not_announced_has_no_result_event(conversation, native):
+async def test_a_call_that_was_not_announced_has_no_result_event(new_conversation, native):
     abort = asyncio.Event()
     calls = [ToolCall("a", "f"), ToolCall("b", "f")]
 
@@ -187,15 +197,19 @@ async def test_a_call_that_was_not_announced_has_no_result_event(conversation, n
     async def answer(messages, **settings):
         return next(replies)
 
-    talk = conversation((), Tool("f", "", None, lambda arguments: "ok"), chat=answer)
-    await talk.ask(abort=abort, approve=thinking, dialect=native)
-    assert [event.name for event in talk.events][2:] == ["tool_call", "tool_result", "loop_end"]
-    assert await talk.problems() == []
+    conversation = new_conversation((), Tool("f", "", None, lambda arguments: "ok"), chat=answer)
+    await conversation.ask(abort=abort, approve=thinking, dialect=native)
+    assert [event.name for event in conversation.events][2:] == [
+        "tool_call",
+        "tool_result",
+        "loop_end",
+    ]
+    assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_a_tool_that_returns_despite_its_cancellation_does_not_hide_the_cancellation(
-    conversation, native, count
+    new_conversation, native, count
 ):
     started = asyncio.Event()
 
@@ -207,12 +221,12 @@ async def test_a_tool_that_returns_despite_its_cancellation_does_not_hide_the_ca
             return "partial"
 
     calls = [ToolCall(f"c{number}", "f", "{}") for number in range(count)]
-    talk = conversation([Message.assistant("", calls)], Tool("f", "", None, stubborn))
-    running = asyncio.create_task(talk.ask(dialect=native))
+    conversation = new_conversation([Message.assistant("", calls)], Tool("f", "", None, stubborn))
+    running = asyncio.create_task(conversation.ask(dialect=native))
     await started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    results = [each.text for each in await talk.history() if each.role == "tool"]
+    results = [each.text for each in await conversation.history() if each.role == "tool"]
     assert results == ["partial"] * count
-    assert await talk.problems() == []
+    assert await conversation.problems() == []

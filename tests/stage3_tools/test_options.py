@@ -107,44 +107,48 @@ def test_each_limit_is_compared_with_the_usage(limits, usage, cost, said):
 
 
 async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(
-    conversation, chat_of, recorder
+    new_conversation, chat_of, new_recorder
 ):
-    noted = recorder()
-    talk = conversation(
-        (), noted.tool, chat=chat_of(*replies(Usage(40, 5), Usage(50, 5), Usage(1, 1)))
+    recorder = new_recorder()
+    conversation = new_conversation(
+        (), recorder.tool, chat=chat_of(*replies(Usage(40, 5), Usage(50, 5), Usage(1, 1)))
     )
-    result = await talk.ask(limits=RunLimits(tokens=100))
+    result = await conversation.ask(limits=RunLimits(tokens=100))
     assert (result.status, result.reply, result.tool_rounds) == ("limit", None, 1)
     assert (
         result.status_reason == "The limit of 100 tokens for this run was reached: 100 were used."
     )
-    assert noted.seen == [{"n": 0}]
+    assert recorder.seen == [{"n": 0}]
     assert [each.result.status for each in result.history] == ["completed", "interrupted"]
     assert "This call was not run." in result.history[1].result.output
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 async def test_a_final_reply_that_reaches_the_limit_is_still_returned(
-    conversation, chat_of, recorder
+    new_conversation, chat_of, new_recorder
 ):
-    talk = conversation((), recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5))))
-    result = await talk.ask(limits=RunLimits(tokens=100))
+    conversation = new_conversation(
+        (), new_recorder().tool, chat=chat_of(*replies(Usage(40, 5), Usage(500, 5)))
+    )
+    result = await conversation.ask(limits=RunLimits(tokens=100))
     assert (result.status, result.reply) == ("completed", "done")
 
 
 async def test_a_cost_limit_ends_the_run_and_the_session_can_continue(
-    conversation, chat_of, recorder
+    new_conversation, chat_of, new_recorder
 ):
     used = Usage(1, 1)
-    talk = conversation((), recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3)))
-    result = await talk.ask(limits=RunLimits(cost=0.5))
+    conversation = new_conversation(
+        (), new_recorder().tool, chat=chat_of(*replies(used, used, used, cost=0.3))
+    )
+    result = await conversation.ask(limits=RunLimits(cost=0.5))
     assert (result.status, result.cost) == ("limit", 0.6)
-    assert (await talk.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
+    assert (await conversation.ask("And now?", limits=RunLimits(cost=0.5))).reply == "done"
 
 
-async def test_invalid_replies_count_toward_the_limit(conversation, chat_of, recorder):
+async def test_invalid_replies_count_toward_the_limit(new_conversation, chat_of, new_recorder):
     unusable = ChatResponse(Message.assistant("hm"), "stop", usage=Usage(200, 0))
-    result = await conversation((), recorder().tool, chat=chat_of(unusable)).ask(
+    result = await new_conversation((), new_recorder().tool, chat=chat_of(unusable)).ask(
         limits=RunLimits(tokens=100)
     )
     assert (result.status, result.last_raw_content) == ("limit", "hm")

@@ -204,15 +204,15 @@ def test_concurrent_registrations_of_one_name_succeed_exactly_once():
     assert (won, sorted(registry.names)) == (200, sorted(names))
 
 
-async def test_execute_returns_the_tools_own_value(recorder):
+async def test_execute_returns_the_tools_own_value(new_recorder):
     value = ToolOutput({"a": 1}, details=object())
-    tool = recorder(returns=value)
+    tool = new_recorder(returns=value)
     assert await ToolRegistry(tool.tool).execute("f", {"x": 1}) is value
     assert tool.seen == [{"x": 1}]
 
 
-async def test_execute_rejects_invalid_arguments_and_runs_nothing(recorder):
-    tool = recorder(parameters={"type": "object", "required": ["x"]})
+async def test_execute_rejects_invalid_arguments_and_runs_nothing(new_recorder):
+    tool = new_recorder(parameters={"type": "object", "required": ["x"]})
     with pytest.raises(ToolError, match="/x is missing"):
         await ToolRegistry(tool.tool).execute("f", {})
     assert tool.seen == []

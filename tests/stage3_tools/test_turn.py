@@ -89,9 +89,9 @@ def listener(name):
     return listen
 
 
-async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result(recorder):
-    noted = recorder()
-    play = played(CALL, noted.tool)
+async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result(new_recorder):
+    recorder = new_recorder()
+    play = played(CALL, recorder.tool)
     turn = await play.turn()
     (record,) = turn.records
     assert (record.id, record.name, record.arguments, record.round) == ("call_1", "f", "{}", 1)
@@ -100,14 +100,14 @@ async def test_a_turn_with_a_call_runs_the_tool_and_records_the_result(recorder)
     assert (ran_tools(turn.records), play.run.records, play.run.turns) == (True, [record], 1)
 
 
-async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools(recorder):
-    turn = await played('{"tool": "g"}', recorder().tool).turn()
+async def test_a_turn_with_only_rejected_calls_counts_as_having_run_no_tools(new_recorder):
+    turn = await played('{"tool": "g"}', new_recorder().tool).turn()
     assert [record.result.error.kind for record in turn.records] == ["not_found"]
     assert not ran_tools(turn.records)
 
 
 async def test_results_are_in_call_order_and_a_failed_call_does_not_affect_the_others(
-    recorder, native
+    new_recorder, native
 ):
     calls = [
         ToolCall("a", "f"),
@@ -115,7 +115,7 @@ async def test_results_are_in_call_order_and_a_failed_call_does_not_affect_the_o
         ToolCall("c", "f", "[]"),
         ToolCall("d", "f"),
     ]
-    play = played(asking(*calls), recorder().tool, dialect=native)
+    play = played(asking(*calls), new_recorder().tool, dialect=native)
     turn = await play.turn()
     assert [(each.id, each.result.status) for each in turn.records] == [
         ("a", "completed"),
@@ -127,14 +127,14 @@ async def test_results_are_in_call_order_and_a_failed_call_does_not_affect_the_o
     assert await play.problems() == []
 
 
-async def test_repeated_or_missing_call_ids_are_made_unique(recorder, native):
+async def test_repeated_or_missing_call_ids_are_made_unique(new_recorder, native):
     before = [
         Message.user("Go."),
         Message.assistant("", [ToolCall("x", "f")]),
         Message.tool("ok", "x", name="f"),
     ]
     calls = [ToolCall("x", "f"), ToolCall("x", "f"), ToolCall("", "f"), ToolCall("y", "f")]
-    play = played(asking(*calls), recorder().tool, history=before, dialect=native)
+    play = played(asking(*calls), new_recorder().tool, history=before, dialect=native)
     turn = await play.turn()
     ids = [record.id for record in turn.records]
     assert len({"x", *ids}) == 5
@@ -143,10 +143,10 @@ async def test_repeated_or_missing_call_ids_are_made_unique(recorder, native):
     assert await play.problems() == []
 
 
-async def test_reading_a_turn_again_keeps_the_ids_of_its_calls(recorder):
+async def test_reading_a_turn_again_keeps_the_ids_of_its_calls(new_recorder):
     it = played(ChatResponse(Message.assistant("", [ToolCall("", "f", "{}")]), "tool_calls"))
     it.run.change_options(ToolLoopOptions(dialect=NativeDialect()))
-    it.run.deps.tool_registry.register(recorder().tool)
+    it.run.deps.tool_registry.register(new_recorder().tool)
     turn = await request(it.run)
     await read(it.run, turn)
     first = turn.interpretation
@@ -174,11 +174,11 @@ async def test_the_window_selects_the_messages_of_a_request():
     assert play.run.last_request[1:] == (Message.user("new"),)
 
 
-async def test_the_tool_description_and_the_reply_reserve_count_toward_the_window(recorder):
+async def test_the_tool_description_and_the_reply_reserve_count_toward_the_window(new_recorder):
     window = KeepSystemAndRecent(max_tokens=1000)
-    await played(DONE, recorder().tool, window=window).turn()
+    await played(DONE, new_recorder().tool, window=window).turn()
     with pytest.raises(WindowTooSmall):
-        await played(DONE, recorder().tool, window=window, max_tokens=990).turn()
+        await played(DONE, new_recorder().tool, window=window, max_tokens=990).turn()
     long = Tool("f", "word " * 2000, None, lambda arguments: None)
     with pytest.raises(WindowTooSmall):
         await played(DONE, long, window=window).turn()
@@ -223,23 +223,23 @@ async def test_cancelling_a_running_tool_leaves_a_result_that_states_a_possible_
     ],
 )
 async def test_a_listener_that_raises_ends_the_turn_and_leaves_a_valid_history(
-    recorder, name, native
+    new_recorder, name, native
 ):
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, recorder().tool, dialect=native, on_event=listener(name))
+    play = played(calls, new_recorder().tool, dialect=native, on_event=listener(name))
     with pytest.raises(LookupError, match="the listener broke"):
         await play.turn()
     assert await play.problems() == []
 
 
-async def test_a_write_that_never_began_has_no_note_about_a_possible_effect(recorder, native):
-    noted = recorder(effect="write")
+async def test_a_write_that_never_began_has_no_note_about_a_possible_effect(new_recorder, native):
+    recorder = new_recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, noted.tool, dialect=native, on_event=listener("tool_call"))
+    play = played(calls, recorder.tool, dialect=native, on_event=listener("tool_call"))
     with pytest.raises(LookupError):
         await play.turn()
     results = (await play.history())[2:]
-    assert noted.seen == []
+    assert recorder.seen == []
     assert [(each.tool_call_id, CUT_OFF in each.text) for each in results] == [
         ("a", False),
         ("b", False),
@@ -247,11 +247,11 @@ async def test_a_write_that_never_began_has_no_note_about_a_possible_effect(reco
 
 
 async def test_a_listener_that_raises_at_the_first_result_does_not_affect_the_second_call(
-    recorder, native
+    new_recorder, native
 ):
-    noted = recorder(effect="write")
+    recorder = new_recorder(effect="write")
     calls = asking(ToolCall("a", "f"), ToolCall("b", "f"))
-    play = played(calls, noted.tool, dialect=native, on_event=listener("tool_result"))
+    play = played(calls, recorder.tool, dialect=native, on_event=listener("tool_result"))
     with pytest.raises(LookupError):
         await play.turn()
     results = (await play.history())[2:]
@@ -270,25 +270,25 @@ async def test_a_keyboard_interrupt_of_a_tool_propagates_and_leaves_a_valid_hist
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(recorder, reason):
-    noted = recorder()
-    play = played(ChatResponse(Message.assistant(CALL), reason), noted.tool)
+async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(new_recorder, reason):
+    recorder = new_recorder()
+    play = played(ChatResponse(Message.assistant(CALL), reason), recorder.tool)
     turn = await play.turn()
     kept = Message.assistant(CALL, raw_text=CALL)
     assert turn.interpretation == ProviderStop(kept, reason)
-    assert (noted.seen, (await play.history())[1:]) == ([], [kept])
+    assert (recorder.seen, (await play.history())[1:]) == ([], [kept])
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
-async def test_calls_in_a_refused_or_paused_reply_get_results(recorder, reason, native):
+async def test_calls_in_a_refused_or_paused_reply_get_results(new_recorder, reason, native):
     message = Message.assistant("I would", [ToolCall("c1", "f")])
-    play = played(ChatResponse(message, reason), recorder().tool, dialect=native)
+    play = played(ChatResponse(message, reason), new_recorder().tool, dialect=native)
     await play.turn()
     assert await play.problems() == []
 
 
-async def test_an_invalid_reply_without_text_is_not_stored(recorder):
-    play = played("", recorder().tool)
+async def test_an_invalid_reply_without_text_is_not_stored(new_recorder):
+    play = played("", new_recorder().tool)
     turn = await play.turn()
     told = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
     assert await play.history() == [Message.user("Go."), told]
@@ -311,13 +311,13 @@ class Interrupting(SqliteStore):
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 async def test_cancelling_a_run_during_a_write_to_a_file_leaves_one_result_for_each_call(
-    number, tmp_path, recorder, native
+    number, tmp_path, new_recorder, native
 ):
     store = Interrupting(tmp_path / "sessions.db", number)
     engine = ContextEngine(store=store)
     session = await engine.create_session()
-    response, noted = asking(ToolCall("a", "f"), ToolCall("b", "f")), recorder()
-    play = played(response, noted.tool, dialect=native)
+    response, recorder = asking(ToolCall("a", "f"), ToolCall("b", "f")), new_recorder()
+    play = played(response, recorder.tool, dialect=native)
     play.run.transcript = engine.transcript(session)
     store.run = asyncio.ensure_future(play.turn())
     with pytest.raises(asyncio.CancelledError):
@@ -325,7 +325,7 @@ async def test_cancelling_a_run_during_a_write_to_a_file_leaves_one_result_for_e
     assert await play.problems() == []
     assert [each.tool_call_id for each in await play.history() if each.role == "tool"] == ["a", "b"]
     if number <= 2:  # the reply, or the start of its calls, was being written
-        assert noted.seen == []
+        assert recorder.seen == []
     await store.aclose()
 
 
@@ -345,11 +345,11 @@ def a_run(*tools, text="hi", **options):
     return RunState(deps, Transcript.of([Message.user(text)]), ToolLoopOptions(**options)), given
 
 
-async def test_only_settings_with_a_value_are_passed_to_the_model(recorder):
+async def test_only_settings_with_a_value_are_passed_to_the_model(new_recorder):
     run, given = a_run()
     await request(run)
     assert given == [((Message.user("hi"),), {})]
-    run, given = a_run(recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
+    run, given = a_run(new_recorder().tool, temperature=0.0, max_tokens=7, model="a:b")
     await request(run)
     [(messages, settings)] = given
     assert (messages, settings["temperature"], settings["max_tokens"]) == (run.last_request, 0.0, 7)
@@ -410,8 +410,8 @@ async def test_a_streamed_reply_is_announced_before_the_request_is_sent():
         assert turn.response.content == "hello"
 
 
-async def test_read_variable_is_available_from_the_first_reference_on(recorder):
-    run, given = a_run(recorder().tool, text="Look at $VAR_REF{{var_1}}.")
+async def test_read_variable_is_available_from_the_first_reference_on(new_recorder):
+    run, given = a_run(new_recorder().tool, text="Look at $VAR_REF{{var_1}}.")
     turn = await request(run)
     assert turn.tools.names == ("f", "read_variable")
     assert [spec.name for spec in given[0][1]["tools"]] == ["f", "read_variable"]
@@ -419,16 +419,16 @@ async def test_read_variable_is_available_from_the_first_reference_on(recorder):
 
 
 @pytest.mark.parametrize("options", [{}, {"variables_over": None}])
-async def test_without_tools_or_variables_read_variable_is_not_available(options, recorder):
-    tools = [recorder().tool] if options else []
+async def test_without_tools_or_variables_read_variable_is_not_available(options, new_recorder):
+    tools = [new_recorder().tool] if options else []
     run, _ = a_run(*tools, text="Look at $VAR_REF{{var_1}}.", **options)
     assert "read_variable" not in (await request(run)).tools
 
 
 async def test_two_calls_with_one_id_and_one_result_are_repaired_without_a_conflict(
-    recorder,
+    new_recorder,
 ):
-    run, given = a_run(recorder().tool)
+    run, given = a_run(new_recorder().tool)
     twice = Message.assistant("", [ToolCall("a", "f"), ToolCall("a", "f")])
     await run.transcript.append(twice, Message.tool("ok", "a"))
     await request(run)

@@ -272,26 +272,29 @@ async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(d
     assert (await engine.history("s")).check_history() == []
 
 
-async def test_arguments_can_be_read_in_full(recorder):
-    noted, engine = recorder(), ContextEngine()
+async def test_arguments_can_be_read_in_full(new_recorder):
+    recorder, engine = new_recorder(), ContextEngine()
     call = a_call("native", "f", text="x" * 300, more="y" * 5000)
-    chain = await saved(engine, ToolRegistry(noted.tool), "native", [call])
+    chain = await saved(engine, ToolRegistry(recorder.tool), "native", [call])
     (kept,) = chain.tool_call_history
     assert f"- `f` (args=$VAR_REF{{{{{kept.arguments_variable}}}}})" in chain.tool_chain_content
-    assert await engine.variables.get("s", kept.arguments_variable) == noted.seen[0]
+    assert await engine.variables.get("s", kept.arguments_variable) == recorder.seen[0]
     assert kept.arguments == call.tool_calls[0].arguments
 
 
-async def test_a_result_of_several_long_texts_can_be_read_in_full(recorder):
-    noted, engine = recorder(returns=(TextPart("a" * 5000), TextPart("b" * 5000))), ContextEngine()
-    chain = await saved(engine, ToolRegistry(noted.tool), "native", [a_call("native", "f")])
+async def test_a_result_of_several_long_texts_can_be_read_in_full(new_recorder):
+    recorder, engine = (
+        new_recorder(returns=(TextPart("a" * 5000), TextPart("b" * 5000))),
+        ContextEngine(),
+    )
+    chain = await saved(engine, ToolRegistry(recorder.tool), "native", [a_call("native", "f")])
     id = chain.tool_call_history[0].variable
     assert f"result=$VAR_REF{{{{{id}}}}}" in chain.tool_chain_content
     assert await engine.variables.get("s", id) == "a" * 5000 + "b" * 5000
 
 
-async def test_without_a_session_variables_live_as_long_as_the_result(recorder):
-    registry = ToolRegistry(recorder(returns="x" * 5000).tool)
+async def test_without_a_session_variables_live_as_long_as_the_result(new_recorder):
+    registry = ToolRegistry(new_recorder(returns="x" * 5000).tool)
     model = ScriptedModel(["done"])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
         result = await execute_tool_chain(

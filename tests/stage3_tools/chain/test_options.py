@@ -51,21 +51,21 @@ def chain():
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_model_settings_are_passed_to_the_request(chain, recorder, streamed):
+async def test_model_settings_are_passed_to_the_request(chain, new_recorder, streamed):
     settings = {"temperature": 0.5, "max_tokens": 77, "model": "openai:other"}
-    await chain(asks(("f", {})), recorder().tool, streamed=streamed, **settings)
+    await chain(asks(("f", {})), new_recorder().tool, streamed=streamed, **settings)
     (request,) = chain.requests
     assert (request.temperature, request.max_tokens, request.model) == (0.5, 77, "other")
 
 
-async def test_unset_model_settings_are_not_passed(recorder):
+async def test_unset_model_settings_are_not_passed(new_recorder):
     asked = []
 
     async def chat(messages, **settings):
         asked.append(settings)
         return ChatResponse(Message.assistant("done"), "stop")
 
-    registry = ToolRegistry(recorder().tool)
+    registry = ToolRegistry(new_recorder().tool)
     await execute_tool_chain(registry, asks(("f", {})), ToolChainOptions(chat))
     await execute_tool_chain(
         registry, asks(("f", {})), ToolChainOptions(chat, temperature=0.0, model="a:b")
@@ -75,7 +75,7 @@ async def test_unset_model_settings_are_not_passed(recorder):
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["plain", "async"])
-async def test_before_send_changes_one_request_only(chain, recorder, asynchronous):
+async def test_before_send_changes_one_request_only(chain, new_recorder, asynchronous):
     seen = []
 
     def shorter(messages, info):
@@ -87,7 +87,7 @@ async def test_before_send_changes_one_request_only(chain, recorder, asynchronou
 
     given = {"replies": [asks(("f", {"x": 2})), "done"], "context_messages": [Message.user("Go.")]}
     before = later if asynchronous else shorter
-    result = await chain(asks(("f", {})), recorder().tool, before_send=before, **given)
+    result = await chain(asks(("f", {})), new_recorder().tool, before_send=before, **given)
     assert [[each.text for each in request.messages] for request in chain.requests] == [
         ["Look.", "", "ok"],
         ["Go.", "", "ok", "", "ok"],
@@ -99,11 +99,11 @@ async def test_before_send_changes_one_request_only(chain, recorder, asynchronou
 # ---- callbacks and events
 
 
-async def test_callbacks_receive_calls_and_results_in_call_order(chain, recorder):
+async def test_callbacks_receive_calls_and_results_in_call_order(chain, new_recorder):
     told = []
     result = await chain(
         asks(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
-        recorder().tool,
+        new_recorder().tool,
         on_tool_call_start=lambda name, arguments, call_id: told.append((name, arguments, call_id)),
         on_tool_call_complete=lambda result, call_id: told.append((result, call_id)),
     )
@@ -118,19 +118,19 @@ async def test_callbacks_receive_calls_and_results_in_call_order(chain, recorder
 
 @pytest.mark.parametrize("text", ["[1]", "{", "", "7", '{"x": NaN}', "[" * 9000])
 async def test_arguments_that_are_not_an_object_are_passed_to_callbacks_as_text(
-    chain, recorder, text
+    chain, new_recorder, text
 ):
     told = []
     first = Message.assistant("", [ToolCall("a", "f", text)])
-    await chain(first, recorder().tool, on_tool_call_start=lambda *each: told.append(each))
+    await chain(first, new_recorder().tool, on_tool_call_start=lambda *each: told.append(each))
     assert told == [("f", text, "a")]
 
 
-async def test_the_display_text_grows_with_replies_and_tool_states(chain, recorder):
+async def test_the_display_text_grows_with_replies_and_tool_states(chain, new_recorder):
     shown = []
     first = asks(("f", {}), ("none", {}), text="Let me look.")
     result = await chain(
-        first, recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
+        first, new_recorder().tool, replies=["It is 22."], on_llm_response_update=shown.append
     )
     assert shown == [
         "Let me look.",
@@ -143,11 +143,11 @@ async def test_the_display_text_grows_with_replies_and_tool_states(chain, record
     assert result.reply == "It is 22."
 
 
-async def test_streamed_text_is_displayed_piece_by_piece(chain, recorder):
+async def test_streamed_text_is_displayed_piece_by_piece(chain, new_recorder):
     shown = []
     replies = [asks(("f", {"x": 2}), text="Once more."), "It is 22 degrees."]
     given = {"replies": replies, "streamed": True, "on_llm_response_update": shown.append}
-    result = await chain(asks(("f", {})), recorder().tool, **given)
+    result = await chain(asks(("f", {})), new_recorder().tool, **given)
     assert shown[:2] == ["[f …]", "[f ✓]"]
     assert shown[-1] == "[f ✓]\n\nOnce more.\n\n[f ✓]\n\nIt is 22 degrees."
     last = [each.removeprefix("[f ✓]\n\nOnce more.\n\n[f ✓]\n\n") for each in shown[-4:]]
@@ -157,26 +157,28 @@ async def test_streamed_text_is_displayed_piece_by_piece(chain, recorder):
     assert (result.reply, result.usage.output_tokens) == ("It is 22 degrees.", 10)
 
 
-async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chain, recorder):
+async def test_a_truncated_reply_is_replaced_by_the_next_one_in_the_display(chain, new_recorder):
     shown = []
     cut = ChatResponse(Message.assistant("It is so"), "length")
     given = {"replies": [cut, "Fine."], "streamed": True, "on_llm_response_update": shown.append}
-    await chain(asks(("f", {})), recorder().tool, **given)
+    await chain(asks(("f", {})), new_recorder().tool, **given)
     assert shown[2:] == ["[f ✓]\n\nIt is", "[f ✓]\n\nIt is so", "[f ✓]", "[f ✓]\n\nFine."]
 
 
-async def test_text_before_a_pause_stays_in_the_display(recorder):
+async def test_text_before_a_pause_stays_in_the_display(new_recorder):
     shown, model = [], ScriptedModel([ChatResponse(Message.assistant("One,"), "pause"), "two."])
     async with Gateway("anthropic:m", transport=model, max_retries=0) as gateway:
         options = ToolChainOptions(
             gateway.chat, stream=gateway.stream, on_llm_response_update=shown.append
         )
-        result = await execute_tool_chain(ToolRegistry(recorder().tool), asks(("f", {})), options)
+        result = await execute_tool_chain(
+            ToolRegistry(new_recorder().tool), asks(("f", {})), options
+        )
     assert (shown[-1], result.reply) == ("[f ✓]\n\nOne,\n\ntwo.", "two.")
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["chat", "stream"])
-async def test_the_raw_text_of_decisions_is_not_displayed(chain, recorder, streamed):
+async def test_the_raw_text_of_decisions_is_not_displayed(chain, new_recorder, streamed):
     shown = []
     first = Message.assistant('{"tool": "f", "arguments": {}}')
     given = {
@@ -184,20 +186,20 @@ async def test_the_raw_text_of_decisions_is_not_displayed(chain, recorder, strea
         "streamed": streamed,
         "dialect": PromptDialect(),
     }
-    await chain(first, recorder().tool, on_llm_response_update=shown.append, **given)
+    await chain(first, new_recorder().tool, on_llm_response_update=shown.append, **given)
     assert shown == ["[f …]", "[f ✓]", "[f ✓]\n\ndone"]
 
 
-async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain, recorder):
+async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chain, new_recorder):
     events = []
-    result = await chain(asks(("f", {})), recorder().tool, on_event=events.append)
+    result = await chain(asks(("f", {})), new_recorder().tool, on_event=events.append)
     assert [event.name for event in events] == [
         *["decision", "tool_call", "tool_result", "turn_end"],
         *["turn_start", "decision", "turn_end", "loop_end"],
     ]
     assert (events[-1].status, events[-1].reply) == (result.status, "done")
     events.clear()
-    await chain(asks(("f", {})), recorder().tool, replies=[500], on_event=events.append)
+    await chain(asks(("f", {})), new_recorder().tool, replies=[500], on_event=events.append)
     assert [event.name for event in events][-2:] == ["turn_start", "loop_end"]
     assert (events[-1].status, events[-1].reply) == ("error", None)
 
@@ -206,9 +208,9 @@ async def test_a_chain_emits_the_events_of_a_run_from_its_first_decision_on(chai
     "callback", ["on_tool_call_start", "on_tool_call_complete", "on_llm_response_update"]
 )
 async def test_an_exception_of_a_callback_propagates_and_every_announced_call_has_a_result(
-    chain, recorder, callback
+    chain, new_recorder, callback
 ):
-    noted, events = recorder(effect="write"), []
+    recorder, events = new_recorder(effect="write"), []
 
     def broken(*told):
         raise ZeroDivisionError
@@ -216,18 +218,18 @@ async def test_an_exception_of_a_callback_propagates_and_every_announced_call_ha
     with pytest.raises(ZeroDivisionError):
         await chain(
             asks(("f", {}), ("f", {"x": 2})),
-            noted.tool,
+            recorder.tool,
             replies=(),
             **{callback: broken, "on_event": events.append},
         )
     # The raising callback comes first, so other listeners do not receive its event.
     assert [each.name for each in events].count("tool_call") <= 2
-    assert len(noted.seen) == (2 if callback == "on_tool_call_complete" else 0)
+    assert len(recorder.seen) == (2 if callback == "on_tool_call_complete" else 0)
 
 
-async def test_after_a_listener_raises_the_history_still_has_every_result(recorder):
+async def test_after_a_listener_raises_the_history_still_has_every_result(new_recorder):
     """The listener is `on_event`, which also receives the results stored after its exception."""
-    told, registry = [], ToolRegistry(recorder().tool)
+    told, registry = [], ToolRegistry(new_recorder().tool)
 
     def once(event):
         told.append(event)

@@ -53,7 +53,7 @@ def called(id="c1", name="f", arguments="{}", **rest):
     return ToolCall(id, name, arguments, **rest)
 
 
-class Talk:
+class Conversation:
     """One session with a provider, in the native dialect by default."""
 
     def __init__(self, wire, replies, tools, *, streamed=False, store=None):
@@ -93,12 +93,12 @@ class Talk:
 
 
 @pytest.fixture
-async def talk():
+async def new_conversation():
     """Create conversations. At the end, all of their scripted replies must be used."""
     made = []
 
     def make(wire, replies, *tools, **rest):
-        made.append(Talk(wire, replies, tools, **rest))
+        made.append(Conversation(wire, replies, tools, **rest))
         return made[-1]
 
     yield make
@@ -188,10 +188,12 @@ def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialec
 
 
 @on_every_wire
-async def test_tools_are_sent_in_the_format_of_the_provider(talk, wire):
-    talk = talk(wire, ["sun"], tool("get_weather", "Tells it.", CITY), tool("f"))
-    await talk.ask()
-    (body,) = talk.model.bodies
+async def test_tools_are_sent_in_the_format_of_the_provider(new_conversation, wire):
+    conversation = new_conversation(
+        wire, ["sun"], tool("get_weather", "Tells it.", CITY), tool("f")
+    )
+    await conversation.ask()
+    (body,) = conversation.model.bodies
     assert (
         body["tools"]
         == {
@@ -230,24 +232,30 @@ async def test_tools_are_sent_in_the_format_of_the_provider(talk, wire):
 
 
 @on_every_wire
-async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(talk, wire, recorder):
-    noted = recorder("math.add")
+async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder("math.add")
     sent = "math_add_ecef409b"
-    talk = talk(wire, [asks(called(name=sent, arguments='{"a": 1}')), "done"], noted.tool)
-    result = await talk.ask()
-    assert (talk.offered, noted.seen) == ([[sent]] * 2, [{"a": 1}])
+    conversation = new_conversation(
+        wire, [asks(called(name=sent, arguments='{"a": 1}')), "done"], recorder.tool
+    )
+    result = await conversation.ask()
+    assert (conversation.offered, recorder.seen) == ([[sent]] * 2, [{"a": 1}])
     assert [record.name for record in result.history] == ["math.add"]
-    assert (await talk.history())[1].tool_calls[0].name == "math.add"
+    assert (await conversation.history())[1].tool_calls[0].name == "math.add"
     assert [
-        call.name for message in talk.model.requests[1].messages for call in message.tool_calls
+        call.name
+        for message in conversation.model.requests[1].messages
+        for call in message.tool_calls
     ] == [sent]
 
 
 @on_every_wire
-async def test_tools_may_be_added_and_removed_between_two_turns(talk, wire):
+async def test_tools_may_be_added_and_removed_between_two_turns(new_conversation, wire):
     def change(arguments):
-        talk.registry.register(tool("new"))
-        talk.registry.unregister("old")
+        conversation.registry.register(tool("new"))
+        conversation.registry.unregister("old")
         return "changed"
 
     replies = [
@@ -256,27 +264,33 @@ async def test_tools_may_be_added_and_removed_between_two_turns(talk, wire):
         asks(called("c3", "old")),
         "done",
     ]
-    talk = talk(wire, replies, tool("change", execute=change), tool("old"))
-    result = await talk.ask()
-    assert talk.offered == [["change", "old"], *[["change", "new"]] * 3]
+    conversation = new_conversation(wire, replies, tool("change", execute=change), tool("old"))
+    result = await conversation.ask()
+    assert conversation.offered == [["change", "old"], *[["change", "new"]] * 3]
     assert [record.result.status for record in result.history] == [
         "completed",
         "completed",
         "error",
     ]
-    assert (result.status, await talk.problems()) == ("completed", [])
+    assert (result.status, await conversation.problems()) == ("completed", [])
 
 
 @on_every_wire
-async def test_before_send_may_change_each_request(talk, wire, recorder):
+async def test_before_send_may_change_each_request(new_conversation, wire, new_recorder):
     def shorter(messages):
         return [message for message in messages if message.text != "secret"]
 
-    talk = talk(wire, [asks(called()), "done"], recorder(returns="secret").tool)
-    await talk.ask(before_send=lambda messages, info: [Message.system("Be brief."), *messages])
-    assert [request.messages[0].text for request in talk.model.requests] == ["Be brief."] * 2
-    assert talk.offered == [["f"]] * 2
-    assert [message.role for message in await talk.history()] == [
+    conversation = new_conversation(
+        wire, [asks(called()), "done"], new_recorder(returns="secret").tool
+    )
+    await conversation.ask(
+        before_send=lambda messages, info: [Message.system("Be brief."), *messages]
+    )
+    assert [request.messages[0].text for request in conversation.model.requests] == [
+        "Be brief."
+    ] * 2
+    assert conversation.offered == [["f"]] * 2
+    assert [message.role for message in await conversation.history()] == [
         "user",
         "assistant",
         "tool",
@@ -286,23 +300,25 @@ async def test_before_send_may_change_each_request(talk, wire, recorder):
 
 @pytest.mark.parametrize("dialect", [NativeDialect(), PromptDialect()], ids=["native", "prompt"])
 async def test_before_send_receives_the_turn_the_tools_and_whether_the_request_is_the_last(
-    talk, dialect, recorder
+    new_conversation, dialect, new_recorder
 ):
     infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(called())
     answer = '{"tool": null, "reply": "done"}' if isinstance(dialect, PromptDialect) else "done"
-    talk = talk("openai", [call, answer], recorder().tool)
+    conversation = new_conversation("openai", [call, answer], new_recorder().tool)
 
     def before_send(messages, info):
         infos.append((info.turn, info.tools[0].name, info.last))
 
-    result = await talk.ask(before_send=before_send, dialect=dialect, max_tool_rounds=1)
+    result = await conversation.ask(before_send=before_send, dialect=dialect, max_tool_rounds=1)
     assert infos == [(1, "f", False), (2, "f", True)]
     assert (result.status, result.reply) == ("max_rounds", "done")
-    assert LAST_REQUEST in talk.model.requests[-1].messages[0].text
+    assert LAST_REQUEST in conversation.model.requests[-1].messages[0].text
 
 
 @on_every_wire
-async def test_the_last_request_still_lists_the_tools_for_servers_that_require_it(wire, recorder):
+async def test_the_last_request_still_lists_the_tools_for_servers_that_require_it(
+    wire, new_recorder
+):
     rejected = []
 
     def strict(request):
@@ -317,7 +333,9 @@ async def test_the_last_request_still_lists_the_tools_for_servers_that_require_i
     model = ScriptedModel([asks(called()), "so far"])
     async with Gateway(f"{wire}:m", api_key="k", transport=Strict()) as gateway:
         engine = ContextEngine()
-        deps = ToolLoopDeps(gateway.chat, engine, OutputController(), ToolRegistry(recorder().tool))
+        deps = ToolLoopDeps(
+            gateway.chat, engine, OutputController(), ToolRegistry(new_recorder().tool)
+        )
         options = ToolLoopOptions(dialect=NativeDialect(), max_tool_rounds=1)
         result = await run_tool_loop(deps, await engine.create_session(), "Go.", options)
     assert (result.reply, rejected) == ("so far", [])
@@ -372,18 +390,24 @@ RESULTS = {
 
 
 @on_every_wire
-async def test_results_are_sent_in_call_order_with_their_ids_and_errors_are_marked(talk, wire):
+async def test_results_are_sent_in_call_order_with_their_ids_and_errors_are_marked(
+    new_conversation, wire
+):
     def fail(arguments):
         raise ValueError("no")
 
     answers = {1: "one", 3: {"celsius": 22}}
     tools = [tool("a", execute=lambda arguments: answers[arguments["n"]]), tool("b", execute=fail)]
     calls = [called("c1", "a", '{"n": 1}'), called("c2", "b"), called("c3", "a", '{"n": 3}')]
-    talk = talk(wire, [asks(*calls, text="I look."), "done"], *tools)
-    result = await talk.ask()
-    assert talk.spoken()[2:] == RESULTS[wire]
-    assert (result.status, result.tool_rounds, await talk.problems()) == ("completed", 1, [])
-    decision = next(event for event in talk.events if event.name == "decision")
+    conversation = new_conversation(wire, [asks(*calls, text="I look."), "done"], *tools)
+    result = await conversation.ask()
+    assert conversation.spoken()[2:] == RESULTS[wire]
+    assert (result.status, result.tool_rounds, await conversation.problems()) == (
+        "completed",
+        1,
+        [],
+    )
+    decision = next(event for event in conversation.events if event.name == "decision")
     assert (decision.text, [call.id for call in decision.calls]) == ("I look.", ["c1", "c2", "c3"])
 
 
@@ -435,12 +459,14 @@ PICTURES = {
 
 
 @on_every_wire
-async def test_an_image_in_a_result_is_sent_to_the_model(talk, wire):
+async def test_an_image_in_a_result_is_sent_to_the_model(new_conversation, wire):
     draw = tool("draw", execute=lambda arguments: ["the map", IMAGE])
-    talk = talk(wire, [asks(called("c1", "draw"), called("c2")), "done"], draw, tool("f"))
-    await talk.ask()
-    assert talk.spoken()[2:] == PICTURES[wire]
-    assert (await talk.history())[2] == Message.tool(
+    conversation = new_conversation(
+        wire, [asks(called("c1", "draw"), called("c2")), "done"], draw, tool("f")
+    )
+    await conversation.ask()
+    assert conversation.spoken()[2:] == PICTURES[wire]
+    assert (await conversation.history())[2] == Message.tool(
         (TextPart("the map"), IMAGE), "c1", name="draw"
     )
 
@@ -449,19 +475,21 @@ async def test_an_image_in_a_result_is_sent_to_the_model(talk, wire):
 @pytest.mark.parametrize(
     "ids", [("", ""), ("x", "x"), ("x", "")], ids=["missing", "repeated", "mixed"]
 )
-async def test_repeated_or_missing_call_ids_are_made_unique(talk, wire, ids, recorder):
-    noted = recorder()
+async def test_repeated_or_missing_call_ids_are_made_unique(
+    new_conversation, wire, ids, new_recorder
+):
+    recorder = new_recorder()
     turns = [
         asks(*(called(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
         for turn in (1, 2)
     ]
-    talk = talk(wire, [*turns, "done"], noted.tool)
-    result = await talk.ask()
-    assert noted.seen == [{"n": n} for n in (10, 11, 20, 21)]
+    conversation = new_conversation(wire, [*turns, "done"], recorder.tool)
+    result = await conversation.ask()
+    assert recorder.seen == [{"n": n} for n in (10, 11, 20, 21)]
     made = [record.id for record in result.history]
-    assert (len({*made, ""}), await talk.problems()) == (5, [])
+    assert (len({*made, ""}), await conversation.problems()) == (5, [])
     assert [
-        message.tool_call_id for message in await talk.history() if message.role == "tool"
+        message.tool_call_id for message in await conversation.history() if message.role == "tool"
     ] == made
 
 
@@ -484,45 +512,53 @@ def written(text, wires=WIRES):
     ],
 )
 async def test_arguments_that_are_not_a_json_object_get_an_error_result(
-    talk, wire, arguments, recorder
+    new_conversation, wire, arguments, new_recorder
 ):
-    noted = recorder(parameters=CITY)
+    recorder = new_recorder(parameters=CITY)
     bad, good = called(arguments=arguments), called("c2", arguments='{"city": "Oslo"}')
-    talk = talk(wire, [asks(bad), asks(good), "done"], noted.tool)
-    result = await talk.ask()
+    conversation = new_conversation(wire, [asks(bad), asks(good), "done"], recorder.tool)
+    result = await conversation.ask()
     first, second = (record.result for record in result.history)
     assert (first.is_error, first.error.kind, second.output) == (True, "validation", "ok")
     assert first.output.startswith("Error (validation): ")
-    assert (noted.seen, result.status, result.tool_rounds) == ([{"city": "Oslo"}], "completed", 1)
-    assert await talk.problems() == []
+    assert (recorder.seen, result.status, result.tool_rounds) == (
+        [{"city": "Oslo"}],
+        "completed",
+        1,
+    )
+    assert await conversation.problems() == []
 
 
 @on_every_wire
-async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(talk, wire, recorder):
-    noted = recorder("math.add")
-    talk = talk(
-        wire, [asks(called(name="math.ad")), asks(called("c2", "math.add")), "done"], noted.tool
+async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder("math.add")
+    conversation = new_conversation(
+        wire, [asks(called(name="math.ad")), asks(called("c2", "math.add")), "done"], recorder.tool
     )
-    result = await talk.ask()
+    result = await conversation.ask()
     assert [record.result.output for record in result.history] == [
         "Error (not_found): There is no tool named 'math.ad'. Available tools: math.add.\n"
         "Did you mean math.add?",
         "ok",
     ]
-    assert noted.seen == [{}]
+    assert recorder.seen == [{}]
 
 
 @on_every_wire
-async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(talk, wire, recorder):
-    talk = talk(
-        wire, [asks(called()), asks(called("c2")), "done"], recorder(returns="x" * 5_000).tool
+async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(
+    new_conversation, wire, new_recorder
+):
+    conversation = new_conversation(
+        wire, [asks(called()), asks(called("c2")), "done"], new_recorder(returns="x" * 5_000).tool
     )
-    await talk.ask()
-    assert talk.offered == [["f"], *[["f", "read_variable"]] * 2]
-    for message in talk.model.requests[2].messages:
+    await conversation.ask()
+    assert conversation.offered == [["f"], *[["f", "read_variable"]] * 2]
+    for message in conversation.model.requests[2].messages:
         if message.role == "tool":
             assert message.text.startswith("x" * 200 + "…\n[5000 characters in $VAR_REF{{")
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 # ---- provider data
@@ -530,15 +566,15 @@ async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(talk, wir
 SIGNED = {"anthropic": {"signature": "Er0C+/==\n晴"}}
 
 
-async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(talk, recorder):
+async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversation, new_recorder):
     thought = ThinkingPart("Let me\n look …", SIGNED)
     hidden = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "EmwK"})
     said = Message.assistant(
         (thought, hidden, TextPart("I look.")), [called("toolu_1"), called("toolu_2")]
     )
-    talk = talk("anthropic", [said, "done", "bye"], recorder().tool)
-    await talk.ask()
-    await talk.ask("And now?")
+    conversation = new_conversation("anthropic", [said, "done", "bye"], new_recorder().tool)
+    await conversation.ask()
+    await conversation.ask("And now?")
     blocks = [
         {"type": "thinking", "thinking": "Let me\n look …", "signature": "Er0C+/==\n晴"},
         {"type": "redacted_thinking", "data": "EmwK"},
@@ -546,17 +582,24 @@ async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(talk, recorde
         {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
         {"type": "tool_use", "id": "toolu_2", "name": "f", "input": {}},
     ]
-    assert [body["messages"][1]["content"] for body in talk.model.bodies[1:]] == [blocks, blocks]
+    assert [body["messages"][1]["content"] for body in conversation.model.bodies[1:]] == [
+        blocks,
+        blocks,
+    ]
 
 
-async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(talk, recorder):
+async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(
+    new_conversation, new_recorder
+):
     signed = called("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
     text = TextPart("I look.", provider_data={"gemini": {"thoughtSignature": "AbC="}})
-    talk = talk(
-        "gemini", [Message.assistant((text,), [signed, called("call_1")]), "done"], recorder().tool
+    conversation = new_conversation(
+        "gemini",
+        [Message.assistant((text,), [signed, called("call_1")]), "done"],
+        new_recorder().tool,
     )
-    await talk.ask()
-    assert talk.spoken()[1] == {
+    await conversation.ask()
+    assert conversation.spoken()[1] == {
         "role": "model",
         "parts": [
             {"text": "I look.", "thoughtSignature": "AbC="},
@@ -567,16 +610,16 @@ async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(talk,
 
 
 async def test_signatures_survive_a_restart_and_a_question_in_the_other_dialect(
-    talk, recorder, tmp_path
+    new_conversation, new_recorder, tmp_path
 ):
     said = Message.assistant((ThinkingPart("hm", SIGNED),), [called("toolu_1")])
     file = SqliteStore(tmp_path / "sessions.db")
-    first = talk("anthropic", [said, "done"], recorder().tool, store=file)
+    first = new_conversation("anthropic", [said, "done"], new_recorder().tool, store=file)
     await first.ask()
     await file.aclose()
     file = SqliteStore(tmp_path / "sessions.db")
-    second = talk(
-        "anthropic", ['{"tool": null, "reply": "by text"}', "bye"], recorder().tool, store=file
+    second = new_conversation(
+        "anthropic", ['{"tool": null, "reply": "by text"}', "bye"], new_recorder().tool, store=file
     )
     second._started = True
     await second.ask(dialect=PromptDialect())
@@ -600,40 +643,44 @@ def given_feedback(text):
 @on_every_wire
 @pytest.mark.parametrize("text", ["I look.", ""])
 async def test_calls_in_a_truncated_reply_do_not_run_and_the_model_gets_feedback(
-    talk, wire, text, recorder
+    new_conversation, wire, text, new_recorder
 ):
-    noted = recorder()
+    recorder = new_recorder()
     cut = ChatResponse(asks(called(arguments='{"n": 1}'), text=text), "length", usage=Usage(3, 64))
-    talk = talk(wire, [cut, asks(called(arguments='{"n": 2}')), "done"], noted.tool)
-    result = await talk.ask()
+    conversation = new_conversation(
+        wire, [cut, asks(called(arguments='{"n": 2}')), "done"], recorder.tool
+    )
+    result = await conversation.ask()
     told = (
         "Your reply was cut off after 64 tokens, so nothing in it was used. "
         "Answer again, shorter: what matters most."
     )
-    assert (noted.seen, result.status, result.tool_rounds) == ([{"n": 2}], "completed", 1)
+    assert (recorder.seen, result.status, result.tool_rounds) == ([{"n": 2}], "completed", 1)
     said = [Message.assistant(text)] if text else []
-    assert (await talk.history())[1 : 2 + len(said)] == [*said, given_feedback(told)]
-    assert [event.feedback for event in talk.events if event.name == "feedback"] == [told]
-    assert await talk.problems() == []
+    assert (await conversation.history())[1 : 2 + len(said)] == [*said, given_feedback(told)]
+    assert [event.feedback for event in conversation.events if event.name == "feedback"] == [told]
+    assert await conversation.problems() == []
 
 
 @on_every_wire
-async def test_repeated_truncated_replies_end_the_run(talk, wire, recorder):
+async def test_repeated_truncated_replies_end_the_run(new_conversation, wire, new_recorder):
     cut = ChatResponse(Message.assistant("It is"), "length")
-    talk = talk(wire, [cut] * 3, recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation(wire, [cut] * 3, new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.last_raw_content) == ("parse_failed", None, "It is")
 
 
 @on_every_wire
-async def test_a_refusal_ends_the_run_without_running_its_calls(talk, wire, recorder):
-    noted = recorder()
+async def test_a_refusal_ends_the_run_without_running_its_calls(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder()
     refused = ChatResponse(asks(called(), text="I will not."), "refusal")
-    talk = talk(wire, [refused, "Hello."], noted.tool)
-    result = await talk.ask()
+    conversation = new_conversation(wire, [refused, "Hello."], recorder.tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == ("refused", None, "I will not.")
-    assert (noted.seen, await talk.problems()) == ([], [])
-    assert (await talk.ask("Hello?")).reply == "Hello."
+    assert (recorder.seen, await conversation.problems()) == ([], [])
+    assert (await conversation.ask("Hello?")).reply == "Hello."
 
 
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "sun"}}
@@ -655,56 +702,62 @@ FOUND = {
     ],
     ids=["with text", "without text", "with thoughts"],
 )  # fmt: skip
-async def test_a_paused_reply_is_sent_back_unchanged(talk, recorder, parts, blocks):
+async def test_a_paused_reply_is_sent_back_unchanged(new_conversation, new_recorder, parts, blocks):
     paused = ChatResponse(Message.assistant((*parts, ProviderPart("anthropic", FOUND))), "pause")
-    talk = talk("anthropic", [paused, "done"], recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation("anthropic", [paused, "done"], new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
-    assert talk.spoken()[1:] == [{"role": "assistant", "content": [*blocks, SEARCH, FOUND]}]
+    assert conversation.spoken()[1:] == [{"role": "assistant", "content": [*blocks, SEARCH, FOUND]}]
 
 
 @pytest.mark.parametrize(
     ("pauses", "status", "reply"), [(5, "completed", "done"), (6, "limit", None)]
 )
 async def test_a_paused_reply_is_continued_at_most_five_times(
-    talk, recorder, pauses, status, reply
+    new_conversation, new_recorder, pauses, status, reply
 ):
     paused = ChatResponse(Message.assistant((ProviderPart("anthropic", SEARCH),)), "pause")
-    talk = talk("anthropic", [*[paused] * pauses, *(["done"] if reply else [])], recorder().tool)
-    result = await talk.ask()
-    assert (result.status, result.reply, len(talk.model.requests)) == (status, reply, 6)
+    conversation = new_conversation(
+        "anthropic", [*[paused] * pauses, *(["done"] if reply else [])], new_recorder().tool
+    )
+    result = await conversation.ask()
+    assert (result.status, result.reply, len(conversation.model.requests)) == (status, reply, 6)
 
 
-async def test_calls_in_a_paused_reply_run(talk, recorder):
-    noted = recorder()
+async def test_calls_in_a_paused_reply_run(new_conversation, new_recorder):
+    recorder = new_recorder()
     paused = ChatResponse(
         Message.assistant((ProviderPart("anthropic", SEARCH),), [called("toolu_1")]), "pause"
     )
-    talk = talk("anthropic", [paused, "done"], noted.tool)
-    assert (await talk.ask()).tool_rounds == 1
-    assert (noted.seen, await talk.problems()) == ([{}], [])
+    conversation = new_conversation("anthropic", [paused, "done"], recorder.tool)
+    assert (await conversation.ask()).tool_rounds == 1
+    assert (recorder.seen, await conversation.problems()) == ([{}], [])
 
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1])
 async def test_an_empty_reply_is_requested_once_more_and_without_calls_after_results(
-    talk, wire, rounds, recorder
+    new_conversation, wire, rounds, new_recorder
 ):
-    talk = talk(wire, [*[asks(called())] * rounds, "", "done"], recorder().tool)
-    result = await talk.ask()
+    conversation = new_conversation(
+        wire, [*[asks(called())] * rounds, "", "done"], new_recorder().tool
+    )
+    result = await conversation.ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", rounds)
-    assert talk.offered == [["f"]] * (rounds + 2)
-    assert talk.model.requests[-1].tool_choice == ("none" if rounds else None)
-    assert talk.model.requests[-1].messages[-1] == Message.user(
+    assert conversation.offered == [["f"]] * (rounds + 2)
+    assert conversation.model.requests[-1].tool_choice == ("none" if rounds else None)
+    assert conversation.model.requests[-1].messages[-1] == Message.user(
         "[Feedback]\nYour reply was empty. Answer the user."
     )
-    assert all(message.content or message.tool_calls for message in await talk.history())
+    assert all(message.content or message.tool_calls for message in await conversation.history())
 
 
 @on_every_wire
-async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(talk, wire, recorder):
-    talk = talk(wire, ["", " \n"], recorder().tool)
-    result = await talk.ask()
+async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(
+    new_conversation, wire, new_recorder
+):
+    conversation = new_conversation(wire, ["", " \n"], new_recorder().tool)
+    result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == (
         "completed",
         "",
@@ -712,12 +765,12 @@ async def test_two_empty_replies_in_a_row_end_the_run_with_an_empty_reply(talk, 
     )
 
 
-async def test_a_reply_of_thoughts_only_counts_as_empty(talk, recorder):
-    talk = talk(
-        "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], recorder().tool
+async def test_a_reply_of_thoughts_only_counts_as_empty(new_conversation, new_recorder):
+    conversation = new_conversation(
+        "anthropic", [Message.assistant((ThinkingPart("hm", SIGNED),)), "done"], new_recorder().tool
     )
-    assert (await talk.ask()).reply == "done"
-    assert [message.text for message in await talk.history()][-1] == "done"
+    assert (await conversation.ask()).reply == "done"
+    assert [message.text for message in await conversation.history()][-1] == "done"
 
 
 # ---- the round limit
@@ -725,40 +778,48 @@ async def test_a_reply_of_thoughts_only_counts_as_empty(talk, recorder):
 
 @on_every_wire
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-async def test_the_last_request_lists_the_tools_and_forbids_calls(talk, wire, rounds, recorder):
-    noted = recorder()
+async def test_the_last_request_lists_the_tools_and_forbids_calls(
+    new_conversation, wire, rounds, new_recorder
+):
+    recorder = new_recorder()
     calls = [asks(called(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
-    talk = talk(wire, [*calls, "so far"], noted.tool)
-    result = await talk.ask(max_tool_rounds=rounds)
+    conversation = new_conversation(wire, [*calls, "so far"], recorder.tool)
+    result = await conversation.ask(max_tool_rounds=rounds)
     assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "so far", rounds)
-    assert noted.seen == [{"n": n} for n in range(rounds)]
-    assert talk.offered == [["f"]] * (rounds + 1)
-    assert ["tools" in body for body in talk.model.bodies] == [True] * (rounds + 1)
-    choices = [request.tool_choice for request in talk.model.requests]
+    assert recorder.seen == [{"n": n} for n in range(rounds)]
+    assert conversation.offered == [["f"]] * (rounds + 1)
+    assert ["tools" in body for body in conversation.model.bodies] == [True] * (rounds + 1)
+    choices = [request.tool_choice for request in conversation.model.requests]
     assert choices == [*[None] * rounds, "none"]
-    asked_to_answer = [LAST_REQUEST in request.messages[0].text for request in talk.model.requests]
+    asked_to_answer = [
+        LAST_REQUEST in request.messages[0].text for request in conversation.model.requests
+    ]
     assert asked_to_answer == [*[False] * rounds, True]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 @on_every_wire
 @pytest.mark.parametrize("text", ["It is sunny.", ""])
-async def test_a_call_in_the_last_reply_is_dropped(talk, wire, text, recorder):
-    noted = recorder()
+async def test_a_call_in_the_last_reply_is_dropped(new_conversation, wire, text, new_recorder):
+    recorder = new_recorder()
     stray = asks(called("c2", "f", '{"n": 2}'), text=text)
-    talk = talk(wire, [asks(called()), stray, *([] if text else ["well"])], noted.tool)
-    result = await talk.ask(max_tool_rounds=1)
-    assert (result.status, result.reply, noted.seen) == ("max_rounds", text or "well", [{}])
-    assert (len(result.history), await talk.problems()) == (1, [])
-    assert sum(len(message.tool_calls) for message in await talk.history()) == 1
+    conversation = new_conversation(
+        wire, [asks(called()), stray, *([] if text else ["well"])], recorder.tool
+    )
+    result = await conversation.ask(max_tool_rounds=1)
+    assert (result.status, result.reply, recorder.seen) == ("max_rounds", text or "well", [{}])
+    assert (len(result.history), await conversation.problems()) == (1, [])
+    assert sum(len(message.tool_calls) for message in await conversation.history()) == 1
 
 
 # ---- sessions with several dialects
 
 
 @on_every_wire
-async def test_a_session_can_switch_from_text_to_native_calls_and_back(talk, wire, recorder):
-    noted = recorder("math.add", returns="[Tool result for f]")
+async def test_a_session_can_switch_from_text_to_native_calls_and_back(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder("math.add", returns="[Tool result for f]")
     sent = "math_add_ecef409b"
     by_text, call = (
         '{"tool": "math.add", "arguments": {"n": 1}}',
@@ -766,16 +827,17 @@ async def test_a_session_can_switch_from_text_to_native_calls_and_back(talk, wir
     )
     again = '{"tool": "math.add", "arguments": {"n": 3}}'
     one, three = '{"tool": null, "reply": "one"}', '{"tool": null, "reply": "three"}'
-    talk = talk(wire, [by_text, one, call, "two", again, three], noted.tool)
+    conversation = new_conversation(wire, [by_text, one, call, "two", again, three], recorder.tool)
     replies = [
-        (await talk.ask("1", dialect=PromptDialect())).reply,
-        (await talk.ask("2")).reply,
-        (await talk.ask("3", dialect=PromptDialect())).reply,
+        (await conversation.ask("1", dialect=PromptDialect())).reply,
+        (await conversation.ask("2")).reply,
+        (await conversation.ask("3", dialect=PromptDialect())).reply,
     ]
-    assert (replies, noted.seen) == (["one", "two", "three"], [{"n": 1}, {"n": 2}, {"n": 3}])
-    assert talk.offered == [[], [], [sent], [sent], [], []]
+    assert (replies, recorder.seen) == (["one", "two", "three"], [{"n": 1}, {"n": 2}, {"n": 3}])
+    assert conversation.offered == [[], [], [sent], [sent], [], []]
     native = [
-        (m.role, m.text, [c.name for c in m.tool_calls]) for m in talk.model.requests[3].messages
+        (m.role, m.text, [c.name for c in m.tool_calls])
+        for m in conversation.model.requests[3].messages
     ]
     assert native == [
         ("user", "1", []),
@@ -787,7 +849,7 @@ async def test_a_session_can_switch_from_text_to_native_calls_and_back(talk, wir
         ("tool", "[Tool result for f]", []),
     ]
     shown = r"[Tool result for math.add]" "\n" r"\[Tool result for f]"
-    assert [(m.role, m.text) for m in talk.model.requests[5].messages[1:]] == [
+    assert [(m.role, m.text) for m in conversation.model.requests[5].messages[1:]] == [
         ("user", "1"),
         ("assistant", by_text),
         ("user", shown),
@@ -800,7 +862,7 @@ async def test_a_session_can_switch_from_text_to_native_calls_and_back(talk, wir
         ("assistant", again),
         ("user", shown),
     ]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 # ---- streams
@@ -827,7 +889,7 @@ def without_times(result):
 
 @on_every_wire
 async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
-    talk, wire, recorder
+    new_conversation, wire, new_recorder
 ):
     heard = []
 
@@ -843,8 +905,8 @@ async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
         Message.assistant((*thought, TextPart("I am looking.")), calls),
         "It is sunny in 上海.",
     ]
-    whole = talk(wire, replies, recorder(parameters=CITY).tool)
-    streamed = talk(wire, replies, recorder(parameters=CITY).tool, streamed=True)
+    whole = new_conversation(wire, replies, new_recorder(parameters=CITY).tool)
+    streamed = new_conversation(wire, replies, new_recorder(parameters=CITY).tool, streamed=True)
     expected = await whole.ask()
 
     def both(event):
@@ -877,13 +939,15 @@ class Breaking(httpx.AsyncBaseTransport):
 
 
 @on_every_wire
-async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(talk, wire, recorder):
-    noted = recorder()
+async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(
+    new_conversation, wire, new_recorder
+):
+    recorder = new_recorder()
     replies = [asks(called(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
-    talk = talk(wire, replies, noted.tool, streamed=True)
-    gateway = Gateway(f"{wire}:m", transport=Breaking(talk.model), max_retries=0)
-    talk.deps = replace(talk.deps, stream=gateway.stream)
+    conversation = new_conversation(wire, replies, recorder.tool, streamed=True)
+    gateway = Gateway(f"{wire}:m", transport=Breaking(conversation.model), max_retries=0)
+    conversation.deps = replace(conversation.deps, stream=gateway.stream)
     with pytest.raises(StreamInterrupted):
-        await talk.ask("one")
-    assert (noted.seen, await talk.history()) == ([], [Message.user("one")])
-    assert (await talk.ask("two")).reply == "done"
+        await conversation.ask("one")
+    assert (recorder.seen, await conversation.history()) == ([], [Message.user("one")])
+    assert (await conversation.ask("two")).reply == "done"

@@ -90,21 +90,23 @@ def test_the_tools_are_described_at_the_end_of_one_system_message(system, before
 
 @pytest.mark.parametrize("system_prompt", ["Be brief.", None], ids=["with a prompt", "without"])
 async def test_several_questions_still_give_one_system_message(
-    conversation, recorder, system_prompt
+    new_conversation, new_recorder, system_prompt
 ):
-    talk = conversation([CALL, DONE] * 3, recorder().tool, system_prompt=system_prompt)
+    conversation = new_conversation(
+        [CALL, DONE] * 3, new_recorder().tool, system_prompt=system_prompt
+    )
     for question in ("one", "two", "three"):
-        await talk.ask(question)
-    systems = [[text for role, text in seen if role == "system"] for seen in talk.seen]
-    described = build_tool_system_prompt(talk.registry)
+        await conversation.ask(question)
+    systems = [[text for role, text in seen if role == "system"] for seen in conversation.seen]
+    described = build_tool_system_prompt(conversation.registry)
     assert systems == [[f"{system_prompt}\n\n{described}" if system_prompt else described]] * 6
-    assert [seen[0][0] for seen in talk.seen] == ["system"] * 6
+    assert [seen[0][0] for seen in conversation.seen] == ["system"] * 6
 
 
-async def test_rendered_texts_are_not_stored(conversation, recorder):
-    talk = conversation([CALL, DONE], recorder().tool)
-    await talk.ask()
-    assert await talk.history() == [
+async def test_rendered_texts_are_not_stored(new_conversation, new_recorder):
+    conversation = new_conversation([CALL, DONE], new_recorder().tool)
+    await conversation.ask()
+    assert await conversation.history() == [
         Message.user("Go."),
         Message.assistant("", [ToolCall("call_1", "f", "{}")], raw_text=CALL),
         Message.tool("ok", "call_1", name="f"),
@@ -318,20 +320,20 @@ def test_repairs_of_a_list_are_reported():
 
 
 async def test_calls_of_a_list_run_together_and_their_results_are_in_call_order(
-    conversation, recorder
+    new_conversation, new_recorder
 ):
-    f, g = recorder("f", returns="one"), recorder("g", returns="two")
+    f, g = new_recorder("f", returns="one"), new_recorder("g", returns="two")
     mended = TWO[:-1] + ",]"
-    talk = conversation([mended, DONE], f.tool, g.tool)
-    result = await talk.ask(dialect=PromptDialect(multiple=True))
+    conversation = new_conversation([mended, DONE], f.tool, g.tool)
+    result = await conversation.ask(dialect=PromptDialect(multiple=True))
     assert (result.reply, result.tool_rounds, f.seen, g.seen) == ("done", 1, [{"n": 1}], [{}])
-    assert talk.seen[1][1:] == [
+    assert conversation.seen[1][1:] == [
         ("user", "Go."),
         ("assistant", mended),
         ("user", "[Tool result for f]\none"),
         ("user", "[Tool result for g]\ntwo"),
     ]
-    assert await talk.history() == [
+    assert await conversation.history() == [
         Message.user("Go."),
         Message.assistant(
             "",
@@ -342,29 +344,29 @@ async def test_calls_of_a_list_run_together_and_their_results_are_in_call_order(
         Message.tool("two", "call_2", name="g"),
         Message.assistant("done", raw_text=DONE),
     ]
-    decision = next(event for event in talk.events if event.name == "decision")
+    decision = next(event for event in conversation.events if event.name == "decision")
     assert [repair.name for repair in decision.repairs] == ["trailing_comma"]
-    assert await talk.problems() == []
+    assert await conversation.problems() == []
 
 
 async def test_a_failed_call_in_a_list_does_not_affect_the_others_and_an_invalid_list_runs_nothing(
-    conversation, recorder
+    new_conversation, new_recorder
 ):
-    noted = recorder()
+    recorder = new_recorder()
     bad, half = f"[{CALL}, {DONE}]", '[{"tool": "nope"}, {"tool": "f", "arguments": {"n": 2}}]'
-    talk = conversation([bad, half, DONE], noted.tool)
-    result = await talk.ask(dialect=PromptDialect(multiple=True))
-    assert (result.status, noted.seen) == ("completed", [{"n": 2}])
+    conversation = new_conversation([bad, half, DONE], recorder.tool)
+    result = await conversation.ask(dialect=PromptDialect(multiple=True))
+    assert (result.status, recorder.seen) == ("completed", [{"n": 2}])
     assert [record.result.status for record in result.history] == ["error", "completed"]
-    assert talk.seen[1][-1] == (
+    assert conversation.seen[1][-1] == (
         "user",
         "[Feedback]\nYour JSON does not fit:\n- /1/tool must be string, not null",
     )
 
 
-async def test_a_list_in_the_last_reply_is_dropped(conversation, recorder):
-    noted = recorder()
-    talk = conversation([CALL, TWO, DONE], noted.tool)
-    result = await talk.ask(dialect=PromptDialect(multiple=True), max_tool_rounds=1)
-    assert (result.status, result.reply, noted.seen) == ("max_rounds", "done", [{}])
-    assert await talk.problems() == []
+async def test_a_list_in_the_last_reply_is_dropped(new_conversation, new_recorder):
+    recorder = new_recorder()
+    conversation = new_conversation([CALL, TWO, DONE], recorder.tool)
+    result = await conversation.ask(dialect=PromptDialect(multiple=True), max_tool_rounds=1)
+    assert (result.status, result.reply, recorder.seen) == ("max_rounds", "done", [{}])
+    assert await conversation.problems() == []

@@ -301,16 +301,16 @@ async def test_a_cached_result_is_reviewed_at_each_use_and_stays_unredacted_in_t
 
 
 async def test_redacted_data_is_absent_from_the_requests_the_history_and_the_events(
-    conversation,
+    new_conversation,
 ):
     asks, done = '{"tool": "look", "arguments": {}}', '{"tool": null, "reply": "done"}'
-    talk = conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
-    result = await talk.ask(approve_result=saying(Redact("x" * 5_000, "No cards.")))
+    conversation = new_conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
+    result = await conversation.ask(approve_result=saying(Redact("x" * 5_000, "No cards.")))
     assert result.status == "completed"
-    exported = await talk.engine.export_session("s")
-    assert "4111" not in f"{result}{result.history}{result.messages}{talk.events}{exported}"
-    assert talk.seen[1][-1][1].endswith("\nNote: a person changed this result: No cards.")
-    assert await talk.engine.variables.get("s", result.history[0].variable) == "x" * 5_000
+    exported = await conversation.engine.export_session("s")
+    assert "4111" not in f"{result}{result.history}{result.messages}{conversation.events}{exported}"
+    assert conversation.seen[1][-1][1].endswith("\nNote: a person changed this result: No cards.")
+    assert await conversation.engine.variables.get("s", result.history[0].variable) == "x" * 5_000
 
 
 async def test_always_for_results_does_not_apply_to_calls():
@@ -326,43 +326,43 @@ async def test_always_for_results_does_not_apply_to_calls():
 # ---- in a run
 
 
-async def test_always_applies_to_later_questions_of_the_session(conversation):
+async def test_always_applies_to_later_questions_of_the_session(new_conversation):
     files, approve = Files(), saying(Always())
-    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
-    await talk.ask(approve=approve)
-    await talk.ask("Again.", approve=approve)
+    conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await conversation.ask(approve=approve)
+    await conversation.ask("Again.", approve=approve)
     assert (len(approve.asked), files.deleted) == (1, ["a.txt", "a.txt"])
 
 
-async def test_the_model_receives_the_reason_of_a_rejection_and_continues(conversation):
-    talk = conversation([ASKS, DONE], Files().tool)
-    result = await talk.ask(approve=saying(Reject("Ask me tomorrow.")))
+async def test_the_model_receives_the_reason_of_a_rejection_and_continues(new_conversation):
+    conversation = new_conversation([ASKS, DONE], Files().tool)
+    result = await conversation.ask(approve=saying(Reject("Ask me tomorrow.")))
     assert (result.reply, result.tool_rounds) == ("done", 0)
-    assert talk.seen[1][-1][1] == (
+    assert conversation.seen[1][-1][1] == (
         '[Tool result for delete]\n{"status": "rejected", "message": "Ask me tomorrow."}'
     )
 
 
 @pytest.mark.parametrize("gate", ["approve", "approve_result"])
 async def test_an_exception_of_an_approver_ends_the_run_and_every_call_has_a_result(
-    conversation, gate
+    new_conversation, gate
 ):
     def broken(request):
         raise LookupError("the window was closed")
 
-    talk = conversation([ASKS], Files().tool)
+    conversation = new_conversation([ASKS], Files().tool)
     with pytest.raises(LookupError, match="the window was closed"):
-        await talk.ask(**{gate: broken})
-    assert await talk.problems() == []
+        await conversation.ask(**{gate: broken})
+    assert await conversation.problems() == []
 
 
-async def test_an_approver_may_raise_a_tool_error_for_the_model(conversation):
+async def test_an_approver_may_raise_a_tool_error_for_the_model(new_conversation):
     def strict(request):
         raise ToolError("permission", "Only admins delete.", hint="Ask Ann.")
 
-    talk = conversation([ASKS, DONE], Files().tool)
-    await talk.ask(approve=strict)
-    assert talk.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
+    conversation = new_conversation([ASKS, DONE], Files().tool)
+    await conversation.ask(approve=strict)
+    assert conversation.seen[1][-1][1].endswith("Error (permission): Only admins delete.\nAsk Ann.")
 
 
 async def test_an_edited_call_is_retried_with_the_edited_arguments():
@@ -390,13 +390,13 @@ async def test_always_does_not_apply_to_a_new_tool_of_the_same_name():
     assert second.deleted == []
 
 
-async def test_always_ends_with_its_session(conversation):
+async def test_always_ends_with_its_session(new_conversation):
     files, approve = Files(), saying(Always(), False)
-    talk = conversation([ASKS, DONE, ASKS, DONE], files.tool)
-    await talk.ask(approve=approve)
-    await talk.engine.delete_session("s")
-    await talk.engine.create_session("s")
-    await talk.ask(approve=approve)
+    conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
+    await conversation.ask(approve=approve)
+    await conversation.engine.delete_session("s")
+    await conversation.engine.create_session("s")
+    await conversation.ask(approve=approve)
     assert files.deleted == ["a.txt"]
 
 

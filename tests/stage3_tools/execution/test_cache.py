@@ -157,11 +157,11 @@ async def test_a_tool_that_mutates_its_arguments_does_not_corrupt_the_cache_key(
     assert await asking(arguments='{"list": [1]}') == ("2", False)
 
 
-async def test_cached_calls_count_toward_the_round_limit(conversation):
+async def test_cached_calls_count_toward_the_round_limit(new_conversation):
     asks = '{"tool": "look", "arguments": {}}'
     other = '{"tool": "look", "arguments": {"n": 1}}'
     done = '{"tool": null, "reply": "done"}'
-    talk = conversation([asks, other, asks, other, done], counting())
-    result = await talk.ask(cache=ResultCache(), max_tool_rounds=4)
+    conversation = new_conversation([asks, other, asks, other, done], counting())
+    result = await conversation.ask(cache=ResultCache(), max_tool_rounds=4)
     assert (result.status, result.tool_rounds) == ("max_rounds", 4)
     assert [each.result.cached for each in result.history] == [False, False, True, True]

@@ -87,11 +87,11 @@ async def run_by_calls(stubborn):
 
 
 async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace_period(
-    conversation, reported
+    new_conversation, reported
 ):
     by_call, by_calls, by_hand, by_text, by_native = tools = [Stubborn() for _ in range(5)]
-    text = conversation([ASKS, DONE], by_text.tool)
-    native = conversation([Message.assistant("", [CALL]), "done"], by_native.tool)
+    text = new_conversation([ASKS, DONE], by_text.tool)
+    native = new_conversation([Message.assistant("", [CALL]), "done"], by_native.tool)
     took, (called, batched, executed, prompted, asked) = await timed(
         asyncio.gather(
             run_by_a_call(by_call),
@@ -115,9 +115,9 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned_after_the_grace
     for each in tools:
         assert each.cancelled == 1
         await each.release()
-    for talk in (text, native):
-        assert "tool_progress" not in [event.name for event in talk.events]
-        assert await talk.problems() == []
+    for conversation in (text, native):
+        assert "tool_progress" not in [event.name for event in conversation.events]
+        assert await conversation.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ async def test_a_cancellation_by_the_caller_ends_the_grace_period(reported):
 
 
 async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellation(
-    conversation, reported
+    new_conversation, reported
 ):
     _, by_abort, by_cancel = tools = [Stubborn(timeout=30) for _ in range(3)]
-    clock, abort, cancel = (conversation([ASKS], each.tool) for each in tools)
+    clock, abort, cancel = (new_conversation([ASKS], each.tool) for each in tools)
     event = asyncio.Event()
 
     async def stop_when_begun(stubborn, stop):
@@ -204,19 +204,20 @@ async def test_a_stopped_run_does_not_wait_for_a_tool_that_ignores_its_cancellat
     )
     for each in tools:
         await each.release()
-    for talk in (clock, abort, cancel):
-        assert [event.name for event in talk.events].count("tool_progress") == 0
+    for conversation in (clock, abort, cancel):
+        assert [event.name for event in conversation.events].count("tool_progress") == 0
         assert [
-            (each.role, "may have happened" in each.text) for each in (await talk.history())[2:]
+            (each.role, "may have happened" in each.text)
+            for each in (await conversation.history())[2:]
         ] == [("tool", True)]
-        assert await talk.problems() == []
+        assert await conversation.problems() == []
 
 
-async def test_an_abandoned_tool_frees_its_slot_and_is_not_retried(recorder, reported):
-    noted, stubborn = recorder("g"), Stubborn()
+async def test_an_abandoned_tool_frees_its_slot_and_is_not_retried(new_recorder, reported):
+    recorder, stubborn = new_recorder("g"), Stubborn()
     again = Tool("f", "", None, stubborn.run, effect="read", timeout=0.05, retry=Retry(3, 0.0))
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
-    results = await execute_tool_calls(ToolRegistry(again, noted.tool), calls, max_parallel=1)
+    results = await execute_tool_calls(ToolRegistry(again, recorder.tool), calls, max_parallel=1)
     assert [(each.status, each.attempts) for each in results] == [("error", 1), ("completed", 1)]
     await stubborn.release()
     assert results[0].error.kind == "timeout"
@@ -278,28 +279,28 @@ async def test_a_cancellation_right_after_the_tool_ends_loses_neither_result_nor
     assert [each.output for each in results] == ["done"]
 
 
-async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run(recorder):
-    noted = recorder()
-    running = asyncio.create_task(execute_tool_call(ToolRegistry(noted.tool), CALL))
+async def test_a_call_that_is_cancelled_before_its_tool_begins_does_not_run(new_recorder):
+    recorder = new_recorder()
+    running = asyncio.create_task(execute_tool_call(ToolRegistry(recorder.tool), CALL))
     await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait({running})
-    assert (running.cancelled(), noted.seen) == (True, [])
+    assert (running.cancelled(), recorder.seen) == (True, [])
 
 
-async def test_no_tool_begins_after_another_tool_has_stopped_the_run(recorder):
-    stopped, noted = asyncio.Event(), recorder("g", effect="write")
+async def test_no_tool_begins_after_another_tool_has_stopped_the_run(new_recorder):
+    stopped, recorder = asyncio.Event(), new_recorder("g", effect="write")
 
     async def stop(arguments):
         stopped.set()
 
-    registry = ToolRegistry(Tool("f", "", None, stop), noted.tool)
+    registry = ToolRegistry(Tool("f", "", None, stop), recorder.tool)
     calls = [ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")]
     first, second = await execute_tool_calls(
         registry, calls, ExecutionSettings(stopped=stopped.is_set)
     )
     assert (first.status, second.status, second.attempts) == ("completed", "interrupted", 0)
-    assert noted.seen == []
+    assert recorder.seen == []
 
 
 @pytest.mark.parametrize("fails", [False, True])

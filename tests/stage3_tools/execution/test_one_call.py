@@ -103,10 +103,10 @@ async def test_content_parts_are_returned_as_parts():
     ],
     ids=["unknown", "no object", "does not fit"],
 )
-async def test_an_invalid_call_returns_an_error_without_running(recorder, call, text):
-    noted = recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
-    result = await result_of(noted.tool, call)
-    assert noted.seen == []
+async def test_an_invalid_call_returns_an_error_without_running(new_recorder, call, text):
+    recorder = new_recorder(parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
+    result = await result_of(recorder.tool, call)
+    assert recorder.seen == []
     assert (result.output, result.status, result.is_error, result.attempts) == (
         text,
         "error",
@@ -116,7 +116,7 @@ async def test_an_invalid_call_returns_an_error_without_running(recorder, call, 
     assert result.details is result.error.details
     assert result.details["available_tools"] == ("f",)
     assert result.details["expected_schema"] == (
-        noted.tool.parameters if call.name == "f" else None
+        recorder.tool.parameters if call.name == "f" else None
     )
     assert isinstance(result.details["issues"], tuple)
 

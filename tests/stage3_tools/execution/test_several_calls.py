@@ -100,9 +100,9 @@ async def test_an_exclusive_tool_runs_alone_and_in_order():
     assert steps == [["a", "b"], ["b"], ["x"], ["c", "d"], ["d"]]
 
 
-async def test_a_failed_call_does_not_affect_the_others(recorder):
+async def test_a_failed_call_does_not_affect_the_others(new_recorder):
     broken = Tool("broken", "", None, lambda arguments: 1 / 0, effect="read")
-    registry = ToolRegistry(recorder("a").tool, broken)
+    registry = ToolRegistry(new_recorder("a").tool, broken)
     results = await execute_tool_calls(registry, calls("a", "broken", "nobody", "a"))
     assert [each.status for each in results] == ["completed", "error", "error", "completed"]
     assert [each.call_id for each in results] == ["c1", "c2", "c3", "c4"]
@@ -215,9 +215,9 @@ async def test_a_stopped_group_does_not_expose_results_that_were_not_approved():
     await asyncio.wait({running})
 
 
-async def test_calls_with_missing_or_repeated_ids_all_get_results(recorder):
+async def test_calls_with_missing_or_repeated_ids_all_get_results(new_recorder):
     same = [ToolCall("", "a", "{}"), ToolCall("x", "a", "{}"), ToolCall("x", "a", "{}")]
-    results = await execute_tool_calls(ToolRegistry(recorder("a").tool), same)
+    results = await execute_tool_calls(ToolRegistry(new_recorder("a").tool), same)
     assert [(each.call_id, each.status) for each in results] == [
         ("", "completed"),
         ("x", "completed"),
@@ -226,11 +226,11 @@ async def test_calls_with_missing_or_repeated_ids_all_get_results(recorder):
 
 
 async def test_without_an_approver_only_calls_that_need_approval_are_rejected(
-    recorder,
+    new_recorder,
 ):
     insisting = Tool("careful", "", None, lambda arguments: "done", needs_approval=True)
     results = await execute_tool_calls(
-        ToolRegistry(recorder("a").tool, insisting), calls("careful", "a")
+        ToolRegistry(new_recorder("a").tool, insisting), calls("careful", "a")
     )
     assert [each.status for each in results] == ["rejected", "completed"]
 

@@ -121,11 +121,11 @@ async def test_the_start_of_a_call_is_stored_before_it_runs():
     assert await answering.notes() == [CallStartedRecord("a", "f")]
 
 
-async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(recorder):
-    noted = recorder("f")
-    answering = Answering(noted.tool, tool_named("g", needs_approval=True))
+async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(new_recorder):
+    recorder = new_recorder("f")
+    answering = Answering(recorder.tool, tool_named("g", needs_approval=True))
     assert await answering() == (CALLS[1],)
-    assert (noted.seen, await answering.results()) == ([], [])
+    assert (recorder.seen, await answering.results()) == ([], [])
     assert answering.told == ["tool_call", "tool_call", "approval_pending"]
     assert await answering.notes() == [ApprovalPendingRecord("b", "g", "{}")]
 
@@ -211,12 +211,12 @@ async def test_an_exception_of_a_progress_listener_ends_the_run_after_the_tool_f
     assert await answering.results() == [("a", "done")]
 
 
-async def test_known_results_are_stored_without_running_their_calls(recorder):
-    noted = recorder("f")
+async def test_known_results_are_stored_without_running_their_calls(new_recorder):
+    recorder = new_recorder("f")
     known = await execute_tool_call(ToolRegistry(tool_named("f", "known")), CALLS[0])
-    answering = Answering(noted.tool, tool_named("g"))
+    answering = Answering(recorder.tool, tool_named("g"))
     await answering(known={"a": known})
-    assert (noted.seen, await answering.results()) == ([], [("a", "known"), ("b", "ok")])
+    assert (recorder.seen, await answering.results()) == ([], [("a", "known"), ("b", "ok")])
 
 
 async def test_each_call_is_announced_before_its_approval():

@@ -15,7 +15,7 @@ def texts(messages):
     return "".join(each.text for each in messages)
 
 
-class Kept:
+class Conversation:
     """A conversation in memory, and its edits."""
 
     def __init__(self, *messages):
@@ -80,80 +80,84 @@ def test_params_extend_the_loop_options_without_a_round_limit():
 
 
 def test_pushed_messages_are_visible_at_once_and_applied_in_order():
-    kept = Kept(A)
-    kept.edits.push([B])
-    kept.edits.push([{"role": "user", "content": "c"}])
-    assert kept.edits.params.messages == (A, B, C)
-    assert (kept.edits.pushed, kept.edits.changed_messages) == ([B, C], True)
-    assert (kept.end_turn(), kept.edits.pushed, kept.edits.changed_messages) == ("abc", [], False)
+    conversation = Conversation(A)
+    conversation.edits.push([B])
+    conversation.edits.push([{"role": "user", "content": "c"}])
+    assert conversation.edits.params.messages == (A, B, C)
+    assert (conversation.edits.pushed, conversation.edits.changed_messages) == ([B, C], True)
+    assert (
+        conversation.end_turn(),
+        conversation.edits.pushed,
+        conversation.edits.changed_messages,
+    ) == ("abc", [], False)
 
 
 def test_messages_pushed_while_others_are_applied_are_kept_for_the_next_turn():
-    kept = Kept(A)
-    kept.edits.push([B])
-    taken = len(kept.edits.pushed)
-    kept.edits.push([C])
-    kept.edits.remove_pushed(taken)
-    assert kept.edits.pushed == [C]
+    conversation = Conversation(A)
+    conversation.edits.push([B])
+    taken = len(conversation.edits.pushed)
+    conversation.edits.push([C])
+    conversation.edits.remove_pushed(taken)
+    assert conversation.edits.pushed == [C]
 
 
 def test_messages_appended_to_the_current_ones_are_pushed():
-    kept = Kept(A)
-    kept.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
-    assert (kept.edits.pushed, kept.edits.take_replaced()) == ([B], None)
-    assert kept.edits.latest.temperature is None
+    conversation = Conversation(A)
+    conversation.edits.change(lambda now: replace(now, messages=[*now.messages, B]))
+    assert (conversation.edits.pushed, conversation.edits.take_replaced()) == ([B], None)
+    assert conversation.edits.latest.temperature is None
 
 
 def test_different_messages_replace_the_current_ones():
-    kept = Kept(A)
-    kept.edits.change(replace(kept.edits.params, messages=[B]))
-    kept.now = (A, C)  # the current turn has added a message
-    assert texts(kept.edits.params.messages) == "bc"
-    assert kept.end_turn() == "bc"
-    assert kept.edits.take_replaced() is None
+    conversation = Conversation(A)
+    conversation.edits.change(replace(conversation.edits.params, messages=[B]))
+    conversation.now = (A, C)  # the current turn has added a message
+    assert texts(conversation.edits.params.messages) == "bc"
+    assert conversation.end_turn() == "bc"
+    assert conversation.edits.take_replaced() is None
 
 
 def test_replacements_and_pushes_can_be_combined():
-    kept = Kept(A, B)
-    kept.edits.push([C])
-    kept.edits.change(lambda now: replace(now, messages=now.messages[1:]))  # b c
-    kept.edits.push([A])
-    kept.now = (A, B, Message.user("d"))
-    kept.edits.change(lambda now: replace(now, messages=[*now.messages[1:], B]))
-    assert texts(kept.edits.params.messages) == kept.end_turn() == "cdab"
+    conversation = Conversation(A, B)
+    conversation.edits.push([C])
+    conversation.edits.change(lambda now: replace(now, messages=now.messages[1:]))  # b c
+    conversation.edits.push([A])
+    conversation.now = (A, B, Message.user("d"))
+    conversation.edits.change(lambda now: replace(now, messages=[*now.messages[1:], B]))
+    assert texts(conversation.edits.params.messages) == conversation.end_turn() == "cdab"
 
 
 def test_a_function_that_raises_or_returns_a_wrong_type_changes_nothing():
-    kept = Kept(A)
-    kept.edits.push([B])
+    conversation = Conversation(A)
+    conversation.edits.push([B])
     for wrong, error in (
         (lambda now: 1 / 0, ZeroDivisionError),
         (lambda now: ToolLoopOptions(), TypeError),
     ):
         with pytest.raises(error):
-            kept.edits.change(wrong)
-    assert kept.edits.params.messages == (A, B)
+            conversation.edits.change(wrong)
+    assert conversation.edits.params.messages == (A, B)
 
 
 @pytest.mark.parametrize(
     "message", [Message.tool("r", "c"), Message.assistant("", [ToolCall("c", "f", "{}")])]
 )
 def test_calls_and_results_raise_a_value_error_and_their_whole_edit_is_dropped(message):
-    kept = Kept(A)
+    conversation = Conversation(A)
     with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
-        kept.edits.push([B, message])
+        conversation.edits.push([B, message])
     with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
-        kept.edits.change(
+        conversation.edits.change(
             lambda now: replace(now, temperature=1, messages=[*now.messages, B, message])
         )
-    assert kept.edits.params == RunnerParams(messages=[A])
+    assert conversation.edits.params == RunnerParams(messages=[A])
 
 
 def test_the_question_is_the_newest_user_message_among_the_pushed_ones():
-    kept = Kept(A)
-    assert kept.edits.question is None
-    kept.edits.push([B, C, Message.assistant("hm")])
-    assert kept.edits.question == C
+    conversation = Conversation(A)
+    assert conversation.edits.question is None
+    conversation.edits.push([B, C, Message.assistant("hm")])
+    assert conversation.edits.question == C
 
 
 # ---- edits of a session
@@ -178,6 +182,6 @@ def test_messages_of_a_session_cannot_be_replaced():
 
 
 def test_the_session_of_a_runner_cannot_change():
-    for edits in (session(A), Kept(A).edits):
+    for edits in (session(A), Conversation(A).edits):
         with pytest.raises(ValueError, match="cannot change its session"):
             edits.change(lambda now: replace(now, session_id="other"))

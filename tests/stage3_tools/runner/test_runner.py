@@ -33,7 +33,7 @@ from stage3_tools import (
 GO = Message.user("Go.")
 
 
-class Talk:
+class Conversation:
     """A conversation with one tool `f`, in one dialect and mode, whole or streamed."""
 
     def __init__(self, way):
@@ -114,8 +114,8 @@ def held(arguments):
 
 
 @pytest.fixture(params=[*WAYS[::3], *STREAMS])
-async def talk(request):
-    made = Talk(request.param)
+async def conversation(request):
+    made = Conversation(request.param)
     yield made
     if made.gateway is not None:
         await made.gateway.aclose()
@@ -124,7 +124,7 @@ async def talk(request):
 @pytest.fixture
 async def simple():
     """One dialect and mode, for tests of behavior that does not depend on them."""
-    made = Talk("native messages")
+    made = Conversation("native messages")
     yield made
     if made.gateway is not None:
         await made.gateway.aclose()
@@ -132,7 +132,7 @@ async def simple():
 
 @pytest.fixture
 async def streamed():
-    made = Talk("native messages stream")
+    made = Conversation("native messages stream")
     yield made
     if made.gateway is not None:
         await made.gateway.aclose()
@@ -145,8 +145,13 @@ CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
 # ---- iterating
 
 
-async def test_each_reply_is_an_item_of_the_iteration_including_the_last(talk):
-    runner, seen = await talk.runner(talk.calls(1, 2), talk.calls(3), talk.says()), []
+async def test_each_reply_is_an_item_of_the_iteration_including_the_last(conversation):
+    runner, seen = (
+        await conversation.runner(
+            conversation.calls(1, 2), conversation.calls(3), conversation.says()
+        ),
+        [],
+    )
     async for item in runner:
         assert isinstance(item, ChatResponse)
         if item.tool_calls:
@@ -156,9 +161,9 @@ async def test_each_reply_is_an_item_of_the_iteration_including_the_last(talk):
         seen.append(len(item.tool_calls))
         assert runner.iteration_count == len(seen)
     assert seen == [2, 1, 0]
-    assert talk.ran == {1: 1, 2: 1, 3: 1}
+    assert conversation.ran == {1: 1, 2: 1, 3: 1}
     results = [("tool", "r1"), ("tool", "r2"), ("assistant", ""), ("tool", "r3")]
-    assert await talk.history() == [*CALLED[:2], *results, ("assistant", "done")]
+    assert await conversation.history() == [*CALLED[:2], *results, ("assistant", "done")]
     assert (runner.result.status, runner.result.reply, runner.result.tool_rounds) == (
         "completed",
         "done",
@@ -166,12 +171,12 @@ async def test_each_reply_is_an_item_of_the_iteration_including_the_last(talk):
     )
 
 
-async def test_awaiting_a_runner_returns_the_last_parsed_reply(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_awaiting_a_runner_returns_the_last_parsed_reply(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.says())
     response = await runner
     assert (response.content, response.tool_calls) == ("done", ())
     assert response is await runner is await runner.run_until_done() is await runner.done()
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
 async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
@@ -185,8 +190,8 @@ async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
         ]
 
 
-async def test_a_second_iteration_raises_a_runtime_error(talk):
-    runner = await talk.runner(talk.says())
+async def test_a_second_iteration_raises_a_runtime_error(conversation):
+    runner = await conversation.runner(conversation.says())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="can be iterated only once"):
             aiter(runner)
@@ -216,24 +221,30 @@ async def test_without_a_limit_the_model_may_call_thirty_times(simple):
     assert runner.result.tool_rounds == 30
 
 
-async def test_max_iterations_0_makes_no_request_and_awaiting_raises(talk):
-    runner = await talk.runner(max_iterations=0)
+async def test_max_iterations_0_makes_no_request_and_awaiting_raises(conversation):
+    runner = await conversation.runner(max_iterations=0)
     with pytest.raises(RuntimeError, match="No request was made, because max_iterations is 0"):
         await runner
-    assert [item async for item in await talk.runner(max_iterations=0)] == []
-    assert (talk.model.requests, talk.last.result.status, talk.last.iteration_count) == (
+    assert [item async for item in await conversation.runner(max_iterations=0)] == []
+    assert (
+        conversation.model.requests,
+        conversation.last.result.status,
+        conversation.last.iteration_count,
+    ) == (
         [],
         "limit",
         0,
     )
 
 
-async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2, 3), max_iterations=2)
+async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(conversation):
+    runner = await conversation.runner(
+        conversation.calls(1), conversation.calls(2, 3), max_iterations=2
+    )
     assert [call.id for call in (await runner).tool_calls] == ["call_2", "call_3"]
-    assert talk.ran == {1: 1}
+    assert conversation.ran == {1: 1}
     refused = "Error (interrupted): The limit of 2 requests was reached. This call was not run."
-    assert await talk.history() == [
+    assert await conversation.history() == [
         *CALLED,
         ("assistant", ""),
         ("tool", refused),
@@ -242,18 +253,22 @@ async def test_calls_of_the_last_iteration_get_error_results_and_do_not_run(talk
     assert runner.result.status == "limit"
 
 
-async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(talk):
-    runner = await talk.runner(talk.calls(1), max_iterations=1)
+async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(conversation):
+    runner = await conversation.runner(conversation.calls(1), max_iterations=1)
     async for _ in runner:
         await runner.generate_tool_response()
-    assert (talk.ran, await talk.history()) == ({1: 1}, CALLED)
+    assert (conversation.ran, await conversation.history()) == ({1: 1}, CALLED)
 
 
-async def test_a_message_pushed_after_the_last_iteration_is_stored_but_not_sent(talk):
-    runner = await talk.runner(talk.says(), max_iterations=1)
+async def test_a_message_pushed_after_the_last_iteration_is_stored_but_not_sent(conversation):
+    runner = await conversation.runner(conversation.says(), max_iterations=1)
     async for _ in runner:
         runner.push_messages(Message.user("more"))
-    assert await talk.history() == [("user", "Go."), ("assistant", "done"), ("user", "more")]
+    assert await conversation.history() == [
+        ("user", "Go."),
+        ("assistant", "done"),
+        ("user", "more"),
+    ]
 
 
 async def test_negative_max_iterations_raise_a_value_error(simple):
@@ -264,42 +279,51 @@ async def test_negative_max_iterations_raise_a_value_error(simple):
 # ---- edits
 
 
-async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.says())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.push_messages(Message.user("a"), {"role": "user", "content": "b"})
             runner.push_messages(Message.user("c"))
             assert [each.text for each in runner.params.messages][-3:] == ["a", "b", "c"]
     pushed = [("user", "a"), ("user", "b"), ("user", "c")]
-    assert await talk.history() == [*CALLED, *pushed, ("assistant", "done")]
-    assert [text.split("\n")[-1] for text in talk.asked[1]] == ["Go.", "r1", "a", "b", "c"]
+    assert await conversation.history() == [*CALLED, *pushed, ("assistant", "done")]
+    assert [text.split("\n")[-1] for text in conversation.asked[1]] == ["Go.", "r1", "a", "b", "c"]
 
 
-async def test_a_message_pushed_after_the_last_reply_continues_the_run(talk):
-    runner = await talk.runner(talk.says("one"), talk.says("two"), talk.says("three"))
+async def test_a_message_pushed_after_the_last_reply_continues_the_run(conversation):
+    runner = await conversation.runner(
+        conversation.says("one"), conversation.says("two"), conversation.says("three")
+    )
     async for _ in runner:
         if runner.iteration_count < 3:
             runner.push_messages(Message.user(f"after {runner.iteration_count}"))
     said = ["Go.", "one", "after 1", "two", "after 2", "three"]
-    assert [text for _, text in await talk.history()] == said
+    assert [text for _, text in await conversation.history()] == said
     assert runner.result.reply == "three"
 
 
-async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_request(talk):
-    runner = await talk.runner(talk.says())
+async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_request(conversation):
+    runner = await conversation.runner(conversation.says())
     runner.push_messages(Message.user("and this"))
     await runner
-    assert await talk.history() == [("user", "Go."), ("user", "and this"), ("assistant", "done")]
+    assert await conversation.history() == [
+        ("user", "Go."),
+        ("user", "and this"),
+        ("assistant", "done"),
+    ]
 
 
-async def test_after_the_end_pushing_messages_or_setting_params_raises(talk):
-    runner = await talk.runner(talk.says())
+async def test_after_the_end_pushing_messages_or_setting_params_raises(conversation):
+    runner = await conversation.runner(conversation.says())
     await runner
-    for edit in (lambda: runner.push_messages(GO), lambda: runner.set_params(talk.params(GO, GO))):
+    for edit in (
+        lambda: runner.push_messages(GO),
+        lambda: runner.set_params(conversation.params(GO, GO)),
+    ):
         with pytest.raises(RuntimeError, match="The run is over"):
             edit()
-    assert len(await talk.history()) == 2
+    assert len(await conversation.history()) == 2
 
 
 async def test_a_listener_of_loop_end_cannot_push_messages(simple):
@@ -324,9 +348,11 @@ async def test_calls_and_results_cannot_be_pushed(simple):
     assert await simple.history() == [("user", "Go."), ("assistant", "done")]
 
 
-async def test_new_parameters_apply_from_the_next_request_on(talk):
+async def test_new_parameters_apply_from_the_next_request_on(conversation):
     told, approved = [], []
-    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+    runner = await conversation.runner(
+        conversation.calls(1), conversation.calls(2), conversation.says()
+    )
 
     def approve(request):
         approved.append(request.arguments["x"])
@@ -339,7 +365,7 @@ async def test_new_parameters_apply_from_the_next_request_on(talk):
                 lambda now: replace(now, **new, on_event=lambda event: told.append(event.name))
             )
             assert (runner.params.temperature, runner.params.max_tokens) == (0.5, 99)
-    assert [(each.temperature, each.max_tokens) for each in talk.model.requests] == [
+    assert [(each.temperature, each.max_tokens) for each in conversation.model.requests] == [
         (None, None),
         *[(0.5, 99)] * 2,
     ]
@@ -366,8 +392,13 @@ def named_tools(request):
     return [each["name"] for each in in_prompt] + [each.name for each in request.tools]
 
 
-async def test_tools_and_model_may_change_between_two_turns(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2, tool="g"), talk.calls(3), talk.says())
+async def test_tools_and_model_may_change_between_two_turns(conversation):
+    runner = await conversation.runner(
+        conversation.calls(1),
+        conversation.calls(2, tool="g"),
+        conversation.calls(3),
+        conversation.says(),
+    )
 
     async def g(x: int) -> str:
         """Return a text."""
@@ -379,18 +410,25 @@ async def test_tools_and_model_may_change_between_two_turns(talk):
             assert runner.params.tools.names == ("g",)
         elif runner.iteration_count == 2:
             runner.set_params(lambda now: replace(now, tools=None, model=None))
-    assert [named_tools(each) for each in talk.model.requests] == [["f"], ["g"], ["f"], ["f"]]
-    assert [each.model for each in talk.model.requests] == ["m", "other", "m", "m"]
-    results = [text for role, text in await talk.history() if role == "tool"]
-    assert (results, talk.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
+    assert [named_tools(each) for each in conversation.model.requests] == [
+        ["f"],
+        ["g"],
+        ["f"],
+        ["f"],
+    ]
+    assert [each.model for each in conversation.model.requests] == ["m", "other", "m", "m"]
+    results = [text for role, text in await conversation.history() if role == "tool"]
+    assert (results, conversation.ran) == (["r1", "g2", "r3"], {1: 1, 3: 1})
 
 
-async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2), talk.says())
+async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(conversation):
+    runner = await conversation.runner(
+        conversation.calls(1), conversation.calls(2), conversation.says()
+    )
     async for _ in runner:
         runner.set_params(lambda now: replace(now, tools=ToolRegistry()))
-    results = [text for role, text in await talk.history() if role == "tool"]
-    assert (results, talk.ran) == (["r1"], {1: 1})
+    results = [text for role, text in await conversation.history() if role == "tool"]
+    assert (results, conversation.ran) == (["r1"], {1: 1})
 
 
 async def test_the_first_request_uses_the_tools_of_the_parameters(simple):
@@ -419,8 +457,8 @@ async def test_tools_set_before_the_first_step_run_open_calls(simple):
     assert (await simple.history())[2] == ("tool", "g1")
 
 
-async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.says())
 
     def wrong(now):
         raise LookupError("no")
@@ -445,8 +483,8 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
 )
 @pytest.mark.parametrize("way", WAYS[:2])
 async def test_invalid_parameters_raise_an_error_and_change_nothing(way, change, error, words):
-    talk = Talk(way)
-    runner = await talk.runner(talk.says())
+    conversation = Conversation(way)
+    runner = await conversation.runner(conversation.says())
     before = runner.params
     with pytest.raises(error, match=words):
         runner.set_params(change)
@@ -454,18 +492,22 @@ async def test_invalid_parameters_raise_an_error_and_change_nothing(way, change,
         runner.set_params(change(before))
     assert runner.params == before
     await runner
-    await talk.gateway.aclose()
+    await conversation.gateway.aclose()
 
 
 async def test_messages_of_a_session_cannot_be_replaced():
-    talk = Talk("native session")
-    runner = await talk.runner(talk.says())
+    conversation = Conversation("native session")
+    runner = await conversation.runner(conversation.says())
     with pytest.raises(ValueError, match="cannot be replaced"):
         runner.set_params(lambda now: replace(now, messages=[]))
     runner.set_params(lambda now: replace(now, messages=[*now.messages, Message.user("more")]))
     await runner
-    assert await talk.history() == [("user", "Go."), ("user", "more"), ("assistant", "done")]
-    await talk.gateway.aclose()
+    assert await conversation.history() == [
+        ("user", "Go."),
+        ("user", "more"),
+        ("assistant", "done"),
+    ]
+    await conversation.gateway.aclose()
 
 
 async def test_replaced_messages_keep_the_reply_and_its_results(simple):
@@ -517,8 +559,8 @@ async def test_messages_replaced_before_the_first_step_are_the_initial_messages(
 # ---- generate_tool_response
 
 
-async def test_requesting_results_runs_the_calls_early_and_only_once(talk):
-    runner = await talk.runner(talk.calls(1, 2), talk.says())
+async def test_requesting_results_runs_the_calls_early_and_only_once(conversation):
+    runner = await conversation.runner(conversation.calls(1, 2), conversation.says())
     async for _ in runner:
         first = await runner.generate_tool_response()
         assert await runner.generate_tool_response() == first
@@ -527,31 +569,33 @@ async def test_requesting_results_runs_the_calls_early_and_only_once(talk):
                 ("call_1", "r1"),
                 ("call_2", "r2"),
             ]
-            assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2"]
+            assert [text for _, text in await conversation.history()] == ["Go.", "", "r1", "r2"]
         else:
             assert first is None
     assert await runner.generate_tool_response() is None
-    assert talk.ran == {1: 1, 2: 1}
-    assert [text for _, text in await talk.history()] == ["Go.", "", "r1", "r2", "done"]
+    assert conversation.ran == {1: 1, 2: 1}
+    assert [text for _, text in await conversation.history()] == ["Go.", "", "r1", "r2", "done"]
 
 
-async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(talk):
-    talk.dialect = "native"
-    runner = await talk.runner(talk.says())
-    if talk.mode == "session":
-        for message in (GO, talk.calls(1, 2)):
-            await talk.engine.add_message("s", message)
-        runner = ToolRunner(talk.deps, talk.params(session_id="s", messages=()))
+async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(conversation):
+    conversation.dialect = "native"
+    runner = await conversation.runner(conversation.says())
+    if conversation.mode == "session":
+        for message in (GO, conversation.calls(1, 2)):
+            await conversation.engine.add_message("s", message)
+        runner = ToolRunner(conversation.deps, conversation.params(session_id="s", messages=()))
     else:
-        runner = talk.last = ToolRunner(talk.deps, talk.params(GO, talk.calls(1, 2)))
+        runner = conversation.last = ToolRunner(
+            conversation.deps, conversation.params(GO, conversation.calls(1, 2))
+        )
     first, second = await asyncio.gather(
         runner.generate_tool_response(), runner.generate_tool_response()
     )
     assert first == second
     assert [each.tool_call_id for each in first] == ["call_1", "call_2"]
     await runner
-    assert talk.ran == {1: 1, 2: 1}
-    assert [text for _, text in await talk.history()][-4:] == ["", "r1", "r2", "done"]
+    assert conversation.ran == {1: 1, 2: 1}
+    assert [text for _, text in await conversation.history()][-4:] == ["", "r1", "r2", "done"]
 
 
 async def test_the_first_step_runs_open_calls_of_the_initial_messages(simple):
@@ -560,14 +604,14 @@ async def test_the_first_step_runs_open_calls_of_the_initial_messages(simple):
     assert (simple.ran, await simple.history()) == ({1: 1}, [*CALLED, ("assistant", "done")])
 
 
-async def test_two_tasks_may_request_the_results_concurrently(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_two_tasks_may_request_the_results_concurrently(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.says())
     async for _ in runner:
         both = await asyncio.gather(
             runner.generate_tool_response(), runner.generate_tool_response()
         )
         assert both[0] == both[1]
-    assert talk.ran == {1: 1}
+    assert conversation.ran == {1: 1}
 
 
 async def test_results_requested_during_the_next_step_belong_to_the_previous_reply(
@@ -594,15 +638,17 @@ async def test_results_requested_during_the_next_step_belong_to_the_previous_rep
     assert [item.content async for item in steps] == ["done"]
 
 
-async def test_after_a_cancelled_request_for_results_the_completed_results_are_available(talk):
+async def test_after_a_cancelled_request_for_results_the_completed_results_are_available(
+    conversation,
+):
     begun = asyncio.Event()
 
     async def wait(arguments):
         begun.set()
         await asyncio.Event().wait()
 
-    talk.tools.append(Tool("g", "", None, wait))
-    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    conversation.tools.append(Tool("g", "", None, wait))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.says())
     async for _ in runner:
         if runner.iteration_count == 1:
             asking = asyncio.create_task(runner.generate_tool_response())
@@ -610,10 +656,10 @@ async def test_after_a_cancelled_request_for_results_the_completed_results_are_a
             asking.cancel()
             await asyncio.wait({asking})
             assert asking.cancelled()
-            assert [row[0] for row in await talk.history()] == ["user", "assistant", "tool"]
+            assert [row[0] for row in await conversation.history()] == ["user", "assistant", "tool"]
             (message,) = await runner.generate_tool_response()
             assert (message.tool_call_id, message.is_error) == ("call_1", True)
-    assert (await talk.history())[-1] == ("assistant", "done")
+    assert (await conversation.history())[-1] == ("assistant", "done")
 
 
 async def test_after_a_cancelled_request_before_the_first_step_the_results_are_available(simple):
@@ -637,11 +683,11 @@ async def test_after_a_cancelled_request_before_the_first_step_the_results_are_a
 # ---- callbacks
 
 
-async def test_callbacks_are_called_in_order(talk):
+async def test_callbacks_are_called_in_order(conversation):
     heard = []
-    runner = await talk.runner(
-        talk.calls(1, 2),
-        talk.says(),
+    runner = await conversation.runner(
+        conversation.calls(1, 2),
+        conversation.says(),
         on_iteration=lambda number, response: heard.append((number, len(response.tool_calls))),
         on_tool_call=lambda call: heard.append(call.id),
         on_tool_result=lambda result: heard.append((result.call_id, result.output)),
@@ -662,7 +708,7 @@ async def test_callbacks_are_called_in_order(talk):
 @pytest.mark.parametrize(
     "name", ["on_iteration", "on_tool_call", "on_tool_result", "turn_end", "loop_end"]
 )
-async def test_after_a_callback_raises_the_runner_can_continue(talk, name):
+async def test_after_a_callback_raises_the_runner_can_continue(conversation, name):
     failing = [LookupError(name)]
 
     def fail(*_):
@@ -672,35 +718,35 @@ async def test_after_a_callback_raises_the_runner_can_continue(talk, name):
     given = {name: fail}
     if not name.startswith("on_"):
         given = {"on_event": lambda event: fail() if event.name == name else None}
-    runner = await talk.runner(talk.calls(1, 2), talk.says(), **given)
+    runner = await conversation.runner(conversation.calls(1, 2), conversation.says(), **given)
     with pytest.raises(LookupError):
         await runner
-    await talk.history()
+    await conversation.history()
     assert (await runner).content == "done"
-    assert all(count == 1 for count in talk.ran.values())
-    assert [role for role, _ in await talk.history()] == [
+    assert all(count == 1 for count in conversation.ran.values())
+    assert [role for role, _ in await conversation.history()] == [
         "user",
         "assistant",
         "tool",
         "tool",
         "assistant",
     ]
-    assert talk.model.requests[2:] == []  # no further request was sent
+    assert conversation.model.requests[2:] == []  # no further request was sent
     assert runner.iteration_count == 2
 
 
-async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_once(talk):
+async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_once(conversation):
     failing = [LookupError("decision")]
 
     def fail(event):
         if event.name == "decision" and event.reply and failing:
             raise failing.pop()
 
-    runner = await talk.runner(talk.says(), on_event=fail)
+    runner = await conversation.runner(conversation.says(), on_event=fail)
     with pytest.raises(LookupError):
         await runner
     assert (await runner).content == "done"
-    assert await talk.history() == [WENT, ("assistant", "done")]
+    assert await conversation.history() == [WENT, ("assistant", "done")]
 
 
 async def test_a_reply_whose_callback_raised_is_delivered_by_the_next_iteration(simple):
@@ -736,9 +782,9 @@ async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
 
 
 async def test_after_a_failed_request_the_runner_continues_without_losing_or_repeating_anything(
-    talk,
+    conversation,
 ):
-    runner = await talk.runner(500, talk.calls(1), 503, talk.says())
+    runner = await conversation.runner(500, conversation.calls(1), 503, conversation.says())
     failures, items = 0, 0
     for _ in range(3):
         try:
@@ -747,21 +793,21 @@ async def test_after_a_failed_request_the_runner_continues_without_losing_or_rep
         except ServerFailed:
             failures += 1
     assert (failures, items, runner.iteration_count) == (2, 2, 2)
-    assert (talk.ran, runner.result.status) == ({1: 1}, "completed")
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    assert (conversation.ran, runner.result.status) == ({1: 1}, "completed")
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
     with pytest.raises(RuntimeError, match="can be iterated only once"):
         aiter(runner)
 
 
-async def test_edits_after_a_failed_request_apply_to_the_next_request(talk):
-    runner = await talk.runner(talk.calls(1), 500, talk.says())
+async def test_edits_after_a_failed_request_apply_to_the_next_request(conversation):
+    runner = await conversation.runner(conversation.calls(1), 500, conversation.says())
     with pytest.raises(ServerFailed):
         await runner
     runner.push_messages(Message.user("again"))
     runner.set_params(lambda now: replace(now, temperature=0.5))
     await runner
-    assert await talk.history() == [*CALLED, ("user", "again"), ("assistant", "done")]
-    assert [each.temperature for each in talk.model.requests] == [None, None, 0.5]
+    assert await conversation.history() == [*CALLED, ("user", "again"), ("assistant", "done")]
+    assert [each.temperature for each in conversation.model.requests] == [None, None, 0.5]
 
 
 async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_request(simple):
@@ -786,8 +832,8 @@ async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_req
 # ---- done
 
 
-async def test_done_waits_for_a_running_iteration(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_done_waits_for_a_running_iteration(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.says())
     waiting = asyncio.create_task(runner.done())
     async for _ in runner:
         await asyncio.sleep(0)
@@ -795,8 +841,8 @@ async def test_done_waits_for_a_running_iteration(talk):
     assert (await waiting).content == "done"
 
 
-async def test_done_raises_the_error_of_the_iteration_it_waited_for(talk):
-    runner = await talk.runner(500, talk.says())
+async def test_done_raises_the_error_of_the_iteration_it_waited_for(conversation):
+    runner = await conversation.runner(500, conversation.says())
     waiting = asyncio.create_task(runner.done())
     await asyncio.sleep(0)
     with pytest.raises(ServerFailed):
@@ -808,8 +854,8 @@ async def test_done_raises_the_error_of_the_iteration_it_waited_for(talk):
 
 
 @pytest.mark.parametrize("wait", ["done", "run_until_done"])
-async def test_waiting_for_an_abandoned_iteration_raises_a_runtime_error(talk, wait):
-    runner = await talk.runner(talk.calls(1))
+async def test_waiting_for_an_abandoned_iteration_raises_a_runtime_error(conversation, wait):
+    runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
         break
     with pytest.raises(RuntimeError, match="must continue its iteration"):
@@ -827,46 +873,46 @@ async def test_awaiting_a_runner_inside_its_own_iteration_raises_a_runtime_error
     assert runner.result.status == "completed"
 
 
-async def test_a_cancelled_iteration_can_be_continued(talk):
+async def test_a_cancelled_iteration_can_be_continued(conversation):
     begun = asyncio.Event()
 
     async def wait(arguments):
         begun.set()
         await asyncio.Event().wait()
 
-    talk.tools.append(Tool("g", "", None, wait))
-    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    conversation.tools.append(Tool("g", "", None, wait))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.says())
     running = asyncio.create_task(runner.run_until_done())
     await begun.wait()
     running.cancel()
     await asyncio.wait({running})
     with pytest.raises(RuntimeError, match="was cancelled"):
         await runner.done()
-    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
+    assert [role for role, _ in await conversation.history()] == ["user", "assistant", "tool"]
     assert (await runner).content == "done"
-    assert len(await talk.history()) == 4
+    assert len(await conversation.history()) == 4
 
 
 # ---- leaving the iteration
 
 
-async def test_leaving_the_iteration_leaves_a_valid_history_at_once(talk):
-    runner = await talk.runner(talk.calls(1), talk.calls(2))
+async def test_leaving_the_iteration_leaves_a_valid_history_at_once(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.calls(2))
     async for _ in runner:
         if runner.iteration_count == 2:
             break
-    now = runner.params.messages if talk.mode == "messages" else ()
+    now = runner.params.messages if conversation.mode == "messages" else ()
     assert MessageHistory(now).check_history() == []
-    assert await talk.history() == CALLED
+    assert await conversation.history() == CALLED
     await asyncio.sleep(0)
     await asyncio.sleep(0)  # the generator is now closed
-    assert (await talk.history(), talk.ran) == (CALLED, {1: 1})
+    assert (await conversation.history(), conversation.ran) == (CALLED, {1: 1})
     with pytest.raises(RuntimeError, match="can be iterated only once"):
         aiter(runner)
 
 
-async def test_an_exception_in_the_loop_body_leaves_a_valid_history(talk):
-    runner = await talk.runner(talk.calls(1))
+async def test_an_exception_in_the_loop_body_leaves_a_valid_history(conversation):
+    runner = await conversation.runner(conversation.calls(1))
 
     async def iterate():
         async for _ in runner:
@@ -875,7 +921,7 @@ async def test_an_exception_in_the_loop_body_leaves_a_valid_history(talk):
 
     with pytest.raises(KeyError):
         await iterate()
-    assert await talk.history() == CALLED
+    assert await conversation.history() == CALLED
     assert runner.result is None
 
 
@@ -915,40 +961,40 @@ async def test_a_failed_stream_ends_the_iteration_and_it_can_be_continued(stream
 # ---- aborts and limits
 
 
-async def test_an_abort_before_the_first_step_prevents_every_request(talk):
+async def test_an_abort_before_the_first_step_prevents_every_request(conversation):
     abort = asyncio.Event()
     abort.set()
-    runner = await talk.runner(abort=abort)
+    runner = await conversation.runner(abort=abort)
     with pytest.raises(RuntimeError, match="The run was aborted"):
         await runner
-    assert (talk.model.requests, runner.result.status) == ([], "aborted")
+    assert (conversation.model.requests, runner.result.status) == ([], "aborted")
 
 
 @pytest.mark.parametrize("early", [False, True])
-async def test_an_abort_stops_a_tool_run_by_the_iteration_or_on_request(talk, early):
+async def test_an_abort_stops_a_tool_run_by_the_iteration_or_on_request(conversation, early):
     abort = asyncio.Event()
 
     async def wait(arguments):
         abort.set()
         await asyncio.Event().wait()
 
-    talk.tools.append(Tool("g", "", None, wait))
-    runner = await talk.runner(talk.calls(1, tool="g"), abort=abort)
+    conversation.tools.append(Tool("g", "", None, wait))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), abort=abort)
     async for _ in runner:
         if early:
             assert [each.is_error for each in await runner.generate_tool_response()] == [True]
     assert runner.result.status == "aborted"
-    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool"]
+    assert [role for role, _ in await conversation.history()] == ["user", "assistant", "tool"]
 
 
-async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(talk):
+async def test_an_abort_between_two_steps_keeps_the_reply_and_runs_nothing(conversation):
     abort = asyncio.Event()
-    runner = await talk.runner(talk.calls(1), abort=abort)
+    runner = await conversation.runner(conversation.calls(1), abort=abort)
     async for _ in runner:
         abort.set()
-    assert (runner.result.status, talk.ran) == ("aborted", {})
+    assert (runner.result.status, conversation.ran) == ("aborted", {})
     refused = "Error (interrupted): The run was stopped before this call was run."
-    assert await talk.history() == [*CALLED[:2], ("tool", refused)]
+    assert await conversation.history() == [*CALLED[:2], ("tool", refused)]
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -962,52 +1008,66 @@ async def test_a_time_limit_stops_a_tool_run_by_the_iteration_or_on_request(simp
     assert [role for role, _ in await simple.history()] == ["user", "assistant", "tool"]
 
 
-async def test_a_token_limit_ends_the_run_before_the_next_tool(talk):
-    runner = await talk.runner(talk.calls(1), limits=RunLimits(tokens=5))
+async def test_a_token_limit_ends_the_run_before_the_next_tool(conversation):
+    runner = await conversation.runner(conversation.calls(1), limits=RunLimits(tokens=5))
     async for _ in runner:
         runner.push_messages(Message.user("more"))  # a pushed message does not extend the limit
-    assert (runner.result.status, talk.ran) == ("limit", {})
-    assert [role for role, _ in await talk.history()] == ["user", "assistant", "tool", "user"]
+    assert (runner.result.status, conversation.ran) == ("limit", {})
+    assert [role for role, _ in await conversation.history()] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
 
 
 # ---- approvals
 
 
-async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_continues(talk):
-    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
-    runner = await talk.runner(talk.calls(1))
+async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner_continues(
+    conversation,
+):
+    conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
+    runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
         assert await runner.generate_tool_response() is None
-    assert (runner.result.status, talk.ran) == ("awaiting_approval", {})
+    assert (runner.result.status, conversation.ran) == ("awaiting_approval", {})
     assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
-    first = talk.engine, runner.params.messages
-    runner = await talk.runner(talk.says())
-    if talk.mode == "session":
-        talk.engine = first[0]
-        deps = replace(talk.deps, context_engine=talk.engine)
-        params = talk.params(session_id="s", messages=(), approve=lambda request: True)
+    first = conversation.engine, runner.params.messages
+    runner = await conversation.runner(conversation.says())
+    if conversation.mode == "session":
+        conversation.engine = first[0]
+        deps = replace(conversation.deps, context_engine=conversation.engine)
+        params = conversation.params(session_id="s", messages=(), approve=lambda request: True)
     else:
-        deps, params = talk.deps, talk.params(*first[1], approve=lambda request: True)
-    talk.last = ToolRunner(deps, params)
-    assert (await talk.last).content == "done"
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+        deps, params = (
+            conversation.deps,
+            conversation.params(*first[1], approve=lambda request: True),
+        )
+    conversation.last = ToolRunner(deps, params)
+    assert (await conversation.last).content == "done"
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(talk):
-    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
-    runner = await talk.runner(talk.calls(1))
+async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(conversation):
+    conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
+    runner = await conversation.runner(conversation.calls(1))
     async for _ in runner:
         runner.push_messages(Message.user("hurry"))
     assert runner.result.status == "awaiting_approval"
-    kept = await talk.engine.history("s") if talk.mode == "session" else runner.params.messages[:-1]
+    kept = (
+        await conversation.engine.history("s")
+        if conversation.mode == "session"
+        else runner.params.messages[:-1]
+    )
     assert [each.role for each in kept] == ["user", "assistant"]
     assert runner.params.messages[-1].text == "hurry"  # available to the next runner
 
 
-async def test_an_aborted_run_lists_its_pending_approvals(talk):
-    talk.tools = [Tool("f", "", None, talk.f, needs_approval=True)]
+async def test_an_aborted_run_lists_its_pending_approvals(conversation):
+    conversation.tools = [Tool("f", "", None, conversation.f, needs_approval=True)]
     abort = asyncio.Event()
-    runner = await talk.runner(talk.calls(1), abort=abort)
+    runner = await conversation.runner(conversation.calls(1), abort=abort)
     async for _ in runner:
         assert await runner.generate_tool_response() is None
         abort.set()
@@ -1018,31 +1078,41 @@ async def test_an_aborted_run_lists_its_pending_approvals(talk):
 # ---- variables, windows, sessions and misuse
 
 
-async def test_a_long_result_becomes_a_readable_variable(talk):
+async def test_a_long_result_becomes_a_readable_variable(conversation):
     async def long(arguments):
         return "word " * 2000
 
-    talk.tools.append(Tool("g", "", None, long))
-    await (await talk.runner(talk.calls(1, tool="g"), talk.says(), variables_over=200))
-    [shown] = [text for role, text in await talk.history() if role == "tool"]
+    conversation.tools.append(Tool("g", "", None, long))
+    await (
+        await conversation.runner(
+            conversation.calls(1, tool="g"), conversation.says(), variables_over=200
+        )
+    )
+    [shown] = [text for role, text in await conversation.history() if role == "tool"]
     [id] = re.findall(r"var_\w+", shown)  # identical conversations have identical ids
     read = {"id": id, "start": 9990, "length": 10}
     asked = Message.assistant("", [ToolCall("call_2", "read_variable", json.dumps(read))])
-    if talk.dialect == "prompt":
+    if conversation.dialect == "prompt":
         asked = json.dumps({"tool": "read_variable", "arguments": read})
-    await (await talk.runner(talk.calls(1, tool="g"), asked, talk.says(), variables_over=200))
-    results = [text for role, text in await talk.history() if role == "tool"]
+    await (
+        await conversation.runner(
+            conversation.calls(1, tool="g"), asked, conversation.says(), variables_over=200
+        )
+    )
+    results = [text for role, text in await conversation.history() if role == "tool"]
     assert f"[10000 characters in $VAR_REF{{{{{id}}}}}" in results[0]
     assert results[1].startswith("word word \n[characters 9990 to 10000")
 
 
-async def test_the_question_stays_in_the_smallest_window(talk):
-    runner = await talk.runner(
-        *[talk.calls(x) for x in range(3)], talk.says(), window=KeepSystemAndRecent(max_messages=2)
+async def test_the_question_stays_in_the_smallest_window(conversation):
+    runner = await conversation.runner(
+        *[conversation.calls(x) for x in range(3)],
+        conversation.says(),
+        window=KeepSystemAndRecent(max_messages=2),
     )
     runner.push_messages(Message.assistant("Well?"))
     await runner
-    assert [texts[0] for texts in talk.asked] == ["Go."] * 4
+    assert [texts[0] for texts in conversation.asked] == ["Go."] * 4
 
 
 @pytest.mark.parametrize("new", [Message.user("new"), Message.assistant("new")])
@@ -1058,24 +1128,31 @@ async def test_a_replaced_question_is_not_sent_again(simple, new):
 
 @pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
 async def test_a_second_runner_continues_the_session_of_the_first(way):
-    talk = Talk(way)
-    first = await talk.runner(talk.calls(1), talk.says(), talk.calls(2), talk.says("bye"))
-    second = ToolRunner(talk.deps, talk.params(Message.user("And?")))
+    conversation = Conversation(way)
+    first = await conversation.runner(
+        conversation.calls(1), conversation.says(), conversation.calls(2), conversation.says("bye")
+    )
+    second = ToolRunner(conversation.deps, conversation.params(Message.user("And?")))
     assert ((await first).content, (await second).content) == ("done", "bye")
     again = [("user", "And?"), ("assistant", ""), ("tool", "r2"), ("assistant", "bye")]
-    assert (talk.ran, await talk.history()) == (
+    assert (conversation.ran, await conversation.history()) == (
         {1: 1, 2: 1},
         [*CALLED, ("assistant", "done"), *again],
     )
-    await talk.gateway.aclose()
+    await conversation.gateway.aclose()
 
 
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
 async def test_two_concurrent_runners_of_one_session_take_turns(way, early):
-    talk = Talk(way)
-    first = await talk.runner(talk.calls(1), talk.calls(2), talk.says("one"), talk.says("two"))
-    second = ToolRunner(talk.deps, talk.params(Message.user("And I?")))
+    conversation = Conversation(way)
+    first = await conversation.runner(
+        conversation.calls(1),
+        conversation.calls(2),
+        conversation.says("one"),
+        conversation.says("two"),
+    )
+    second = ToolRunner(conversation.deps, conversation.params(Message.user("And I?")))
 
     async def iterate(runner):
         async for _ in runner:
@@ -1083,8 +1160,8 @@ async def test_two_concurrent_runners_of_one_session_take_turns(way, early):
                 await runner.generate_tool_response()
 
     await asyncio.gather(iterate(first), iterate(second))
-    history = await talk.history()
-    assert talk.ran == {1: 1, 2: 1}
+    history = await conversation.history()
+    assert conversation.ran == {1: 1, 2: 1}
     assert sorted(text for _, text in history) == [
         "",
         "",
@@ -1095,7 +1172,7 @@ async def test_two_concurrent_runners_of_one_session_take_turns(way, early):
         "r2",
         "two",
     ]
-    await talk.gateway.aclose()
+    await conversation.gateway.aclose()
 
 
 @pytest.mark.parametrize(
@@ -1107,32 +1184,32 @@ async def test_two_concurrent_runners_of_one_session_take_turns(way, early):
         lambda runner: anext(aiter(runner)),
     ],
 )
-async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking(talk, use):
+async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking(conversation, use):
     async def ask(arguments):
         try:
-            await use(talk.last)
+            await use(conversation.last)
         except RuntimeError as error:
             return f"refused: {'already' in str(error)}"
 
-    talk.tools.append(Tool("g", "", None, ask))
-    runner = await talk.runner(talk.calls(1, tool="g"), talk.says())
+    conversation.tools.append(Tool("g", "", None, ask))
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.says())
     async with asyncio.timeout(5):
         await runner
-    assert (await talk.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
+    assert (await conversation.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
 
 
-async def test_parameters_without_messages_do_not_change_the_conversation(talk):
-    runner = await talk.runner(talk.calls(1), talk.says())
+async def test_parameters_without_messages_do_not_change_the_conversation(conversation):
+    runner = await conversation.runner(conversation.calls(1), conversation.says())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(replace(runner.params, messages=(), temperature=0.5))
             assert (runner.params.temperature, len(runner.params.messages) > 0) == (0.5, True)
-    assert await talk.history() == [*CALLED, ("assistant", "done")]
+    assert await conversation.history() == [*CALLED, ("assistant", "done")]
 
 
-async def test_wrong_types_of_deps_and_params_raise_an_error_that_names_them(talk):
-    await talk.runner()
+async def test_wrong_types_of_deps_and_params_raise_an_error_that_names_them(conversation):
+    await conversation.runner()
     with pytest.raises(TypeError, match="deps must be of type ToolLoopDeps, not ToolRegistry"):
-        ToolRunner(talk.deps.tool_registry, RunnerParams())
+        ToolRunner(conversation.deps.tool_registry, RunnerParams())
     with pytest.raises(TypeError, match="params must be of type RunnerParams, not ToolLoopOptions"):
-        ToolRunner(talk.deps, ToolLoopOptions())
+        ToolRunner(conversation.deps, ToolLoopOptions())
