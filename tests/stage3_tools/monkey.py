@@ -135,9 +135,9 @@ class Monkey:
         assert self.requests < MOST_REQUESTS, "the run does not end"
         assert MessageHistory(messages).check_history() == []
         assert all(each.content or each.tool_calls for each in messages if each.role == "assistant")
-        told = messages[0].text
-        self.native, self.several = BARE not in told and CAN not in told, SEVERAL in told
-        self.bare = not tools if self.native else BARE in told
+        prompt = messages[0].text
+        self.native, self.several = BARE not in prompt and CAN not in prompt, SEVERAL in prompt
+        self.bare = not tools if self.native else BARE in prompt
         found = re.findall(r"var_\d+", " ".join(each.text[-200:] for each in messages[-3:]))
         seen = [*self.texts, *(f"$VAR_REF{{{{{each}}}}}" for each in found)]
         kinds = {
@@ -177,21 +177,21 @@ class Monkey:
         return ChatResponse(message, why, usage=Usage(self.rng.randint(1, 50), 20), cost=0.001)
 
     def _natively(self, kind, texts):
-        said = self.rng.choice(texts)
+        text = self.rng.choice(texts)
         if kind in ("prose", "answer", "empty"):
-            return Message.assistant("" if kind == "empty" else said + "done")
+            return Message.assistant("" if kind == "empty" else text + "done")
         count = self.rng.choice([1, 1, 1, 2, 3, 5])
         calls = [
             self._call(texts)
             for _ in range(count if kind != "error" or self.rng.random() < 0.5 else 0)
         ]
-        thought = (ThinkingPart("hm"), TextPart(said))
+        thought = (ThinkingPart("hm"), TextPart(text))
         return Message.assistant(
-            self.rng.choice(["", said, thought] if not self.tame else ["", "a"]), calls
+            self.rng.choice(["", text, thought] if not self.tame else ["", "a"]), calls
         )
 
     def _call(self, texts):
-        name, arguments = self._wish(texts)
+        name, arguments = self._random_call(texts)
         text = json.dumps(arguments, ensure_ascii=self.rng.random() < 0.5)
         if self.rng.random() < 0.07 and not self.tame:
             text = self.rng.choice(BROKEN)
@@ -200,7 +200,7 @@ class Monkey:
         )
         return ToolCall(id, name, text)
 
-    def _wish(self, texts):
+    def _random_call(self, texts):
         """Return a tool name and arguments, most of them valid."""
         rng, names = self.rng, self.registry.names
         name = rng.choice([*names, *names, "read_variable", "nope", "look " if self.tame else ""])
@@ -216,12 +216,12 @@ class Monkey:
         if kind in ("prose", "empty"):
             return Message.assistant("" if kind == "empty" else rng.choice(texts))
         answer = {"tool": None, "reply": rng.choice(texts)}
-        wishes = [
-            dict(zip(("tool", "arguments"), self._wish(texts), strict=True))
+        decisions = [
+            dict(zip(("tool", "arguments"), self._random_call(texts), strict=True))
             for _ in range(rng.choice([1, 2, 4]))
         ]
         whole = rng.random() < (0.7 if self.several else 0.05)
-        decision = answer if kind == "answer" else wishes if whole else wishes[0]
+        decision = answer if kind == "answer" else decisions if whole else decisions[0]
         text = rng.choice(WRAPPED).replace(
             "@", json.dumps(decision, ensure_ascii=rng.random() < 0.5)
         )

@@ -58,7 +58,7 @@ LONGEST = 20  # seconds; below the limit of every tool, so only a blocked run ta
 STATUSES = get_args(LoopStatus)
 
 
-class Bite(Exception):
+class ListenerFailed(Exception):
     """The exception that listeners and approvers raise."""
 
 
@@ -81,11 +81,11 @@ class Wire(httpx.AsyncBaseTransport):
 class World:
     """The random options, tools, callbacks and checks of one run."""
 
-    def __init__(self, face, seed):
-        self.rng = rng = Random(f"{face} {seed}")
+    def __init__(self, entry_point, seed):
+        self.rng = rng = Random(f"{entry_point} {seed}")
         self.zoo = ZOO
         self.zoo.begin(seed, self.tick)
-        self.dialect = face if face in DIALECTS else rng.choice([*DIALECTS])
+        self.dialect = entry_point if entry_point in DIALECTS else rng.choice([*DIALECTS])
         over_wire = rng.random() < 0.2
         self.monkey = self.zoo.monkey = monkey.Monkey(
             seed, self.zoo.registry, endless=rng.random() < 0.5, tame=over_wire
@@ -104,7 +104,7 @@ class World:
         self.engine = ContextEngine(store=store, window=rng.choice([None, window]))
         self.deps = ToolLoopDeps(self.chat, self.engine, READER, self.zoo.registry, self.stream)
         self.abort, self.steps = asyncio.Event(), rng.choice([None, None, None, rng.randint(0, 60)])
-        self.bites = rng.random() < 0.1  # whether listeners and approvers raise
+        self.raises = rng.random() < 0.1  # whether listeners and approvers raise
         self.events, self.task, self.cancels = [], None, rng.random() < 0.2
 
     def tick(self):
@@ -115,10 +115,10 @@ class World:
         if self.steps == 0:
             self.task.cancel() if self.cancels else self.abort.set()
 
-    def bite(self):
+    def maybe_raise(self):
         self.tick()
-        if self.bites and self.rng.random() < 0.05:
-            raise Bite("ouch")
+        if self.raises and self.rng.random() < 0.05:
+            raise ListenerFailed("ouch")
 
     # ---- options
 
@@ -165,7 +165,7 @@ class World:
             **some,
         }
 
-    def consenting(self):
+    def approving_options(self):
         """Return options for resumed runs, which approve every call."""
         return {
             "approve": lambda asked: True,
@@ -177,13 +177,13 @@ class World:
         self.events.append(event)
         if event.name == "decision" and event.calls and self.monkey.bare:
             self.zoo.wrong.append("calls were read from a reply to a request without tools")
-        self.bite()
+        self.maybe_raise()
 
     async def approve(self, asked):
         # With `check_tool_results`, one approver handles calls and results.
         if asked.result is not None:
             return self.review(asked)
-        self.bite()
+        self.maybe_raise()
         if self.rng.random() < 0.3:
             await asyncio.sleep(0)
         verdicts = [
@@ -197,13 +197,13 @@ class World:
             Edit({"n": 1}),
             Edit({2: object()}),
         ]
-        verdicts += [Edit({"text": "$VAR_REF{{var_1}}"}), "yes" if self.bites else True]
+        verdicts += [Edit({"text": "$VAR_REF{{var_1}}"}), "yes" if self.raises else True]
         asked.arguments.clear()
         return self.rng.choice(verdicts)
 
     def review(self, asked):
-        self.bite()
-        verdicts = [True, True, Always(), Reject("no"), False, Later() if self.bites else True]
+        self.maybe_raise()
+        verdicts = [True, True, Always(), Reject("no"), False, Later() if self.raises else True]
         return self.rng.choice(verdicts)
 
     def classify(self, error):
@@ -212,9 +212,9 @@ class World:
         return self.rng.choice([None, type(error).__name__])
 
     def edit(self, messages, info):
-        self.bite()
+        self.maybe_raise()
         drawn = self.rng.random()
-        if self.bites and drawn < 0.1:
+        if self.raises and drawn < 0.1:
             return []
         return [*messages, {"role": "user", "content": "Be quick."}] if drawn < 0.5 else None
 
@@ -230,11 +230,11 @@ class World:
         emptied = isinstance(error, ValueError) and "before_send returned an empty list" in str(
             error
         )
-        return isinstance(error, GatewayError | WindowTooSmall | Bite) or (
-            self.bites and (asked or emptied)
+        return isinstance(error, GatewayError | WindowTooSmall | ListenerFailed) or (
+            self.raises and (asked or emptied)
         )
 
-    async def tried(self, body):
+    async def outcome_of(self, body):
         """Return the value of the coroutine, or None if it was cancelled or raised an expected
         error."""
         self.task = task = asyncio.ensure_future(body)
@@ -268,18 +268,18 @@ class World:
     @property
     def waiting(self):
         """Return the ids of the calls that wait for approval."""
-        told = [each for each in self.events if each.name in ("approval_pending", "tool_result")]
-        answered = {each.result.call_id for each in told if each.name == "tool_result"}
-        return {each.call.id for each in told if each.name == "approval_pending"} - answered
+        events = [each for each in self.events if each.name in ("approval_pending", "tool_result")]
+        answered = {each.result.call_id for each in events if each.name == "tool_result"}
+        return {each.call.id for each in events if each.name == "approval_pending"} - answered
 
     def check_events(self):
-        told = Counter(
+        counts = Counter(
             (each.call.id if each.name == "tool_call" else each.result.call_id, each.name)
             for each in self.events
             if each.name in ("tool_call", "tool_result")
         )
         called, answered = (
-            {id for id, name in told if name == kind} for kind in ("tool_call", "tool_result")
+            {id for id, name in counts if name == kind} for kind in ("tool_call", "tool_result")
         )
         assert called == answered
         assert [each.name for each in self.events].count("loop_end") == 1

@@ -315,16 +315,16 @@ async def test_a_time_limit_holds_even_if_a_user_function_suppresses_the_cancell
 @pytest.fixture
 def paused_threads():
     """Pause new threads before they run; call the fixture to continue and join them."""
-    go_on, threads = threading.Event(), []
+    proceed, threads = threading.Event(), []
 
     def pause(frame, event, argument):
-        if not go_on.is_set():
+        if not proceed.is_set():
             threads.append(threading.current_thread())
-            go_on.wait(10)
+            proceed.wait(10)
 
     def finish():
         threading.setprofile(None)
-        go_on.set()
+        proceed.set()
         for thread in threads:
             thread.join(10)
 

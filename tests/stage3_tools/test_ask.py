@@ -165,16 +165,18 @@ async def session_of(gateway, *tools, streamed=False):
 
 
 async def test_the_iterator_yields_the_events_of_a_listener_and_the_last_one_has_the_result():
-    heard = []
+    received = []
     async with scripted(CALL, "22 degrees.") as gateway:
         deps, session = await session_of(gateway, get_weather)
-        events = run_events(deps, session, "Rome?", dialect=NativeDialect(), on_event=heard.append)
+        events = run_events(
+            deps, session, "Rome?", dialect=NativeDialect(), on_event=received.append
+        )
         seen = [event async for event in events]
     assert [each.name for each in seen] == [
         *("turn_start", "decision", "tool_call", "tool_result", "turn_end"),
         *("turn_start", "decision", "turn_end", "loop_end"),
     ]
-    assert heard == seen
+    assert received == seen
     assert isinstance(seen[-1], LoopEnded)
     assert (seen[-1].result.reply, seen[-1].status) == ("22 degrees.", "completed")
 

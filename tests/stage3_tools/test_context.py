@@ -28,12 +28,12 @@ async def test_progress_of_a_plain_tool_is_reported_in_order(context):
 
 
 async def test_the_progress_callback_runs_in_the_thread_of_the_event_loop():
-    told = []
-    context = ToolContext("f", on_progress=lambda value: told.append(threading.current_thread()))
+    threads = []
+    context = ToolContext("f", on_progress=lambda value: threads.append(threading.current_thread()))
     await invoke(
         Tool("f", "", None, lambda arguments, context: context.progress("half")), {}, context
     )
-    assert told == [threading.main_thread()]
+    assert threads == [threading.main_thread()]
 
 
 async def test_progress_of_an_async_tool_is_reported_immediately(context):

@@ -26,8 +26,8 @@ def test_the_text_for_the_model_has_kind_message_and_hint(hint, text):
     ids=["without hint", "with hint"],
 )
 def test_the_text_of_a_rejection_is_json_with_the_unescaped_reason(kind, hint, message):
-    told = ToolError(kind, "不行", hint=hint).for_model
-    assert told == f'{{"status": "{kind}", "message": "{message}"}}'
+    text = ToolError(kind, "不行", hint=hint).for_model
+    assert text == f'{{"status": "{kind}", "message": "{message}"}}'
 
 
 def test_by_default_only_timeouts_and_network_errors_are_retried():

@@ -78,9 +78,9 @@ async def test_an_unknown_tool_name_gets_a_short_error_with_one_header(
     assert (result.reply, recorder.seen, await conversation.problems()) == ("done", [], [])
     assert record.name == name
     assert record.result.error.kind == "not_found"
-    (told,) = [text for role, text in conversation.seen[1] if text.startswith("[Tool result")]
-    assert len([line for line in told.splitlines() if line.startswith("[Tool result for ")]) == 1
-    assert len(told) < 500
+    (shown,) = [text for role, text in conversation.seen[1] if text.startswith("[Tool result")]
+    assert len([line for line in shown.splitlines() if line.startswith("[Tool result for ")]) == 1
+    assert len(shown) < 500
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,12 @@ async def test_a_run_calls_a_tool_and_returns_the_reply(new_conversation, new_re
     ]
     asked = ToolCall("call_1", "get_weather", '{"city": "Shanghai"}')
     first, second = (request.messages for request in conversation.model.requests)
-    told = ToolResult("call_1", "get_weather", '{"celsius":22}', attempts=1)
+    answered = ToolResult("call_1", "get_weather", '{"celsius":22}', attempts=1)
     assert [without_time(event) for event in conversation.events] == [
         TurnStarted(turn=1, messages=first),
         DecisionMade(turn=1, text=call("get_weather", city="Shanghai"), calls=(asked,)),
         ToolCalled(turn=1, call=asked),
-        ToolAnswered(turn=1, result=told),
+        ToolAnswered(turn=1, result=answered),
         TurnEnded(turn=1, usage=USED),
         TurnStarted(turn=2, messages=second),
         DecisionMade(turn=2, text=answer("22 degrees."), reply="22 degrees."),
@@ -144,8 +144,10 @@ async def test_after_the_last_retry_the_run_ends_without_a_reply(
     conversation = new_conversation(replies, new_recorder().tool)
     result = await conversation.ask(max_parse_retries=retries)
     assert (result.status, result.reply) == ("parse_failed", None)
-    told = f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
-    assert result.status_reason == told
+    reason = (
+        f"The model gave no valid reply in {retries + 1} attempts. The last feedback: {NO_JSON}"
+    )
+    assert result.status_reason == reason
     assert result.last_raw_content == replies[-1]
     ended = LoopEnded(turn=retries + 1, status="parse_failed", reply=None, result=result)
     assert conversation.events[-1] == ended
@@ -478,11 +480,11 @@ async def test_a_listener_that_raises_ends_the_run_and_leaves_a_valid_history(
 
 
 async def test_two_runs_of_one_session_take_turns(new_conversation):
-    started, go_on = asyncio.Event(), asyncio.Event()
+    started, proceed = asyncio.Event(), asyncio.Event()
 
     async def hold(arguments):
         started.set()
-        await go_on.wait()
+        await proceed.wait()
 
     conversation = new_conversation(
         [call(), answer("one!"), answer("two!")], Tool("f", "", None, hold)
@@ -493,10 +495,10 @@ async def test_two_runs_of_one_session_take_turns(new_conversation):
     for _ in range(20):
         await asyncio.sleep(0)
     assert len(conversation.model.requests) == 1
-    go_on.set()
+    proceed.set()
     assert [(await each).reply for each in (one, two)] == ["one!", "two!"]
-    said = [message.text for message in await conversation.history() if message.role != "tool"]
-    assert said == ["one", "", "one!", "two", "two!"]
+    texts = [message.text for message in await conversation.history() if message.role != "tool"]
+    assert texts == ["one", "", "one!", "two", "two!"]
 
 
 async def test_a_scripted_model_without_further_replies_raises_a_script_error(
@@ -528,7 +530,7 @@ async def test_deps_accept_any_chat_function(chat_of, new_conversation):
 
 
 @pytest.mark.parametrize(
-    ("question", "said"),
+    ("question", "message"),
     [
         (None, "The question is missing"),
         (5, "not int"),
@@ -538,10 +540,10 @@ async def test_deps_accept_any_chat_function(chat_of, new_conversation):
     ids=["nothing", "a number", "a result", "a reply"],
 )
 async def test_an_invalid_question_raises_and_leaves_the_session_usable(
-    new_conversation, new_recorder, question, said
+    new_conversation, new_recorder, question, message
 ):
     conversation = new_conversation([answer()], new_recorder().tool)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         await conversation.ask(question)
     assert (await conversation.ask()).reply == "done"
 

@@ -11,7 +11,7 @@ ASKS = '{"tool": "f", "arguments": {}}'
 DONE = '{"tool": null, "reply": "done"}'
 
 
-class Held:
+class Blocking:
     """A tool or model that blocks, and records that it was cancelled."""
 
     def __init__(self):
@@ -26,9 +26,9 @@ class Held:
             raise
 
 
-async def stopped_when(held, conversation, abort, **options):
+async def stopped_when(blocking, conversation, abort, **options):
     running = asyncio.create_task(conversation.ask(abort=abort, **options))
-    await held.begun.wait()
+    await blocking.begun.wait()
     abort.set()
     return await running
 
@@ -39,29 +39,29 @@ async def stopped_when(held, conversation, abort, **options):
 async def test_an_abort_cancels_the_running_tool_and_the_run_ends_with_a_status(
     new_conversation, effect, status
 ):
-    held, abort = Held(), asyncio.Event()
-    conversation = new_conversation([ASKS], Tool("f", "", None, held.wait, effect=effect))
-    result = await stopped_when(held, conversation, abort)
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation([ASKS], Tool("f", "", None, blocking.wait, effect=effect))
+    result = await stopped_when(blocking, conversation, abort)
     assert (result.status, result.reply) == ("aborted", None)
     assert result.status_reason == "The run was aborted."
-    assert held.ended == ["cancelled"]
+    assert blocking.ended == ["cancelled"]
     assert [each.result.status for each in result.history] == [status]
     assert [event.name for event in conversation.events][-2:] == ["tool_result", "loop_end"]
     assert await conversation.problems() == []
 
 
 async def test_an_abort_cancels_the_pending_request(new_conversation):
-    held, abort = Held(), asyncio.Event()
-    conversation = new_conversation(chat=held.wait)
-    result = await stopped_when(held, conversation, abort)
-    assert (result.status, held.ended) == ("aborted", ["cancelled"])
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation(chat=blocking.wait)
+    result = await stopped_when(blocking, conversation, abort)
+    assert (result.status, blocking.ended) == ("aborted", ["cancelled"])
     assert await conversation.history() == [Message.user("Go.")]
 
 
 async def test_an_abort_cancels_the_approver(new_conversation):
-    held, abort = Held(), asyncio.Event()
+    blocking, abort = Blocking(), asyncio.Event()
     conversation = new_conversation([ASKS], Tool("f", "", None, lambda arguments: "ok"))
-    result = await stopped_when(held, conversation, abort, approve=held.wait)
+    result = await stopped_when(blocking, conversation, abort, approve=blocking.wait)
     assert [each.result.status for each in result.history] == ["interrupted"]
     assert await conversation.problems() == []
 
@@ -102,56 +102,56 @@ async def test_a_tool_may_abort_its_own_run(new_conversation):
 async def test_the_time_limit_ends_the_run_with_a_status_instead_of_an_exception(
     new_conversation, where
 ):
-    held = Held()
-    tool = Tool("f", "", None, held.wait, effect="read")
+    blocking = Blocking()
+    tool = Tool("f", "", None, blocking.wait, effect="read")
     conversation = new_conversation(
-        [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else held.wait
+        [ASKS] if where == "tool" else (), tool, chat=None if where == "tool" else blocking.wait
     )
     result = await conversation.ask(limits=RunLimits(seconds=0.05))
-    assert (result.status, result.reply, held.ended) == ("timeout", None, ["cancelled"])
+    assert (result.status, result.reply, blocking.ended) == ("timeout", None, ["cancelled"])
     assert result.status_reason == "The run took longer than its limit of 0.05 s."
     assert await conversation.problems() == []
 
 
 async def test_a_stopped_run_can_be_resumed(new_conversation):
-    held, abort = Held(), asyncio.Event()
-    conversation = new_conversation([ASKS, DONE], Tool("f", "", None, held.wait, effect="read"))
-    await stopped_when(held, conversation, abort)
+    blocking, abort = Blocking(), asyncio.Event()
+    conversation = new_conversation([ASKS, DONE], Tool("f", "", None, blocking.wait, effect="read"))
+    await stopped_when(blocking, conversation, abort)
     assert (await conversation.ask(None, resume=True)).reply == "done"
     assert (await conversation.history())[2].text.startswith("Error (interrupted)")
 
 
 async def test_a_plain_tool_sees_in_its_context_that_the_run_was_aborted(new_conversation):
-    abort, begun, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    abort, begun, noticed = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def work(arguments, context):
         loop.call_soon_threadsafe(begun.set)
         while not context.aborted:
             pass
-        loop.call_soon_threadsafe(told.set)
+        loop.call_soon_threadsafe(noticed.set)
 
     conversation = new_conversation([ASKS], Tool("f", "", None, work))
     running = asyncio.create_task(conversation.ask(abort=abort))
     await begun.wait()
     abort.set()
     assert (await running).history[0].result.status == "unknown_effect"
-    await asyncio.wait_for(told.wait(), 5)
+    await asyncio.wait_for(noticed.wait(), 5)
 
 
 async def test_cancelling_the_task_raises_cancelled_error_and_leaves_a_valid_history(
     new_conversation,
 ):
-    held = Held()
-    conversation = new_conversation([ASKS], Tool("f", "", None, held.wait))
+    blocking = Blocking()
+    conversation = new_conversation([ASKS], Tool("f", "", None, blocking.wait))
     running = asyncio.create_task(
         conversation.ask(abort=asyncio.Event(), limits=RunLimits(seconds=60))
     )
-    await held.begun.wait()
+    await blocking.begun.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert held.ended == ["cancelled"]
+    assert blocking.ended == ["cancelled"]
     assert await conversation.problems() == []
 
 
@@ -172,14 +172,14 @@ async def test_a_reply_that_arrives_together_with_an_abort_gives_a_consistent_st
 async def test_a_stopped_run_counts_its_rounds_and_drops_late_progress(
     new_conversation,
 ):
-    held, abort, contexts = Held(), asyncio.Event(), []
+    blocking, abort, contexts = Blocking(), asyncio.Event(), []
 
     async def work(arguments, context):
         contexts.append(context)
-        await held.wait()
+        await blocking.wait()
 
     conversation = new_conversation([ASKS], Tool("f", "", None, work))
-    result = await stopped_when(held, conversation, abort)
+    result = await stopped_when(blocking, conversation, abort)
     contexts[0].progress("still here")
     assert (result.tool_rounds, conversation.events[-1].name) == (1, "loop_end")
 

@@ -38,7 +38,7 @@ LOOPS = {"prompt": 100, "several": 100, "native": 120, "runner": 120, "chain": 6
 World, DIALECTS = monkey_world.World, monkey_world.DIALECTS
 
 
-async def sound(world, session="s"):
+async def has_valid_history(world, session="s"):
     """Check the history of a session; return False if calls wait for approval, none of which has
     started."""
     waiting = await world.engine.transcript(session).open_calls()
@@ -73,12 +73,12 @@ async def play_loop(world):
         asked = [run_tool_loop(world.deps, "s", question, options, resume=resume)]
         if world.rng.random() < 0.1:  # a second run starts at the same time and waits
             asked += [run_tool_loop(world.deps, "s", "And?", options)]
-        done = await world.tried(all_of(asked))
+        done = await world.outcome_of(all_of(asked))
         if len(asked) > 1:
-            await sound(world)
+            await has_valid_history(world)
             continue
         result = done and done[0]
-        if await sound(world) and result is not None:
+        if await has_valid_history(world) and result is not None:
             world.check(result, await world.engine.history("s"))
             world.check_events()
             assert (
@@ -86,10 +86,10 @@ async def play_loop(world):
                 or options.max_tool_rounds is None
                 or result.tool_rounds <= options.max_tool_rounds
             )
-    world.monkey.fails = world.bites = False
-    while not await sound(world):
-        options = ToolLoopOptions(**world.consenting())
-        result = await world.tried(run_tool_loop(world.deps, "s", None, options, resume=True))
+    world.monkey.fails = world.raises = False
+    while not await has_valid_history(world):
+        options = ToolLoopOptions(**world.approving_options())
+        result = await world.outcome_of(run_tool_loop(world.deps, "s", None, options, resume=True))
         assert result is None or result.status != "awaiting_approval"
     assert world.zoo.wrong == []
 
@@ -100,30 +100,30 @@ async def play_runner(world):
     session = rng.choice([None, "s"])
     if session:
         await world.engine.create_session("s")
-    said = [Message.system("Be kind."), {"role": "user", "content": "Go."}]
-    params = RunnerParams(messages=said, session_id=session, **world.loop_options())
+    messages = [Message.system("Be kind."), {"role": "user", "content": "Go."}]
+    params = RunnerParams(messages=messages, session_id=session, **world.loop_options())
     world.most, world.pushes, world.inside = rng.choice([0, 1, 4, 12, 30, None]), 3, False
     runner = ToolRunner(
         world.deps,
         params,
         max_iterations=world.most,
-        on_iteration=rng.choice([None, lambda number, response: world.bite()]),
-        on_tool_call=rng.choice([None, lambda call: world.bite()]),
-        on_tool_result=rng.choice([None, lambda result: world.bite()]),
+        on_iteration=rng.choice([None, lambda number, response: world.maybe_raise()]),
+        on_tool_call=rng.choice([None, lambda call: world.maybe_raise()]),
+        on_tool_result=rng.choice([None, lambda result: world.maybe_raise()]),
     )
     world.zoo.inward = rng.choice(
         [runner.generate_tool_response, runner.done, runner.run_until_done]
     )
     for _ in range(4):
-        await world.tried(use(world, runner))
+        await world.outcome_of(use(world, runner))
         if world.inside or runner.result is not None:
             break
-    await settled()
+    await settle()
     history = await world.engine.history("s") if session else MessageHistory(runner.params.messages)
     if runner.result is not None and not world.waiting:
         world.check(runner.result, history)
-    elif not session or not await sound(world):
-        await go_on_with(world, session, history)
+    elif not session or not await has_valid_history(world):
+        await resume_with(world, session, history)
     assert world.zoo.wrong == []
 
 
@@ -175,16 +175,16 @@ async def leaves(world, runner, drawn):
     return drawn > 0.96
 
 
-async def go_on_with(world, session, history):
+async def resume_with(world, session, history):
     """Continue with another runner that approves every call."""
-    world.monkey.fails = world.bites = False
+    world.monkey.fails = world.raises = False
     messages = () if session else history.messages
-    options = RunnerParams(messages=messages, session_id=session, **world.consenting())
+    options = RunnerParams(messages=messages, session_id=session, **world.approving_options())
     runner = ToolRunner(world.deps, options, max_iterations=3)
     world.zoo.inward = runner.done
-    await world.tried(runner.run_until_done())
+    await world.outcome_of(runner.run_until_done())
     if session:
-        assert await sound(world)
+        assert await has_valid_history(world)
     elif runner.result is not None:
         world.check(runner.result, MessageHistory(runner.params.messages))
 
@@ -204,14 +204,14 @@ async def play_chain(world):
         max_rounds=rng.choice([0, 1, 3, 8]),
         system_prompt=rng.choice([None, "Be kind."]),
         check_tool_results=options["approve"] is not None and rng.random() < 0.5,
-        on_tool_call_start=lambda name, arguments, id: world.bite(),
-        on_tool_call_complete=lambda result, id: world.bite(),
-        on_llm_response_update=rng.choice([None, lambda text: world.bite()]),
+        on_tool_call_start=lambda name, arguments, id: world.maybe_raise(),
+        on_tool_call_complete=lambda result, id: world.maybe_raise(),
+        on_llm_response_update=rng.choice([None, lambda text: world.maybe_raise()]),
         stream=world.stream,
         **options,
     )
     world.zoo.inward = lambda: chain_inside(made)
-    result = await world.tried(execute_tool_chain(registry, first, made))
+    result = await world.outcome_of(execute_tool_chain(registry, first, made))
     assert world.zoo.wrong == []
     if result is not None:
         world.check(result, result.messages.complete, get_args(ChainStatus))
@@ -228,7 +228,7 @@ async def chain_inside(made):
     raise RuntimeError(done.status)
 
 
-async def settled():
+async def settle():
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -236,7 +236,7 @@ async def settled():
 PLAYS = {"runner": play_runner, "chain": play_chain}
 
 
-def play(face, seed):
+def play(entry_point, seed):
     """Run one random run, and check that no task is left."""
     reported = []
 
@@ -244,12 +244,12 @@ def play(face, seed):
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: reported.append(context)
         )
-        world = World(face, seed)
-        await PLAYS.get(face, play_loop)(world)
+        world = World(entry_point, seed)
+        await PLAYS.get(entry_point, play_loop)(world)
         await world.engine.aclose()
         if world.gateway is not None:
             await world.gateway.aclose()
-        await settled()
+        await settle()
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return world
 
@@ -258,14 +258,17 @@ def play(face, seed):
     return world
 
 
-@pytest.mark.parametrize("face", LOOPS)
-def test_random_replies_and_tools_always_leave_a_finished_run_and_a_valid_history(face):
-    only, loops = os.environ.get("MONKEY_SEED"), int(os.environ.get("MONKEY_LOOPS") or LOOPS[face])
+@pytest.mark.parametrize("entry_point", LOOPS)
+def test_random_replies_and_tools_always_leave_a_finished_run_and_a_valid_history(entry_point):
+    only, loops = (
+        os.environ.get("MONKEY_SEED"),
+        int(os.environ.get("MONKEY_LOOPS") or LOOPS[entry_point]),
+    )
     for seed in [int(only)] if only else range(loops):
         try:
-            play(face, seed)
+            play(entry_point, seed)
         except BaseException as error:
             raise AssertionError(
-                f"MONKEY_SEED={seed} pytest -k 'monkey and {face}': {error!r:.500}"
+                f"MONKEY_SEED={seed} pytest -k 'monkey and {entry_point}': {error!r:.500}"
             ) from error
     gc.collect(1)

@@ -31,7 +31,7 @@ ACCEPTED = re.compile("[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # the names that all thre
 REPLY = 'Said, "done" – 完了.'
 
 
-class Line(httpx.AsyncBaseTransport):
+class RowTransport(httpx.AsyncBaseTransport):
     """A transport for all rows; each row has its own script."""
 
     script = None
@@ -60,7 +60,7 @@ class ByText:
     def replies(self):
         return json.dumps({"tool": None, "reply": REPLY})
 
-    def told(self, request):
+    def received(self, request):
         """Return the results that the model received."""
         users = [message.text for message in request.messages if message.role == "user"]
         return [text.partition("\n")[2] for text in users if text.startswith("[Tool result for ")]
@@ -90,7 +90,7 @@ class ByCall:
     def replies(self):
         return REPLY
 
-    def told(self, request):
+    def received(self, request):
         return [message.text for message in request.messages if message.role == "tool"]
 
     def offered(self, request):
@@ -98,11 +98,11 @@ class ByCall:
 
 
 @dataclass
-class Truth:
+class Outcome:
     """Everything that must be equal in the four runs."""
 
     reached: list
-    told: list
+    received: list
     result: tuple
     records: list
     events: list
@@ -115,7 +115,7 @@ class Way:
 
     def __init__(self, spoken, reached):
         self.spoken, self._reached = spoken, reached
-        self._line = Line()
+        self._line = RowTransport()
         self._gateway = Gateway(spoken.model, transport=self._line, max_retries=0)
         self._output = OutputController()
 
@@ -135,9 +135,9 @@ class Way:
         script.assert_finished()
         self._check_offer(registry, script.requests[-1])
         history = await engine.history("s")
-        return Truth(
+        return Outcome(
             reached=[*self._reached],
-            told=self.spoken.told(script.requests[-1]),
+            received=self.spoken.received(script.requests[-1]),
             result=(
                 result.status,
                 result.status_reason,
@@ -236,7 +236,7 @@ def ways(tools):
     return [Way(each, tools.reached) for each in spoken]
 
 
-async def one_truth(ways, tools, row, turns):
+async def same_outcome(ways, tools, row, turns):
     """Return the outcome of a row, after a check that all four dialects agree."""
     registry = tools.registry(row)
     first, *others = [await way.run(row, registry, turns) for way in ways]
@@ -261,12 +261,12 @@ async def test_one_call_per_turn_gives_the_same_run_in_all_four_dialects(
     checked, rows = 0, rows[::EVERY_VALID]
     for row in rows:
         calls = row["valid_calls"]
-        truth = await one_truth(ways, tools, row, [[call] for call in calls])
-        assert harness.same(truth.reached, pairs(calls)), row["id"]
-        assert truth.result[:4] == ("completed", None, REPLY, len(calls)), row["id"]
-        told = [json.loads(text.partition("\nNote: ")[0]) for text in truth.told]
+        outcome = await same_outcome(ways, tools, row, [[call] for call in calls])
+        assert harness.same(outcome.reached, pairs(calls)), row["id"]
+        assert outcome.result[:4] == ("completed", None, REPLY, len(calls)), row["id"]
+        results = [json.loads(text.partition("\nNote: ")[0]) for text in outcome.received]
         assert harness.same(
-            told, [{"ran": name, "with": given} for name, given in truth.reached]
+            results, [{"ran": name, "with": given} for name, given in outcome.reached]
         ), row["id"]
         checked += len(calls)
     nothing = sum(not row["valid_calls"] for row in rows)
@@ -283,9 +283,9 @@ async def test_several_calls_in_one_reply_give_the_same_run_in_all_four_dialects
     checked = 0
     for row in several:
         calls = row["valid_calls"]
-        truth = await one_truth(ways, tools, row, [calls])
-        assert harness.same(truth.reached, pairs(calls)), row["id"]
-        assert truth.result[:4] == ("completed", None, REPLY, 1), row["id"]
+        outcome = await same_outcome(ways, tools, row, [calls])
+        assert harness.same(outcome.reached, pairs(calls)), row["id"]
+        assert outcome.result[:4] == ("completed", None, REPLY, 1), row["id"]
         checked += len(calls)
     say(f"four runs, all calls in one reply: {checked} calls of {len(several)} rows")
 
@@ -295,12 +295,14 @@ async def test_invalid_calls_get_the_same_errors_in_all_four_dialects(ways, tool
     checked = 0
     for row in broken:
         calls = row["invalid_calls"]
-        truth = await one_truth(ways, tools, row, [[call] for call in calls])
-        assert (truth.reached, truth.result[:4]) == ([], ("completed", None, REPLY, 0)), row["id"]
-        assert [result.error["kind"] for *_, result in truth.records] == ["validation"] * len(
+        outcome = await same_outcome(ways, tools, row, [[call] for call in calls])
+        assert (outcome.reached, outcome.result[:4]) == ([], ("completed", None, REPLY, 0)), row[
+            "id"
+        ]
+        assert [result.error["kind"] for *_, result in outcome.records] == ["validation"] * len(
             calls
         ), row["id"]
-        assert truth.told == [result.output for *_, result in truth.records], row["id"]
-        assert all(text.startswith("Error (validation): ") for text in truth.told), row["id"]
+        assert outcome.received == [result.output for *_, result in outcome.records], row["id"]
+        assert all(text.startswith("Error (validation): ") for text in outcome.received), row["id"]
         checked += len(calls)
     say(f"four runs, invalid calls: {checked} calls of {len(broken)} rows refused")

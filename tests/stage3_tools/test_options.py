@@ -30,7 +30,7 @@ def test_an_unknown_option_raises_a_type_error():
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "message"),
     [
         (0, "chat must be an async function such as gateway.chat, .* not str"),
         (1, "context_engine must be of type ContextEngine, not str"),
@@ -38,13 +38,13 @@ def test_an_unknown_option_raises_a_type_error():
         (3, "tool_registry must be of type ToolRegistry, not int. Write a list"),
     ],
 )
-def test_deps_of_a_wrong_type_raise_an_error_that_names_them(place, told):
+def test_deps_of_a_wrong_type_raise_an_error_that_names_them(place, message):
     async def chat(messages, **settings):
         return None
 
     pieces = [chat, ContextEngine(), OutputController(), ToolRegistry()]
     pieces[place] = 7 if place == 3 else "a"
-    with pytest.raises(TypeError, match=told):
+    with pytest.raises(TypeError, match=message):
         ToolLoopDeps(*pieces)
 
 
@@ -80,7 +80,7 @@ def test_a_limit_must_be_positive(field, value):
 
 
 @pytest.mark.parametrize(
-    ("limits", "usage", "cost", "said"),
+    ("limits", "usage", "cost", "reason"),
     [
         (RunLimits(), Usage(10**9, 10**9), 10.0**9, None),
         (RunLimits(tokens=100), Usage(60, 39), None, None),
@@ -102,8 +102,8 @@ def test_a_limit_must_be_positive(field, value):
     ],
     ids=["none", "below", "tokens", "not reported", "below the cost", "no cost", "above the cost"],
 )
-def test_each_limit_is_compared_with_the_usage(limits, usage, cost, said):
-    assert limits.reached(usage, cost) == said
+def test_each_limit_is_compared_with_the_usage(limits, usage, cost, reason):
+    assert limits.reached(usage, cost) == reason
 
 
 async def test_after_a_limit_no_further_tool_runs_and_no_request_is_sent(

@@ -182,20 +182,20 @@ async def refused(name, schema, arguments):
     result = await execute_tool_call(tools, ToolCall("1", name, json.dumps(arguments)))
     assert (reached, result.is_error, result.error.kind) == ([], True, "validation"), arguments
     issues = result.error.details["issues"]
-    told = {(issue.path, issue.rule) for issue in issues}
+    reported = {(issue.path, issue.rule) for issue in issues}
     # An unknown property that is similar to a missing one is named together with it.
     unknown = {each for each in wrong if each[1] == "additionalProperties"}
-    told |= {each for each in unknown if f"`{each[0].rsplit('/', 1)[1]}`" in result.output}
-    assert told == wrong, result.output
+    reported |= {each for each in unknown if f"`{each[0].rsplit('/', 1)[1]}`" in result.output}
+    assert reported == wrong, result.output
     for issue in issues:
         assert f"\n- {issue.path} {issue.message}" in result.output
         assert issue.expected is not None
-    said = f"{result.output}{issues}{result.error}{result.error!r}"
-    assert (SECRET in said, "71937" in said) == (False, False), said
+    texts = f"{result.output}{issues}{result.error}{result.error!r}"
+    assert (SECRET in texts, "71937" in texts) == (False, False), texts
     return result
 
 
-def meant(result):
+def suggestions(result):
     return re.findall("did you mean `([^`]*)`", result.output)
 
 
@@ -206,7 +206,7 @@ async def test_every_invalid_argument_of_recorded_calls_is_named_in_a_short_text
         for call in row["invalid_calls"]:
             result = await refused(call["name"], parameters[call["name"]], call["arguments"])
             named = {issue.path.split("/")[1] for issue in result.error.details["issues"]}
-            assert (named, meant(result)) == ({call["why"].rsplit(" ", 1)[1]}, []), row["id"]
+            assert (named, suggestions(result)) == ({call["why"].rsplit(" ", 1)[1]}, []), row["id"]
             assert "__wrong__" not in result.output
             tokens.append(ApproximateCounter().count(result.output))
     median, most = statistics.median(tokens), sorted(tokens)[-len(tokens) // 20]
@@ -260,7 +260,7 @@ async def test_a_misnamed_argument_is_reported_with_the_correct_name(calls, say)
                 if result := await refused(
                     name, schema, put(arguments, path, renamed(value, {right: wrong}))
                 ):
-                    assert meant(result) == [right], (wrong, result.output)
+                    assert suggestions(result) == [right], (wrong, result.output)
                     tokens.append(ApproximateCounter().count(result.output))
     assert len(tokens) > 500
     assert statistics.median(tokens) <= 80
@@ -279,7 +279,7 @@ async def test_two_misspelt_arguments_get_separate_suggestions(calls, say):
                 [line] = [
                     each for each in result.output.split("\n") if f"/{right} is missing" in each
                 ]
-                assert meant(result).count(right) == 1
+                assert suggestions(result).count(right) == 1
                 assert f"did you mean `{right}`" in line
                 assert f"`{wrong[right]}`" in line
             checked += 1
@@ -297,7 +297,7 @@ async def test_without_a_similar_name_nothing_is_suggested(calls, say):
             more = {**value, far: SECRET}
             for broken in [more, *without]:
                 if result := await refused(name, schema, put(arguments, path, broken)):
-                    assert meant(result) == []
+                    assert suggestions(result) == []
                     checked += 1
     say(f"{checked} calls with nothing near to suggest")
 

@@ -161,18 +161,18 @@ def test_unregistering_an_unknown_name_raises_with_the_nearest_name():
 
 
 async def test_a_running_call_continues_after_its_tool_is_unregistered():
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def slow(arguments):
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
         return "done"
 
     registry = ToolRegistry(named("slow", slow))
     call = asyncio.create_task(registry.execute("slow", {}))
     await begun.wait()
     registry.unregister("slow")
-    go_on.set()
+    proceed.set()
     assert await call == "done"
     assert "slow" not in registry
 
@@ -247,9 +247,9 @@ async def test_execute_raises_a_copy_of_a_tool_error_and_leaves_the_original_unc
     registry = ToolRegistry(named("f", failing))
     with pytest.raises(ToolError) as caught:
         await registry.execute("f", {})
-    told = caught.value
-    assert (told.kind, told.message, told.hint) == ("permission", "ask the owner", "Ask.")
-    assert told.details == {
+    error = caught.value
+    assert (error.kind, error.message, error.hint) == ("permission", "ask the owner", "Ask.")
+    assert error.details == {
         "expected_schema": None,
         "issues": ("mine",),
         "available_tools": ("f",),

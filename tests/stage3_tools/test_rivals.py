@@ -53,18 +53,18 @@ async def test_of_two_concurrent_runs_the_slower_one_raises_a_session_conflict(t
     answered.set()
     with pytest.raises(SessionConflict, match="continued the session"):
         await first
-    said = [each.text for each in await quick.context_engine.history("s")]
-    assert said == ["One?", "Two?", "done"]
+    texts = [each.text for each in await quick.context_engine.history("s")]
+    assert texts == ["One?", "Two?", "done"]
     for deps in (slow, quick):
         await deps.context_engine.aclose()
 
 
 async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls(tmp_path):
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments):
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
 
     async def calls(messages, **settings):
         return reply("", "wait") if len(messages) == 1 else reply()
@@ -77,13 +77,13 @@ async def test_a_second_process_cannot_send_a_request_while_the_first_runs_calls
     runner = second.context_engine.transcript("s")
     with pytest.raises(SessionConflict, match="have no results yet"):
         await run_turn(RunState(second, runner, OPTIONS))
-    go_on.set()
+    proceed.set()
     assert (await running).reply == "done"
     for deps in (first, second):
         await deps.context_engine.aclose()
 
 
-async def rivals(path, seed):
+async def resume_concurrently(path, seed):
     """Run three processes that resume the same calls at random times, and check how often each tool
     ran."""
     chance, ran = random.Random(seed), Counter()
@@ -123,15 +123,15 @@ async def rivals(path, seed):
 
 async def test_concurrent_resumes_leave_a_valid_history_and_run_no_write_twice(tmp_path):
     for seed in range(40):
-        await rivals(tmp_path / f"{seed}.db", seed)
+        await resume_concurrently(tmp_path / f"{seed}.db", seed)
 
 
 async def test_a_message_added_while_a_tool_runs_is_placed_after_its_result(tmp_path):
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def wait(arguments):
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
 
     async def chat(messages, **settings):
         roles = [each.role for each in messages]
@@ -142,7 +142,7 @@ async def test_a_message_added_while_a_tool_runs_is_placed_after_its_result(tmp_
     running = asyncio.create_task(run_tool_loop(deps, "s", "Go.", OPTIONS))
     await begun.wait()
     await deps.context_engine.add_message("s", Message.user("Hurry."))
-    go_on.set()
+    proceed.set()
     assert (await running).reply == "user assistant tool user"
     assert (await deps.context_engine.history("s")).check_history() == []
     await deps.context_engine.aclose()

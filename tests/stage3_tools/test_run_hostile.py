@@ -33,7 +33,7 @@ async def problems(made):
     return (await made.context_engine.history("s")).check_history()
 
 
-class Told(MemoryStore):
+class SignallingStore(MemoryStore):
     """A slow store that sets an event when it writes a final reply or a pending approval."""
 
     def __init__(self):
@@ -51,7 +51,7 @@ class Told(MemoryStore):
 async def test_an_abort_while_the_final_reply_is_stored_has_no_effect(
     native,
 ):
-    store = Told()
+    store = SignallingStore()
     result = await run_tool_loop(
         deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
     )
@@ -60,7 +60,7 @@ async def test_an_abort_while_the_final_reply_is_stored_has_no_effect(
 
 
 async def test_a_run_in_its_own_task_that_is_aborted_too_late_returns_its_result(native):
-    store = Told()
+    store = SignallingStore()
     running = asyncio.create_task(
         run_tool_loop(
             deps([], store=store), "s", "Go.", ToolLoopOptions(dialect=native, abort=store.writing)
@@ -71,7 +71,7 @@ async def test_a_run_in_its_own_task_that_is_aborted_too_late_returns_its_result
 
 
 async def test_a_timeout_of_the_caller_cancels_only_the_run(native):
-    store = Told()
+    store = SignallingStore()
     made = deps([], store=store)
     running = asyncio.create_task(store.writing.wait())
 

@@ -233,9 +233,9 @@ class Asker:
             raise LookupError("approver")
         if verdict == "slowly":
             await asyncio.sleep(0)
-        said = {"later": Later(), "always": Always(), "reject": Reject("no")}
-        said |= {"edit": Edit({"x": 1}), "edit badly": Edit({2: 1})}
-        return said.get(verdict, True)
+        answers = {"later": Later(), "always": Always(), "reject": Reject("no")}
+        answers |= {"edit": Edit({"x": 1}), "edit badly": Edit({2: 1})}
+        return answers.get(verdict, True)
 
     def review(self, request):
         self.count("reviewer")

@@ -54,7 +54,7 @@ ways = st.builds(
 )
 
 
-class Left(Exception):
+class ConsumerLeft(Exception):
     """The exception that a consumer raises."""
 
 
@@ -63,7 +63,7 @@ class World:
 
     def __init__(self, way, script, plans):
         self.way, self.plans = way, plans
-        self.acted, self.told, self.pushed, self.yielded = Counter(), Counter(), [], []
+        self.acted, self.notified, self.pushed, self.yielded = Counter(), Counter(), [], []
         self.over, self.left, self.items = False, False, 0
         store = SqliteStore(":memory:") if way.mode == "sqlite" else None
         self.engine = ContextEngine(store=store)
@@ -71,7 +71,7 @@ class World:
         self.kinds = {
             f"{turn}-{place}": kind for turn, kinds in turns for place, kind in enumerate(kinds)
         }
-        model = ScriptedModel([*self.replies(script), *[self.says(n) for n in range(40)]])
+        model = ScriptedModel([*self.replies(script), *[self.answer(n) for n in range(40)]])
         gateway = Gateway("openai:m", transport=model, max_retries=0)
         self.deps = ToolLoopDeps(
             gateway.chat,
@@ -94,7 +94,7 @@ class World:
                 ]
                 yield Message.assistant("", calls)
 
-    def says(self, n):
+    def answer(self, n):
         return (
             json.dumps({"tool": None, "reply": f"done {n}"})
             if self.way.dialect == "prompt"
@@ -112,9 +112,9 @@ class World:
             raise ValueError("no")
         return "ok"
 
-    def hear(self, what):
-        self.told[what] += 1
-        if self.way.raises == (what, self.told[what]):
+    def notify(self, what):
+        self.notified[what] += 1
+        if self.way.raises == (what, self.notified[what]):
             raise LookupError(what)
 
     async def begin(self):
@@ -124,9 +124,9 @@ class World:
             self.deps,
             RunnerParams(messages=[Message.user("Go.")], session_id=session, dialect=dialect),
             max_iterations=self.way.most,
-            on_iteration=lambda number, response: self.hear("iteration"),
-            on_tool_call=lambda call: self.hear("call"),
-            on_tool_result=lambda result: self.hear("result"),
+            on_iteration=lambda number, response: self.notify("iteration"),
+            on_tool_call=lambda call: self.notify("call"),
+            on_tool_result=lambda result: self.notify("result"),
         )
 
     # ---- checks
@@ -140,25 +140,25 @@ class World:
         """Check everything that must hold at any time."""
         history = await self.history()
         assert history.check_history() == []
-        said = [each.text for each in history if each.text.startswith("pushed")]
-        assert said == self.pushed[: len(said)]
+        stored_pushes = [each.text for each in history if each.text.startswith("pushed")]
+        assert stored_pushes == self.pushed[: len(stored_pushes)]
         assert max(self.acted.values(), default=0) <= 1
         assert [
             each.text for each in self.runner.params.messages if each.text.startswith("pushed")
         ] == self.pushed
-        return said
+        return stored_pushes
 
     async def look_at_the_end(self):
-        said = await self.look()
+        stored_pushes = await self.look()
         history = await self.history()
-        kept = [self.essence(each) for each in history if each.role == "assistant"]
+        stored_replies = [self.essence(each) for each in history if each.role == "assistant"]
         must = [each for each in self.yielded[: None if self.over else -1] if each is not None]
-        left = iter(kept)
-        assert all(any(each == other for other in left) for each in must), (must, kept)
-        assert len(kept) == len({*kept})  # no reply is stored twice
+        left = iter(stored_replies)
+        assert all(any(each == other for other in left) for each in must), (must, stored_replies)
+        assert len(stored_replies) == len({*stored_replies})  # no reply is stored twice
         if self.over and self.way.most != 0:
-            assert said == self.pushed
-            assert self.essence((await self.runner.done()).message) == kept[-1]
+            assert stored_pushes == self.pushed
+            assert self.essence((await self.runner.done()).message) == stored_replies[-1]
             assert self.items == self.runner.iteration_count
 
     def essence(self, message):
@@ -178,7 +178,7 @@ class World:
                 await anext(item.events(), None)
         elif action in LEAVES:
             self.left = True
-            raise Left
+            raise ConsumerLeft
         else:
             self.edit(action)
         await self.look()
@@ -224,7 +224,7 @@ class World:
     async def iterate(self):
         """Iterate, also after each failure, until the run ends or the consumer leaves."""
         while not self.over and not self.left:
-            with suppress(GatewayError, LookupError, Left):
+            with suppress(GatewayError, LookupError, ConsumerLeft):
                 async for item in self.runner:
                     await self.see(item)
                 self.over = True
@@ -239,7 +239,7 @@ class World:
 
     async def play(self, before):
         await self.begin()
-        with suppress(Left, LookupError):
+        with suppress(ConsumerLeft, LookupError):
             for action in before:
                 await self.do(action, None)
         async with asyncio.timeout(10):

@@ -22,16 +22,16 @@ class Counter:
         return self.total
 
 
-class Holding:
+class Blocking:
     """A plain function that blocks its thread until it is released."""
 
     def __init__(self):
-        self.let_go = threading.Event()
+        self.released = threading.Event()
         self.thread = None
 
     def __call__(self, arguments):
         self.thread = threading.current_thread()
-        return self.let_go.wait(5)
+        return self.released.wait(5)
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ async def test_every_awaitable_result_is_awaited(execute):
 
 
 async def test_a_plain_function_does_not_block_the_event_loop():
-    holding = Holding()
-    running = asyncio.create_task(invoke(Tool("f", "", None, holding), {}))
+    blocking = Blocking()
+    running = asyncio.create_task(invoke(Tool("f", "", None, blocking), {}))
     for _ in range(50):
         await asyncio.sleep(0)  # the event loop runs while the tool blocks
     assert not running.done()
-    holding.let_go.set()
+    blocking.released.set()
     assert await running is True
-    assert holding.thread is not threading.main_thread()
+    assert blocking.thread is not threading.main_thread()
 
 
 async def test_an_async_function_runs_in_the_thread_of_the_event_loop():
@@ -162,12 +162,12 @@ async def test_a_tool_that_exceeds_its_timeout_raises_an_error_with_the_limit():
 
 
 async def test_a_blocking_tool_ends_at_its_timeout():
-    holding = Holding()
+    blocking = Blocking()
     try:
         with pytest.raises(ToolError, match=r"f took longer than 0\.01 s\."):
-            await invoke(Tool("f", "", None, holding, timeout=0.01), {})
+            await invoke(Tool("f", "", None, blocking, timeout=0.01), {})
     finally:
-        holding.let_go.set()
+        blocking.released.set()
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])
@@ -229,13 +229,13 @@ class Method:
         return type(context).__name__
 
 
-def told(arguments, context, more=1):
+def with_context(arguments, context, more=1):
     return type(context).__name__
 
 
-@functools.wraps(told)
+@functools.wraps(with_context)
 def wrapped(*arguments):
-    return told(*arguments)
+    return with_context(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,9 @@ def wrapped(*arguments):
     [
         annotated,
         quoted,
-        told,
+        with_context,
         wrapped,
-        functools.partial(told, more=2),
+        functools.partial(with_context, more=2),
         Method(),
         Method().method,
         Method().waiting,
@@ -277,7 +277,7 @@ async def test_a_second_parameter_for_a_context_receives_it(execute):
         (lambda arguments, *more: len(more), 0),
         (lambda arguments, **more: len(more), 0),
         (lambda arguments, *, context=None: context, None),
-        (functools.partial(told, context=1), "int"),
+        (functools.partial(with_context, context=1), "int"),
         (functools.partial(lambda a, b: (a, b), 7), (7, {})),
         (len, 0),
         (sorted, []),
@@ -317,7 +317,7 @@ def third(arguments, more=1, anything: ToolContext = None): ...
         by_keyword,
         first,
         third,
-        functools.partial(told, arguments={}),
+        functools.partial(with_context, arguments={}),
     ],
     ids=[
         "none",

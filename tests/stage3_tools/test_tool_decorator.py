@@ -83,7 +83,7 @@ def test_arguments_of_the_decorator_take_precedence_over_the_function():
 
 
 def test_other_arguments_of_the_decorator_become_settings_of_the_tool():
-    said = {
+    settings = {
         "retry": Retry(2, 0.5),
         "needs_approval": True,
         "exclusive": True,
@@ -91,10 +91,10 @@ def test_other_arguments_of_the_decorator_become_settings_of_the_tool():
         "tags": ("sea",),
     }
 
-    @tool(effect="read", **said)
+    @tool(effect="read", **settings)
     def f(): ...
 
-    assert {each: getattr(f, each) for each in said} == said
+    assert {each: getattr(f, each) for each in settings} == settings
 
 
 async def test_plain_and_async_functions_give_the_same_result():

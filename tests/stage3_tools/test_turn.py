@@ -67,7 +67,7 @@ def asking(*calls, text=""):
     return ChatResponse(Message.assistant(text, calls), "tool_calls")
 
 
-class Held:
+class Blocking:
     """A tool that sets an event when it starts, and then blocks."""
 
     def __init__(self, effect):
@@ -197,10 +197,10 @@ async def test_a_failed_request_leaves_the_history_unchanged():
 async def test_cancelling_a_running_tool_leaves_a_result_that_states_a_possible_effect(
     effect, ends, native
 ):
-    held = Held(effect)
-    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), held.tool, dialect=native)
+    blocking = Blocking(effect)
+    play = played(asking(ToolCall("a", "f"), ToolCall("b", "f")), blocking.tool, dialect=native)
     running = asyncio.create_task(play.turn())
-    await held.started.wait()
+    await blocking.started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -274,9 +274,9 @@ async def test_a_refused_or_paused_reply_is_stored_and_nothing_in_it_runs(new_re
     recorder = new_recorder()
     play = played(ChatResponse(Message.assistant(CALL), reason), recorder.tool)
     turn = await play.turn()
-    kept = Message.assistant(CALL, raw_text=CALL)
-    assert turn.interpretation == ProviderStop(kept, reason)
-    assert (recorder.seen, (await play.history())[1:]) == ([], [kept])
+    stored = Message.assistant(CALL, raw_text=CALL)
+    assert turn.interpretation == ProviderStop(stored, reason)
+    assert (recorder.seen, (await play.history())[1:]) == ([], [stored])
 
 
 @pytest.mark.parametrize("reason", ["refusal", "pause"])
@@ -290,8 +290,8 @@ async def test_calls_in_a_refused_or_paused_reply_get_results(new_recorder, reas
 async def test_an_invalid_reply_without_text_is_not_stored(new_recorder):
     play = played("", new_recorder().tool)
     turn = await play.turn()
-    told = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
-    assert await play.history() == [Message.user("Go."), told]
+    feedback = Message("user", f"[Feedback]\n{turn.interpretation.feedback}", name="feedback")
+    assert await play.history() == [Message.user("Go."), feedback]
 
 
 class Interrupting(SqliteStore):

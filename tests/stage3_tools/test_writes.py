@@ -205,8 +205,8 @@ async def test_a_write_that_is_running_when_the_run_stops_has_an_unknown_effect(
     resumed = await run_tool_loop(made, "s", None, options(), resume=True)
     pay.release.set()
     history = await made.context_engine.history("s")
-    (told,) = history.by_role("tool")
-    assert (pay.acted, MAY in told.text, history.check_history(), resumed.status) == (
+    (message,) = history.by_role("tool")
+    assert (pay.acted, MAY in message.text, history.check_history(), resumed.status) == (
         1,
         True,
         [],
@@ -245,7 +245,7 @@ batches = st.lists(
 )
 
 
-async def die_everywhere(effects, parallel):
+async def crash_everywhere(effects, parallel):
     """Run a group of calls; then resume it from every point at which the process could have
     crashed."""
     store = MemoryStore({"s": ()})
@@ -256,10 +256,10 @@ async def die_everywhere(effects, parallel):
     records = [record for _, record in await store.read("s")]
     assert len([each for each in records if isinstance(each, CallStartedRecord)]) == len(calls)
     for length in range(2, len(records) + 1):  # starting with the message that has the calls
-        await go_on_from(records[:length], first, effects, calls)
+        await resume_from(records[:length], first, effects, calls)
 
 
-async def go_on_from(records, first, effects, calls):
+async def resume_from(records, first, effects, calls):
     store = MemoryStore({"s": records})
     second = Tools(store, effects)
     made = deps(second.tools, store=store)
@@ -284,17 +284,22 @@ async def go_on_from(records, first, effects, calls):
 @settings(max_examples=40)
 @given(batches, st.integers(1, 3))
 def test_after_a_crash_at_any_point_a_resumed_run_repeats_no_started_write(effects, parallel):
-    asyncio.run(die_everywhere(effects, parallel))
+    asyncio.run(crash_everywhere(effects, parallel))
     gc.collect(1)
 
 
 async def test_a_running_write_does_not_run_again_when_another_process_resumes():
-    store, pay, begun, go_on = MemoryStore({"s": ()}), Pay("well"), asyncio.Event(), asyncio.Event()
+    store, pay, begun, proceed = (
+        MemoryStore({"s": ()}),
+        Pay("well"),
+        asyncio.Event(),
+        asyncio.Event(),
+    )
 
     async def execute(arguments):
         pay.acted += 1
         begun.set()
-        await go_on.wait()
+        await proceed.wait()
 
     tool = Tool("pay", "", None, execute)
     first = asyncio.create_task(
@@ -302,7 +307,7 @@ async def test_a_running_write_does_not_run_again_when_another_process_resumes()
     )
     await begun.wait()
     second = await run_tool_loop(deps([tool], store=store), "s", None, options(), resume=True)
-    go_on.set()
+    proceed.set()
     with pytest.raises(SessionConflict):
         await first
     assert (pay.acted, second.history[0].result.status) == (1, "unknown_effect")

@@ -46,7 +46,7 @@ def decision(tool=None, reply=None, **arguments):
     )
 
 
-def said(messages):
+def roles_and_texts(messages):
     return [(each.role, each.text) for each in messages]
 
 
@@ -85,7 +85,7 @@ async def test_a_chain_runs_a_call_and_returns_its_result_and_the_reply(chain, n
     assert recorder.seen == [{"city": "Oslo"}]
     (request,) = chain.requests
     answer = Message.tool('{"celsius":22}', "a", name="f")
-    assert said(request.messages) == said([first, answer])
+    assert roles_and_texts(request.messages) == roles_and_texts([first, answer])
     assert [tool.name for tool in request.tools] == ["f"]
     assert result.messages.tool_chain == (first, answer, Message.assistant("done"))
     (record,) = result.tool_call_history
@@ -176,7 +176,7 @@ async def test_the_first_reply_may_be_a_decision_written_as_text(chain, new_reco
     (request,) = chain.requests
     assert request.tools == ()
     assert "To call a tool" in request.messages[0].text
-    assert said(request.messages[1:]) == [
+    assert roles_and_texts(request.messages[1:]) == [
         ("user", "Go."),
         ("assistant", decision("f", x=1)),
         ("user", "[Tool result for f]\nok"),
@@ -212,7 +212,10 @@ async def test_a_chain_becomes_one_message_of_hint_and_readable_text(chain, new_
 async def test_the_context_is_sent_with_every_request_and_returned_separately(chain, new_recorder):
     context = [{"role": "system", "content": "Be brief."}, Message.user("Go.")]
     result = await chain(asks(("f", {})), new_recorder().tool, context_messages=context)
-    assert said(chain.requests[0].messages)[:2] == [("system", "Be brief."), ("user", "Go.")]
+    assert roles_and_texts(chain.requests[0].messages)[:2] == [
+        ("system", "Be brief."),
+        ("user", "Go."),
+    ]
     assert result.messages.context == (Message.system("Be brief."), Message.user("Go."))
     assert [each.role for each in result.messages.tool_chain] == ["assistant", "tool", "assistant"]
     assert result.messages.complete == result.messages.context + result.messages.tool_chain
@@ -274,7 +277,7 @@ async def test_an_invalid_context_is_repaired_for_the_model_and_returned_unchang
 
 async def test_the_system_prompt_is_sent_but_not_returned_with_the_messages(chain, new_recorder):
     result = await chain(asks(("f", {})), new_recorder().tool, system_prompt="Be brief.")
-    assert said(chain.requests[0].messages)[0] == ("system", "Be brief.")
+    assert roles_and_texts(chain.requests[0].messages)[0] == ("system", "Be brief.")
     assert "system" not in [each.role for each in result.messages.complete]
 
 
@@ -471,7 +474,7 @@ async def test_a_chain_that_is_aborted_during_an_approval_runs_no_tool(chain, ne
 
 
 @pytest.mark.parametrize(
-    ("verdict", "run", "told"),
+    ("verdict", "run", "expected"),
     [
         (Approve(), [{"x": 1}], "ok"),
         (True, [{"x": 1}], "ok"),
@@ -490,7 +493,7 @@ async def test_a_chain_that_is_aborted_during_an_approval_runs_no_tool(chain, ne
     ],
     ids=["approve", "true", "always", "edit", "reject", "later"],
 )
-async def test_the_approver_is_asked_about_each_call(chain, new_recorder, verdict, run, told):
+async def test_the_approver_is_asked_about_each_call(chain, new_recorder, verdict, run, expected):
     recorder, asked = new_recorder(), []
     result = await chain(
         asks(("f", {"x": 1})),
@@ -501,8 +504,8 @@ async def test_the_approver_is_asked_about_each_call(chain, new_recorder, verdic
         [("f", {"x": 1})],
         run,
     )
-    assert (chain.requests[0].messages[-1].text, result.reply) == (told, "done")
-    rejection = None if run else json.loads(told)["message"]
+    assert (chain.requests[0].messages[-1].text, result.reply) == (expected, "done")
+    rejection = None if run else json.loads(expected)["message"]
     error = result.tool_call_history[0].result.error
     assert (error and error.message) == rejection
 
@@ -539,8 +542,8 @@ async def test_the_approver_can_review_results(chain, new_recorder, own):
     given = {"approve_result": approve} if own else {"approve": approve, "check_tool_results": True}
     result = await chain(asks(("f", {})), new_recorder(returns="key").tool, **given)
     assert asked == [*[None] * (not own), "key"]
-    told = '{"status": "result_rejected", "message": "Secret."}'
-    assert chain.requests[0].messages[-1].text == told
+    expected = '{"status": "result_rejected", "message": "Secret."}'
+    assert chain.requests[0].messages[-1].text == expected
     assert (statuses(result), result.tool_call_history[0].result.error.message) == (
         ["result_rejected"],
         "Secret.",
@@ -592,10 +595,10 @@ async def test_each_chain_has_its_own_idempotency_keys(chain):
 
 
 @pytest.mark.parametrize(
-    "kept", ['{"x": NaN, "t": "%s"}', '{"x": 1e999, "t": "%s"}', "{%s", "[" * 900 + "%s"]
+    "template", ['{"x": NaN, "t": "%s"}', '{"x": 1e999, "t": "%s"}', "{%s", "[" * 900 + "%s"]
 )
-async def test_invalid_json_arguments_are_recorded_as_text(chain, new_recorder, kept):
-    text = kept % ("z" * 300)
+async def test_invalid_json_arguments_are_recorded_as_text(chain, new_recorder, template):
+    text = template % ("z" * 300)
     result = await chain(Message.assistant("", [ToolCall("a", "f", text)]), new_recorder().tool)
     (record,) = result.tool_call_history
     assert (record.result.error.kind, record.arguments) == ("validation", text)

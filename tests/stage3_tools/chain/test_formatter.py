@@ -36,14 +36,14 @@ def record(name="f", arguments="{}", output="ok", id="a", variables=(None, None)
     return ToolCallRecord(id, name, arguments, given, 1, 0.0, 0.0, None, *variables)
 
 
-def asking(*records, text=""):
+def message_with_calls(*records, text=""):
     return Message.assistant(
         text, [ToolCall(each.id, each.name, each.arguments) for each in records]
     )
 
 
 def flow(*records, text=""):
-    return MessageFlowFormatter.natural_flow([asking(*records, text=text)], records)
+    return MessageFlowFormatter.natural_flow([message_with_calls(*records, text=text)], records)
 
 
 # ---- the hint
@@ -90,10 +90,10 @@ def test_the_flow_lists_texts_and_calls_in_order():
     first, second, third = record(id="a", arguments='{"x": 1}'), record("g", id="b"), record(id="c")
     messages = [
         Message.user("not the model's"),
-        asking(first, second, text="Let me look.\n"),
+        message_with_calls(first, second, text="Let me look.\n"),
         Message.tool("ok", "a"),
         Message.tool("ok", "b"),
-        asking(third),
+        message_with_calls(third),
         Message.tool("ok", "c"),
         Message.assistant("done"),
     ]
@@ -203,7 +203,7 @@ def a_reply(dialect, text="done"):
     return text if dialect == "native" else json.dumps({"tool": None, "reply": text})
 
 
-async def saved(engine, registry, dialect, calls, **options):
+async def stored_chain(engine, registry, dialect, calls, **options):
     """Run a chain, store it in a session as one message, and return it."""
     await engine.create_session("s")
     question = Message.user("Compare the parts.")
@@ -221,7 +221,7 @@ async def saved(engine, registry, dialect, calls, **options):
     return result
 
 
-async def asked(engine, registry, dialect, replies, question="And now?", **options):
+async def ask_next(engine, registry, dialect, replies, question="And now?", **options):
     """Ask the next question with the loop; return its result and the messages of its first request."""
     model = ScriptedModel([*replies, a_reply(dialect)])
     async with Gateway("openai:m", transport=model, max_retries=0) as gateway:
@@ -252,7 +252,9 @@ async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(d
         Tool("look", "", None, look, effect="read"), Tool("keep", "", None, keep, effect="read")
     )
     engine = ContextEngine()
-    chain = await saved(engine, registry, dialect, [a_call(dialect, "look", x=x) for x in range(4)])
+    chain = await stored_chain(
+        engine, registry, dialect, [a_call(dialect, "look", x=x) for x in range(4)]
+    )
     ids = [each.variable for each in chain.tool_call_history]
     assert (ids[3], len(set(ids))) == (None, 4)
     assert [await engine.variables.get("s", id) for id in ids[:3]] == values[:3]
@@ -260,7 +262,7 @@ async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(d
         *(a_call(dialect, "read_variable", id=id) for id in ids[:3]),
         *(a_call(dialect, "keep", value=engine.variables.reference(id)) for id in ids[:3]),
     ]
-    result, first = await asked(engine, registry, dialect, replies)
+    result, first = await ask_next(engine, registry, dialect, replies)
     shown = first[-2].text if dialect == "native" else json.loads(first[-2].text)["reply"]
     assert (shown, result.status) == (chain.as_message().text, "completed")
     assert [each.result.output for each in result.history[:3]] == [
@@ -275,11 +277,11 @@ async def test_a_follow_up_question_can_read_every_result_of_the_chain_in_full(d
 async def test_arguments_can_be_read_in_full(new_recorder):
     recorder, engine = new_recorder(), ContextEngine()
     call = a_call("native", "f", text="x" * 300, more="y" * 5000)
-    chain = await saved(engine, ToolRegistry(recorder.tool), "native", [call])
-    (kept,) = chain.tool_call_history
-    assert f"- `f` (args=$VAR_REF{{{{{kept.arguments_variable}}}}})" in chain.tool_chain_content
-    assert await engine.variables.get("s", kept.arguments_variable) == recorder.seen[0]
-    assert kept.arguments == call.tool_calls[0].arguments
+    chain = await stored_chain(engine, ToolRegistry(recorder.tool), "native", [call])
+    (record,) = chain.tool_call_history
+    assert f"- `f` (args=$VAR_REF{{{{{record.arguments_variable}}}}})" in chain.tool_chain_content
+    assert await engine.variables.get("s", record.arguments_variable) == recorder.seen[0]
+    assert record.arguments == call.tool_calls[0].arguments
 
 
 async def test_a_result_of_several_long_texts_can_be_read_in_full(new_recorder):
@@ -287,7 +289,9 @@ async def test_a_result_of_several_long_texts_can_be_read_in_full(new_recorder):
         new_recorder(returns=(TextPart("a" * 5000), TextPart("b" * 5000))),
         ContextEngine(),
     )
-    chain = await saved(engine, ToolRegistry(recorder.tool), "native", [a_call("native", "f")])
+    chain = await stored_chain(
+        engine, ToolRegistry(recorder.tool), "native", [a_call("native", "f")]
+    )
     id = chain.tool_call_history[0].variable
     assert f"result=$VAR_REF{{{{{id}}}}}" in chain.tool_chain_content
     assert await engine.variables.get("s", id) == "a" * 5000 + "b" * 5000
@@ -350,28 +354,30 @@ async def plain_history(dialect):
     await engine.create_session("s")
     calls = [a_call(dialect, "read_part", part=part) for part in range(10)]
     off = {"variables_over": None, "max_tool_rounds": 11}
-    await asked(engine, registry, dialect, calls, "Compare the parts.", **off)
-    _, messages = await asked(engine, registry, dialect, [], **off)
+    await ask_next(engine, registry, dialect, calls, "Compare the parts.", **off)
+    _, messages = await ask_next(engine, registry, dialect, [], **off)
     assert sum(a_text(part) in each.text for part in range(10) for each in messages) == 10
     return tokens(messages)
 
 
-@pytest.mark.parametrize("face", ["loop", "chain"])
+@pytest.mark.parametrize("entry_point", ["loop", "chain"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_ten_long_results_cost_a_tenth_of_their_tokens_in_the_next_question(dialect, face):
+async def test_ten_long_results_cost_a_tenth_of_their_tokens_in_the_next_question(
+    dialect, entry_point
+):
     engine, registry = ContextEngine(), reading()
     calls = [a_call(dialect, "read_part", part=part) for part in range(10)]
-    if face == "loop":
+    if entry_point == "loop":
         await engine.create_session("s")
-        first, _ = await asked(
+        first, _ = await ask_next(
             engine, registry, dialect, calls, "Compare the parts.", max_tool_rounds=11
         )
         ids = [each.variable for each in first.history]
     else:
-        chain = await saved(engine, registry, dialect, calls, max_rounds=11)
+        chain = await stored_chain(engine, registry, dialect, calls, max_rounds=11)
         ids = [each.variable for each in chain.tool_call_history]
     wanted = [a_call(dialect, "read_variable", id=id) for id in ids]
-    result, messages = await asked(engine, registry, dialect, wanted, max_tool_rounds=11)
+    result, messages = await ask_next(engine, registry, dialect, wanted, max_tool_rounds=11)
     assert [each.result.output for each in result.history] == [a_text(part) for part in range(10)]
     share = tokens(messages) / await plain_history(dialect)
     assert share <= 0.12, f"{share:.1%}"

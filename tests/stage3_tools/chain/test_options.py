@@ -26,7 +26,7 @@ def asks(*calls, text=""):
     )
 
 
-async def nobody(messages, **settings):
+async def unused_chat(messages, **settings):
     raise AssertionError("Nobody was to be asked.")
 
 
@@ -100,15 +100,17 @@ async def test_before_send_changes_one_request_only(chain, new_recorder, asynchr
 
 
 async def test_callbacks_receive_calls_and_results_in_call_order(chain, new_recorder):
-    told = []
+    received = []
     result = await chain(
         asks(("f", {"x": 1}), ("g", {}), ("f", {"x": 2})),
         new_recorder().tool,
-        on_tool_call_start=lambda name, arguments, call_id: told.append((name, arguments, call_id)),
-        on_tool_call_complete=lambda result, call_id: told.append((result, call_id)),
+        on_tool_call_start=lambda name, arguments, call_id: received.append(
+            (name, arguments, call_id)
+        ),
+        on_tool_call_complete=lambda result, call_id: received.append((result, call_id)),
     )
     results = [(each.result, each.id) for each in result.tool_call_history]
-    assert told == [("f", {"x": 1}, "a"), ("g", {}, "b"), ("f", {"x": 2}, "c"), *results]
+    assert received == [("f", {"x": 1}, "a"), ("g", {}, "b"), ("f", {"x": 2}, "c"), *results]
     assert [(each.output[:5], id) for each, id in results] == [
         ("ok", "a"),
         ("Error", "b"),
@@ -120,10 +122,10 @@ async def test_callbacks_receive_calls_and_results_in_call_order(chain, new_reco
 async def test_arguments_that_are_not_an_object_are_passed_to_callbacks_as_text(
     chain, new_recorder, text
 ):
-    told = []
+    received = []
     first = Message.assistant("", [ToolCall("a", "f", text)])
-    await chain(first, new_recorder().tool, on_tool_call_start=lambda *each: told.append(each))
-    assert told == [("f", text, "a")]
+    await chain(first, new_recorder().tool, on_tool_call_start=lambda *each: received.append(each))
+    assert received == [("f", text, "a")]
 
 
 async def test_the_display_text_grows_with_replies_and_tool_states(chain, new_recorder):
@@ -212,7 +214,7 @@ async def test_an_exception_of_a_callback_propagates_and_every_announced_call_ha
 ):
     recorder, events = new_recorder(effect="write"), []
 
-    def broken(*told):
+    def broken(*received):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -229,18 +231,18 @@ async def test_an_exception_of_a_callback_propagates_and_every_announced_call_ha
 
 async def test_after_a_listener_raises_the_history_still_has_every_result(new_recorder):
     """The listener is `on_event`, which also receives the results stored after its exception."""
-    told, registry = [], ToolRegistry(new_recorder().tool)
+    received, registry = [], ToolRegistry(new_recorder().tool)
 
     def once(event):
-        told.append(event)
-        if event.name == "tool_result" and len(told) < 5:
+        received.append(event)
+        if event.name == "tool_result" and len(received) < 5:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await execute_tool_chain(
-            registry, asks(("f", {}), ("f", {"x": 2})), ToolChainOptions(nobody, on_event=once)
+            registry, asks(("f", {}), ("f", {"x": 2})), ToolChainOptions(unused_chat, on_event=once)
         )
-    results = [each.result for each in told if each.name == "tool_result"]
+    results = [each.result for each in received if each.name == "tool_result"]
     assert [(each.call_id, each.output) for each in results] == [("a", "ok"), ("b", "ok")]
 
 
@@ -258,22 +260,22 @@ async def test_after_a_listener_raises_the_history_still_has_every_result(new_re
 )
 def test_invalid_options_raise_when_they_are_created(given, why):
     with pytest.raises(ValueError, match=why):
-        ToolChainOptions(nobody, **given)
+        ToolChainOptions(unused_chat, **given)
 
 
 def test_variables_must_be_a_transcript_not_a_store():
     with pytest.raises(TypeError, match=r"Pass engine\.transcript\(session_id\)"):
-        ToolChainOptions(nobody, variables=ContextEngine().variables)
+        ToolChainOptions(unused_chat, variables=ContextEngine().variables)
 
 
 def test_max_rounds_is_an_alias_of_max_tool_rounds():
     for given in ({"max_rounds": 3}, {"max_tool_rounds": 3}):
-        options = ToolChainOptions(nobody, **given)
+        options = ToolChainOptions(unused_chat, **given)
         assert options.max_tool_rounds == replace(options, model="m").max_tool_rounds == 3
 
 
 def test_the_defaults_are_the_native_dialect_and_previews():
-    options = ToolChainOptions(nobody)
+    options = ToolChainOptions(unused_chat)
     assert isinstance(options.dialect, NativeDialect)
     assert (options.max_tool_rounds, options.variables_over, options.max_parallel_tools) == (
         10,
@@ -299,6 +301,8 @@ async def test_max_parallel_tools_limits_the_parallel_calls(chain):
 
 
 def test_messages_of_a_history_may_be_mappings():
-    options = ToolChainOptions(nobody, [{"role": "user", "content": "hi"}, Message.assistant("ho")])
+    options = ToolChainOptions(
+        unused_chat, [{"role": "user", "content": "hi"}, Message.assistant("ho")]
+    )
     assert options.context == (Message.user("hi"), Message.assistant("ho"))
     assert MessageHistory(options.context).check_history() == []

@@ -49,7 +49,7 @@ def asks(*calls, text=""):
     return Message.assistant(text, calls)
 
 
-def called(id="c1", name="f", arguments="{}", **rest):
+def a_call(id="c1", name="f", arguments="{}", **rest):
     return ToolCall(id, name, arguments, **rest)
 
 
@@ -86,7 +86,7 @@ class Conversation:
         """Return the names of the tools in each request."""
         return [[spec.name for spec in request.tools] for request in self.model.requests]
 
-    def spoken(self, number=-1):
+    def sent_messages(self, number=-1):
         """Return the messages of one request body."""
         body = self.model.bodies[number]
         return body.get("messages") or body["contents"]
@@ -122,7 +122,7 @@ def test_the_history_is_rendered_unchanged():
     history = [
         Message.system("Be brief."),
         Message.user("[Tool result for f]"),
-        Message.assistant("hm", [called()], raw_text='{"tool": "f"}'),
+        Message.assistant("hm", [a_call()], raw_text='{"tool": "f"}'),
         Message.tool((TextPart("a"), IMAGE), "c1", name="f", is_error=True),
     ]
     assert NativeDialect().render(history, ToolRegistry()).messages == tuple(history)
@@ -151,7 +151,7 @@ def test_a_change_of_the_registry_affects_the_next_request():
 
 
 def test_a_response_is_read_as_its_calls_or_else_as_the_final_reply():
-    message = asks(called("", "nope", "{"), called("", "f"), text="I look.")
+    message = asks(a_call("", "nope", "{"), a_call("", "f"), text="I look.")
     reply = Message.assistant((ThinkingPart("hm"), TextPart("sun")))
     dialect = NativeDialect()
     assert dialect.read(ChatResponse(message, "tool_calls")) == ToolCalls(message)
@@ -160,7 +160,7 @@ def test_a_response_is_read_as_its_calls_or_else_as_the_final_reply():
 
 @pytest.mark.parametrize("reason", ["stop", "unknown", "tool_calls", "pause"])
 def test_calls_are_read_for_any_finish_reason(reason):
-    assert NativeDialect().read(ChatResponse(asks(called()), reason)) == ToolCalls(asks(called()))
+    assert NativeDialect().read(ChatResponse(asks(a_call()), reason)) == ToolCalls(asks(a_call()))
 
 
 def test_text_that_looks_like_a_decision_is_a_reply():
@@ -174,7 +174,7 @@ def test_text_that_looks_like_a_decision_is_a_reply():
 def test_a_truncated_reply_is_invalid_and_gets_the_feedback_of_the_prompt_dialect(
     usage,
 ):
-    cut = ChatResponse(asks(called(), text="I look."), "length", usage=usage)
+    cut = ChatResponse(asks(a_call(), text="I look."), "length", usage=usage)
     reading = NativeDialect().read(cut)
     by_text = PromptDialect().read(replace(cut, message=Message.assistant("I look.")))
     assert reading.message == Message.assistant("I look.")
@@ -238,7 +238,7 @@ async def test_a_tool_name_that_providers_reject_is_encoded_and_decoded(
     recorder = new_recorder("math.add")
     sent = "math_add_ecef409b"
     conversation = new_conversation(
-        wire, [asks(called(name=sent, arguments='{"a": 1}')), "done"], recorder.tool
+        wire, [asks(a_call(name=sent, arguments='{"a": 1}')), "done"], recorder.tool
     )
     result = await conversation.ask()
     assert (conversation.offered, recorder.seen) == ([[sent]] * 2, [{"a": 1}])
@@ -259,9 +259,9 @@ async def test_tools_may_be_added_and_removed_between_two_turns(new_conversation
         return "changed"
 
     replies = [
-        asks(called(name="change")),
-        asks(called("c2", "new")),
-        asks(called("c3", "old")),
+        asks(a_call(name="change")),
+        asks(a_call("c2", "new")),
+        asks(a_call("c3", "old")),
         "done",
     ]
     conversation = new_conversation(wire, replies, tool("change", execute=change), tool("old"))
@@ -281,7 +281,7 @@ async def test_before_send_may_change_each_request(new_conversation, wire, new_r
         return [message for message in messages if message.text != "secret"]
 
     conversation = new_conversation(
-        wire, [asks(called()), "done"], new_recorder(returns="secret").tool
+        wire, [asks(a_call()), "done"], new_recorder(returns="secret").tool
     )
     await conversation.ask(
         before_send=lambda messages, info: [Message.system("Be brief."), *messages]
@@ -302,7 +302,7 @@ async def test_before_send_may_change_each_request(new_conversation, wire, new_r
 async def test_before_send_receives_the_turn_the_tools_and_whether_the_request_is_the_last(
     new_conversation, dialect, new_recorder
 ):
-    infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(called())
+    infos, call = [], '{"tool": "f"}' if isinstance(dialect, PromptDialect) else asks(a_call())
     answer = '{"tool": null, "reply": "done"}' if isinstance(dialect, PromptDialect) else "done"
     conversation = new_conversation("openai", [call, answer], new_recorder().tool)
 
@@ -330,7 +330,7 @@ async def test_the_last_request_still_lists_the_tools_for_servers_that_require_i
     class Strict(httpx.AsyncBaseTransport):
         handle_async_request = staticmethod(strict)
 
-    model = ScriptedModel([asks(called()), "so far"])
+    model = ScriptedModel([asks(a_call()), "so far"])
     async with Gateway(f"{wire}:m", api_key="k", transport=Strict()) as gateway:
         engine = ContextEngine()
         deps = ToolLoopDeps(
@@ -398,10 +398,10 @@ async def test_results_are_sent_in_call_order_with_their_ids_and_errors_are_mark
 
     answers = {1: "one", 3: {"celsius": 22}}
     tools = [tool("a", execute=lambda arguments: answers[arguments["n"]]), tool("b", execute=fail)]
-    calls = [called("c1", "a", '{"n": 1}'), called("c2", "b"), called("c3", "a", '{"n": 3}')]
+    calls = [a_call("c1", "a", '{"n": 1}'), a_call("c2", "b"), a_call("c3", "a", '{"n": 3}')]
     conversation = new_conversation(wire, [asks(*calls, text="I look."), "done"], *tools)
     result = await conversation.ask()
-    assert conversation.spoken()[2:] == RESULTS[wire]
+    assert conversation.sent_messages()[2:] == RESULTS[wire]
     assert (result.status, result.tool_rounds, await conversation.problems()) == (
         "completed",
         1,
@@ -462,10 +462,10 @@ PICTURES = {
 async def test_an_image_in_a_result_is_sent_to_the_model(new_conversation, wire):
     draw = tool("draw", execute=lambda arguments: ["the map", IMAGE])
     conversation = new_conversation(
-        wire, [asks(called("c1", "draw"), called("c2")), "done"], draw, tool("f")
+        wire, [asks(a_call("c1", "draw"), a_call("c2")), "done"], draw, tool("f")
     )
     await conversation.ask()
-    assert conversation.spoken()[2:] == PICTURES[wire]
+    assert conversation.sent_messages()[2:] == PICTURES[wire]
     assert (await conversation.history())[2] == Message.tool(
         (TextPart("the map"), IMAGE), "c1", name="draw"
     )
@@ -480,7 +480,7 @@ async def test_repeated_or_missing_call_ids_are_made_unique(
 ):
     recorder = new_recorder()
     turns = [
-        asks(*(called(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
+        asks(*(a_call(id, "f", f'{{"n": {turn}{at}}}') for at, id in enumerate(ids)))
         for turn in (1, 2)
     ]
     conversation = new_conversation(wire, [*turns, "done"], recorder.tool)
@@ -515,7 +515,7 @@ async def test_arguments_that_are_not_a_json_object_get_an_error_result(
     new_conversation, wire, arguments, new_recorder
 ):
     recorder = new_recorder(parameters=CITY)
-    bad, good = called(arguments=arguments), called("c2", arguments='{"city": "Oslo"}')
+    bad, good = a_call(arguments=arguments), a_call("c2", arguments='{"city": "Oslo"}')
     conversation = new_conversation(wire, [asks(bad), asks(good), "done"], recorder.tool)
     result = await conversation.ask()
     first, second = (record.result for record in result.history)
@@ -535,7 +535,7 @@ async def test_an_unknown_tool_gets_an_error_that_lists_the_available_tools(
 ):
     recorder = new_recorder("math.add")
     conversation = new_conversation(
-        wire, [asks(called(name="math.ad")), asks(called("c2", "math.add")), "done"], recorder.tool
+        wire, [asks(a_call(name="math.ad")), asks(a_call("c2", "math.add")), "done"], recorder.tool
     )
     result = await conversation.ask()
     assert [record.result.output for record in result.history] == [
@@ -551,7 +551,7 @@ async def test_a_long_result_becomes_a_variable_with_a_tool_to_read_it(
     new_conversation, wire, new_recorder
 ):
     conversation = new_conversation(
-        wire, [asks(called()), asks(called("c2")), "done"], new_recorder(returns="x" * 5_000).tool
+        wire, [asks(a_call()), asks(a_call("c2")), "done"], new_recorder(returns="x" * 5_000).tool
     )
     await conversation.ask()
     assert conversation.offered == [["f"], *[["f", "read_variable"]] * 2]
@@ -569,10 +569,10 @@ SIGNED = {"anthropic": {"signature": "Er0C+/==\n晴"}}
 async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversation, new_recorder):
     thought = ThinkingPart("Let me\n look …", SIGNED)
     hidden = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "EmwK"})
-    said = Message.assistant(
-        (thought, hidden, TextPart("I look.")), [called("toolu_1"), called("toolu_2")]
+    reply = Message.assistant(
+        (thought, hidden, TextPart("I look.")), [a_call("toolu_1"), a_call("toolu_2")]
     )
-    conversation = new_conversation("anthropic", [said, "done", "bye"], new_recorder().tool)
+    conversation = new_conversation("anthropic", [reply, "done", "bye"], new_recorder().tool)
     await conversation.ask()
     await conversation.ask("And now?")
     blocks = [
@@ -591,15 +591,15 @@ async def test_signed_thinking_of_anthropic_is_sent_back_unchanged(new_conversat
 async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(
     new_conversation, new_recorder
 ):
-    signed = called("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
+    signed = a_call("call_0", provider_data={"gemini": {"thoughtSignature": "CsY=="}})
     text = TextPart("I look.", provider_data={"gemini": {"thoughtSignature": "AbC="}})
     conversation = new_conversation(
         "gemini",
-        [Message.assistant((text,), [signed, called("call_1")]), "done"],
+        [Message.assistant((text,), [signed, a_call("call_1")]), "done"],
         new_recorder().tool,
     )
     await conversation.ask()
-    assert conversation.spoken()[1] == {
+    assert conversation.sent_messages()[1] == {
         "role": "model",
         "parts": [
             {"text": "I look.", "thoughtSignature": "AbC="},
@@ -612,9 +612,9 @@ async def test_thought_signatures_of_gemini_are_sent_back_with_their_parts(
 async def test_signatures_survive_a_restart_and_a_question_in_the_other_dialect(
     new_conversation, new_recorder, tmp_path
 ):
-    said = Message.assistant((ThinkingPart("hm", SIGNED),), [called("toolu_1")])
+    reply = Message.assistant((ThinkingPart("hm", SIGNED),), [a_call("toolu_1")])
     file = SqliteStore(tmp_path / "sessions.db")
-    first = new_conversation("anthropic", [said, "done"], new_recorder().tool, store=file)
+    first = new_conversation("anthropic", [reply, "done"], new_recorder().tool, store=file)
     await first.ask()
     await file.aclose()
     file = SqliteStore(tmp_path / "sessions.db")
@@ -646,19 +646,24 @@ async def test_calls_in_a_truncated_reply_do_not_run_and_the_model_gets_feedback
     new_conversation, wire, text, new_recorder
 ):
     recorder = new_recorder()
-    cut = ChatResponse(asks(called(arguments='{"n": 1}'), text=text), "length", usage=Usage(3, 64))
+    cut = ChatResponse(asks(a_call(arguments='{"n": 1}'), text=text), "length", usage=Usage(3, 64))
     conversation = new_conversation(
-        wire, [cut, asks(called(arguments='{"n": 2}')), "done"], recorder.tool
+        wire, [cut, asks(a_call(arguments='{"n": 2}')), "done"], recorder.tool
     )
     result = await conversation.ask()
-    told = (
+    feedback = (
         "Your reply was cut off after 64 tokens, so nothing in it was used. "
         "Answer again, shorter: what matters most."
     )
     assert (recorder.seen, result.status, result.tool_rounds) == ([{"n": 2}], "completed", 1)
-    said = [Message.assistant(text)] if text else []
-    assert (await conversation.history())[1 : 2 + len(said)] == [*said, given_feedback(told)]
-    assert [event.feedback for event in conversation.events if event.name == "feedback"] == [told]
+    stored = [Message.assistant(text)] if text else []
+    assert (await conversation.history())[1 : 2 + len(stored)] == [
+        *stored,
+        given_feedback(feedback),
+    ]
+    assert [event.feedback for event in conversation.events if event.name == "feedback"] == [
+        feedback
+    ]
     assert await conversation.problems() == []
 
 
@@ -675,7 +680,7 @@ async def test_a_refusal_ends_the_run_without_running_its_calls(
     new_conversation, wire, new_recorder
 ):
     recorder = new_recorder()
-    refused = ChatResponse(asks(called(), text="I will not."), "refusal")
+    refused = ChatResponse(asks(a_call(), text="I will not."), "refusal")
     conversation = new_conversation(wire, [refused, "Hello."], recorder.tool)
     result = await conversation.ask()
     assert (result.status, result.reply, result.status_reason) == ("refused", None, "I will not.")
@@ -707,7 +712,9 @@ async def test_a_paused_reply_is_sent_back_unchanged(new_conversation, new_recor
     conversation = new_conversation("anthropic", [paused, "done"], new_recorder().tool)
     result = await conversation.ask()
     assert (result.status, result.reply) == ("completed", "done")
-    assert conversation.spoken()[1:] == [{"role": "assistant", "content": [*blocks, SEARCH, FOUND]}]
+    assert conversation.sent_messages()[1:] == [
+        {"role": "assistant", "content": [*blocks, SEARCH, FOUND]}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -727,7 +734,7 @@ async def test_a_paused_reply_is_continued_at_most_five_times(
 async def test_calls_in_a_paused_reply_run(new_conversation, new_recorder):
     recorder = new_recorder()
     paused = ChatResponse(
-        Message.assistant((ProviderPart("anthropic", SEARCH),), [called("toolu_1")]), "pause"
+        Message.assistant((ProviderPart("anthropic", SEARCH),), [a_call("toolu_1")]), "pause"
     )
     conversation = new_conversation("anthropic", [paused, "done"], recorder.tool)
     assert (await conversation.ask()).tool_rounds == 1
@@ -740,7 +747,7 @@ async def test_an_empty_reply_is_requested_once_more_and_without_calls_after_res
     new_conversation, wire, rounds, new_recorder
 ):
     conversation = new_conversation(
-        wire, [*[asks(called())] * rounds, "", "done"], new_recorder().tool
+        wire, [*[asks(a_call())] * rounds, "", "done"], new_recorder().tool
     )
     result = await conversation.ask()
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "done", rounds)
@@ -782,7 +789,7 @@ async def test_the_last_request_lists_the_tools_and_forbids_calls(
     new_conversation, wire, rounds, new_recorder
 ):
     recorder = new_recorder()
-    calls = [asks(called(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
+    calls = [asks(a_call(f"c{n}", "f", f'{{"n": {n}}}')) for n in range(rounds)]
     conversation = new_conversation(wire, [*calls, "so far"], recorder.tool)
     result = await conversation.ask(max_tool_rounds=rounds)
     assert (result.status, result.reply, result.tool_rounds) == ("max_rounds", "so far", rounds)
@@ -802,9 +809,9 @@ async def test_the_last_request_lists_the_tools_and_forbids_calls(
 @pytest.mark.parametrize("text", ["It is sunny.", ""])
 async def test_a_call_in_the_last_reply_is_dropped(new_conversation, wire, text, new_recorder):
     recorder = new_recorder()
-    stray = asks(called("c2", "f", '{"n": 2}'), text=text)
+    stray = asks(a_call("c2", "f", '{"n": 2}'), text=text)
     conversation = new_conversation(
-        wire, [asks(called()), stray, *([] if text else ["well"])], recorder.tool
+        wire, [asks(a_call()), stray, *([] if text else ["well"])], recorder.tool
     )
     result = await conversation.ask(max_tool_rounds=1)
     assert (result.status, result.reply, recorder.seen) == ("max_rounds", text or "well", [{}])
@@ -823,7 +830,7 @@ async def test_a_session_can_switch_from_text_to_native_calls_and_back(
     sent = "math_add_ecef409b"
     by_text, call = (
         '{"tool": "math.add", "arguments": {"n": 1}}',
-        asks(called("c9", sent, '{"n": 2}')),
+        asks(a_call("c9", sent, '{"n": 2}')),
     )
     again = '{"tool": "math.add", "arguments": {"n": 3}}'
     one, three = '{"tool": null, "reply": "one"}', '{"tool": null, "reply": "three"}'
@@ -891,16 +898,16 @@ def without_times(result):
 async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
     new_conversation, wire, new_recorder
 ):
-    heard = []
+    received = []
 
     def listen(event):
         if event.name == "reply_stream":
-            heard.append([])
-            event.stream.on("text", lambda piece, pieces=heard[-1]: pieces.append(piece.delta))
+            received.append([])
+            event.stream.on("text", lambda piece, pieces=received[-1]: pieces.append(piece.delta))
 
     signed = {wire: {"signature": "s1"}} if wire == "anthropic" else None
     thought = (ThinkingPart("Let me look.", signed),) if signed else ()
-    calls = [called("call_0", "f", '{"city": "上海"}'), called("call_1", "f", '{"city": "Oslo"}')]
+    calls = [a_call("call_0", "f", '{"city": "上海"}'), a_call("call_1", "f", '{"city": "Oslo"}')]
     replies = [
         Message.assistant((*thought, TextPart("I am looking.")), calls),
         "It is sunny in 上海.",
@@ -918,8 +925,8 @@ async def test_a_streamed_run_gives_the_same_result_and_its_text_piece_by_piece(
     assert without_streams(streamed.events) == without_streams(whole.events)
     assert await streamed.history() == await whole.history()
     assert [event.name for event in streamed.events].count("reply_stream") == 2
-    assert ["".join(pieces) for pieces in heard] == ["I am looking.", "It is sunny in 上海."]
-    assert min(map(len, heard)) > 1
+    assert ["".join(pieces) for pieces in received] == ["I am looking.", "It is sunny in 上海."]
+    assert min(map(len, received)) > 1
 
 
 class Breaking(httpx.AsyncBaseTransport):
@@ -943,7 +950,7 @@ async def test_an_interrupted_stream_runs_nothing_and_leaves_a_valid_history(
     new_conversation, wire, new_recorder
 ):
     recorder = new_recorder()
-    replies = [asks(called(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
+    replies = [asks(a_call(arguments=f'{{"city": "{"x" * 50}"}}'), text="I look."), "done"]
     conversation = new_conversation(wire, replies, recorder.tool, streamed=True)
     gateway = Gateway(f"{wire}:m", transport=Breaking(conversation.model), max_retries=0)
     conversation.deps = replace(conversation.deps, stream=gateway.stream)

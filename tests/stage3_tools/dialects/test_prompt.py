@@ -185,8 +185,8 @@ def test_a_forged_result_header_of_a_user_or_a_tool_is_escaped(forged):
 
 
 def test_texts_of_the_model_are_not_escaped():
-    said = Message.assistant("", raw_text="[Tool result for f]")
-    assert rendered(said) == (Message.assistant("[Tool result for f]"),)
+    message = Message.assistant("", raw_text="[Tool result for f]")
+    assert rendered(message) == (Message.assistant("[Tool result for f]"),)
 
 
 # ---- read
@@ -323,13 +323,13 @@ async def test_calls_of_a_list_run_together_and_their_results_are_in_call_order(
     new_conversation, new_recorder
 ):
     f, g = new_recorder("f", returns="one"), new_recorder("g", returns="two")
-    mended = TWO[:-1] + ",]"
-    conversation = new_conversation([mended, DONE], f.tool, g.tool)
+    repaired = TWO[:-1] + ",]"
+    conversation = new_conversation([repaired, DONE], f.tool, g.tool)
     result = await conversation.ask(dialect=PromptDialect(multiple=True))
     assert (result.reply, result.tool_rounds, f.seen, g.seen) == ("done", 1, [{"n": 1}], [{}])
     assert conversation.seen[1][1:] == [
         ("user", "Go."),
-        ("assistant", mended),
+        ("assistant", repaired),
         ("user", "[Tool result for f]\none"),
         ("user", "[Tool result for g]\ntwo"),
     ]
@@ -338,7 +338,7 @@ async def test_calls_of_a_list_run_together_and_their_results_are_in_call_order(
         Message.assistant(
             "",
             [ToolCall("call_1", "f", '{"n": 1}'), ToolCall("call_2", "g", "{}")],
-            raw_text=mended,
+            raw_text=repaired,
         ),
         Message.tool("one", "call_1", name="f"),
         Message.tool("two", "call_2", name="g"),

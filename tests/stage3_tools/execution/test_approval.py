@@ -45,7 +45,7 @@ class Files:
         return "gone"
 
 
-def saying(*answers):
+def answering(*answers):
     """Create an approver that returns these answers in order and records its requests."""
 
     async def approve(request):
@@ -63,7 +63,7 @@ async def result_of(files, approve=None, call=CALL, **rest):
 
 
 async def test_a_request_contains_the_call_its_validated_arguments_and_the_settings_of_the_tool():
-    approve = saying(Approve())
+    approve = answering(Approve())
     await result_of(Files(effect="idempotent", needs_approval=True), approve)
     assert approve.asked == [
         ApprovalRequest("c1", "delete", {"path": "a.txt"}, "idempotent", True, "s")
@@ -73,7 +73,7 @@ async def test_a_request_contains_the_call_its_validated_arguments_and_the_setti
 @pytest.mark.parametrize("answer", [Approve(), True, Always()], ids=repr)
 async def test_an_approved_call_runs(answer):
     files = Files()
-    assert (await result_of(files, saying(answer))).output == "gone"
+    assert (await result_of(files, answering(answer))).output == "gone"
     assert files.deleted == ["a.txt"]
 
 
@@ -95,7 +95,7 @@ async def test_a_rejected_call_does_not_run_and_its_result_contains_the_exact_re
     answer, message
 ):
     files = Files()
-    result = await result_of(files, saying(answer))
+    result = await result_of(files, answering(answer))
     assert (files.deleted, result.status, result.attempts, result.is_error) == (
         [],
         "rejected",
@@ -108,7 +108,7 @@ async def test_a_rejected_call_does_not_run_and_its_result_contains_the_exact_re
 
 async def test_an_edited_call_runs_with_the_new_arguments_and_a_note_for_the_model():
     files = Files()
-    result = await result_of(files, saying(Edit({"path": "b.txt"})))
+    result = await result_of(files, answering(Edit({"path": "b.txt"})))
     assert files.deleted == ["b.txt"]
     assert result.output == "gone"
     assert (
@@ -120,7 +120,7 @@ async def test_an_edited_call_runs_with_the_new_arguments_and_a_note_for_the_mod
 @pytest.mark.parametrize("edit", [{"path": 5}, {}, {"path": "b", "more": 1}, "b.txt"], ids=repr)
 async def test_an_edit_with_invalid_arguments_does_not_run(edit):
     files = Files()
-    result = await result_of(files, saying(Edit(edit)))
+    result = await result_of(files, answering(Edit(edit)))
     assert (files.deleted, result.status, result.error.kind) == ([], "error", "validation")
     assert result.error.message.startswith("A person changed the arguments, and they do not fit. ")
 
@@ -140,7 +140,7 @@ async def test_changing_the_arguments_of_a_request_does_not_change_the_call():
 
 
 async def test_the_approver_is_not_asked_about_invalid_calls():
-    approve = saying()
+    approve = answering()
     assert (
         await result_of(Files(), approve, ToolCall("c1", "delete", "{}"))
     ).error.kind == "validation"
@@ -151,7 +151,7 @@ async def test_the_approver_is_not_asked_about_invalid_calls():
 
 async def test_always_applies_to_one_tool_only():
     files, other = Files(), Tool("other", "", None, lambda arguments: "ok")
-    approve = saying(Always(), False)
+    approve = answering(Always(), False)
     execution, registry = ExecutionSettings(approve=approve), ToolRegistry(files.tool, other)
     calls = [CALL, CALL, ToolCall("c2", "other", "{}")]
     results = [await execute_tool_call(registry, each, execution) for each in calls]
@@ -163,7 +163,7 @@ async def test_always_applies_to_one_tool_only():
 async def test_an_invalid_answer_for_a_call_raises_a_type_error(answer):
     files = Files()
     with pytest.raises(TypeError) as caught:
-        await result_of(files, saying(answer))
+        await result_of(files, answering(answer))
     assert str(caught.value) == (
         f"An approver returned {type(answer).__name__} for a call; it may return Approve(), "
         "Always(), Edit(arguments), Later(), Reject(reason), True or False."
@@ -210,7 +210,7 @@ async def test_a_tool_with_needs_approval_is_rejected_without_an_approver(needs,
 
 
 async def test_a_result_may_be_rejected_after_the_tool_has_run():
-    files, approve = Files(), saying(Reject("It names a customer."))
+    files, approve = Files(), answering(Reject("It names a customer."))
     result = await result_of(files, approve_result=approve)
     assert (files.deleted, result.status, result.attempts) == (["a.txt"], "result_rejected", 1)
     assert json.loads(result.output) == {
@@ -221,19 +221,19 @@ async def test_a_result_may_be_rejected_after_the_tool_has_run():
 
 
 async def test_an_approved_result_is_unchanged():
-    assert (await result_of(Files(), approve_result=saying(True))).output == "gone"
+    assert (await result_of(Files(), approve_result=answering(True))).output == "gone"
 
 
 async def test_failed_calls_are_not_reviewed():
     tool = Tool("delete", "", None, lambda arguments: 1 / 0, effect="read")
-    execution = ExecutionSettings(approve_result=saying())
+    execution = ExecutionSettings(approve_result=answering())
     assert (await execute_tool_call(ToolRegistry(tool), CALL, execution)).status == "error"
 
 
 @pytest.mark.parametrize("answer", [Edit({}), Later(), None], ids=repr)
 async def test_an_invalid_answer_for_a_result_raises_a_type_error(answer):
     with pytest.raises(TypeError) as caught:
-        await result_of(Files(), approve_result=saying(answer))
+        await result_of(Files(), approve_result=answering(answer))
     assert str(caught.value) == (
         f"An approver returned {type(answer).__name__} for a result; it may return Approve(), "
         "Always(), Redact(output), Reject(reason), True or False."
@@ -249,7 +249,7 @@ def secret_tool(returned=SECRET):
 
 
 async def redacted(verdict, tool=None, **rest):
-    settings = ExecutionSettings("s", approve_result=saying(verdict), **rest)
+    settings = ExecutionSettings("s", approve_result=answering(verdict), **rest)
     registry = ToolRegistry(tool or secret_tool())
     return await execute_tool_call(registry, ToolCall("c1", "look", "{}"), settings)
 
@@ -305,7 +305,7 @@ async def test_redacted_data_is_absent_from_the_requests_the_history_and_the_eve
 ):
     asks, done = '{"tool": "look", "arguments": {}}', '{"tool": null, "reply": "done"}'
     conversation = new_conversation([asks, done], secret_tool({"card": "4111" + "0" * 9_000}))
-    result = await conversation.ask(approve_result=saying(Redact("x" * 5_000, "No cards.")))
+    result = await conversation.ask(approve_result=answering(Redact("x" * 5_000, "No cards.")))
     assert result.status == "completed"
     exported = await conversation.engine.export_session("s")
     assert "4111" not in f"{result}{result.history}{result.messages}{conversation.events}{exported}"
@@ -314,7 +314,7 @@ async def test_redacted_data_is_absent_from_the_requests_the_history_and_the_eve
 
 
 async def test_always_for_results_does_not_apply_to_calls():
-    approve, approve_result = saying(True, False), saying(Always())
+    approve, approve_result = answering(True, False), answering(Always())
     execution, registry = (
         ExecutionSettings(approve=approve, approve_result=approve_result),
         ToolRegistry(Files().tool),
@@ -327,7 +327,7 @@ async def test_always_for_results_does_not_apply_to_calls():
 
 
 async def test_always_applies_to_later_questions_of_the_session(new_conversation):
-    files, approve = Files(), saying(Always())
+    files, approve = Files(), answering(Always())
     conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
     await conversation.ask(approve=approve)
     await conversation.ask("Again.", approve=approve)
@@ -336,7 +336,7 @@ async def test_always_applies_to_later_questions_of_the_session(new_conversation
 
 async def test_the_model_receives_the_reason_of_a_rejection_and_continues(new_conversation):
     conversation = new_conversation([ASKS, DONE], Files().tool)
-    result = await conversation.ask(approve=saying(Reject("Ask me tomorrow.")))
+    result = await conversation.ask(approve=answering(Reject("Ask me tomorrow.")))
     assert (result.reply, result.tool_rounds) == ("done", 0)
     assert conversation.seen[1][-1][1] == (
         '[Tool result for delete]\n{"status": "rejected", "message": "Ask me tomorrow."}'
@@ -381,7 +381,7 @@ async def test_an_edited_call_is_retried_with_the_edited_arguments():
 
 
 async def test_always_does_not_apply_to_a_new_tool_of_the_same_name():
-    first, second, approve = Files(), Files(), saying(Always(), False)
+    first, second, approve = Files(), Files(), answering(Always(), False)
     registry, execution = ToolRegistry(first.tool), ExecutionSettings(approve=approve)
     await execute_tool_call(registry, CALL, execution)
     registry.unregister("delete")
@@ -391,7 +391,7 @@ async def test_always_does_not_apply_to_a_new_tool_of_the_same_name():
 
 
 async def test_always_ends_with_its_session(new_conversation):
-    files, approve = Files(), saying(Always(), False)
+    files, approve = Files(), answering(Always(), False)
     conversation = new_conversation([ASKS, DONE, ASKS, DONE], files.tool)
     await conversation.ask(approve=approve)
     await conversation.engine.delete_session("s")
@@ -413,7 +413,7 @@ async def test_the_reviewer_of_a_result_receives_the_original_arguments():
     def grow(arguments):
         arguments["to"].append("x")
 
-    tool, approve = Tool("delete", "", PARAMETERS, grow), saying(True)
+    tool, approve = Tool("delete", "", PARAMETERS, grow), answering(True)
     call = ToolCall("c1", "delete", '{"path": "a", "to": []}')
     await execute_tool_call(ToolRegistry(tool), call, ExecutionSettings(approve_result=approve))
     assert approve.asked[0].arguments == {"path": "a", "to": []}
@@ -421,6 +421,6 @@ async def test_the_reviewer_of_a_result_receives_the_original_arguments():
 
 async def test_a_rejected_result_still_contains_the_note_about_changed_arguments():
     result = await result_of(
-        Files(), saying(Edit({"path": "b.txt"})), approve_result=saying(Reject("No."))
+        Files(), answering(Edit({"path": "b.txt"})), approve_result=answering(Reject("No."))
     )
     assert (result.status, "b.txt" in result.as_message().text) == ("result_rejected", True)

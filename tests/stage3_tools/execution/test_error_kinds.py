@@ -23,10 +23,10 @@ def http_error(status, **headers):
 
 
 def url_error(status, **headers):
-    told = email.message.Message()
+    message = email.message.Message()
     for name, value in headers.items():
-        told[name] = value
-    return urllib.error.HTTPError("https://example.com", status, "no", told, None)
+        message[name] = value
+    return urllib.error.HTTPError("https://example.com", status, "no", message, None)
 
 
 def error_with(**attributes):

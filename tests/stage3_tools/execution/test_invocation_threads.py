@@ -67,9 +67,9 @@ async def test_objects_of_a_finished_call_are_released(fails):
 
     gc.disable()  # release must not depend on the collector: an argument may have 100 MB
     try:
-        kept = await call()
+        reference = await call()
         for _ in range(5_000):
-            if kept() is None:
+            if reference() is None:
                 return
             # The thread drops its reference shortly after it returns the value.
             await asyncio.sleep(0.001)
@@ -167,13 +167,13 @@ def test_a_closed_event_loop_is_not_referenced():
 
 
 async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_not_called():
-    called, threads, paused, go_on = [], [], threading.Event(), threading.Event()
+    called, threads, paused, proceed = [], [], threading.Event(), threading.Event()
 
     def pause(frame, event, argument):
-        if not go_on.is_set():
+        if not proceed.is_set():
             threads.append(threading.current_thread())
             paused.set()
-            go_on.wait(10)
+            proceed.wait(10)
 
     threading.setprofile(pause)  # called by a new thread before it runs any code
     try:
@@ -186,7 +186,7 @@ async def test_a_function_whose_caller_is_cancelled_before_it_begins_is_not_call
         await asyncio.wait({waiting})
     finally:
         threading.setprofile(None)
-        go_on.set()
+        proceed.set()
     threads[0].join(10)
     assert (called, waiting.cancelled()) == ([], True)
 

@@ -229,9 +229,9 @@ async def test_a_tool_that_raises_cancelled_error_fails_alone():
 
 
 async def test_a_classifier_may_replace_the_error_text():
-    told = ExecutionSettings(classify=lambda exception: type(exception).__name__)
+    settings = ExecutionSettings(classify=lambda exception: type(exception).__name__)
     registry = ToolRegistry(tool_that(ValueError("password hunter2"), "write"))
-    result = await execute_tool_call(registry, CALL, told)
+    result = await execute_tool_call(registry, CALL, settings)
     assert result.output.startswith("Error (execution): ValueError\nIt may have happened")
     assert result.status == "unknown_effect"
     assert "hunter2" in result.details["traceback"]
@@ -245,10 +245,10 @@ async def test_a_classifier_takes_precedence_over_the_default_rules():
             else None
         )
 
-    told = ExecutionSettings(classify=classify)
-    known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, told)
+    settings = ExecutionSettings(classify=classify)
+    known = await execute_tool_call(ToolRegistry(tool_that(KeyError("x"))), CALL, settings)
     assert (known.output, known.status) == ("Error (permission): Locked.\nAsk Ann.", "error")
-    unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, told)
+    unknown = await execute_tool_call(ToolRegistry(tool_that(ValueError("x"))), CALL, settings)
     assert unknown.output.startswith("Error (execution): ValueError: x")
     assert unknown.status == "unknown_effect"
 
@@ -282,7 +282,7 @@ async def test_a_tool_that_needs_approval_is_rejected_without_an_approver():
 
 
 async def test_a_retryable_failure_is_retried_and_each_retry_is_counted_and_reported():
-    told, fails = [], [TimeoutError("1"), ConnectionError("2")]
+    retries, fails = [], [TimeoutError("1"), ConnectionError("2")]
 
     def flaky(arguments):
         if fails:
@@ -290,13 +290,13 @@ async def test_a_retryable_failure_is_retried_and_each_retry_is_counted_and_repo
         return "ok"
 
     execution = ExecutionSettings(
-        on_retry=lambda call, error, number: told.append((call.id, error.kind, number))
+        on_retry=lambda call, error, number: retries.append((call.id, error.kind, number))
     )
     result = await execute_tool_call(
         ToolRegistry(Tool("f", "", None, flaky, effect="read")), CALL, execution
     )
     assert (result.output, result.attempts, result.status) == ("ok", 3, "completed")
-    assert told == [("c1", "timeout", 1), ("c1", "network", 2)]
+    assert retries == [("c1", "timeout", 1), ("c1", "network", 2)]
 
 
 async def test_screen_can_reject_a_call_or_add_a_note_to_its_result():
@@ -322,7 +322,7 @@ async def test_screen_can_reject_a_call_or_add_a_note_to_its_result():
 # ---- the context of a call
 
 
-class Seen:
+class ContextRecorder:
     """A tool that records its contexts and fails a given number of times."""
 
     def __init__(self, failures=0, effect="read"):
@@ -337,7 +337,7 @@ class Seen:
 
 
 async def test_the_context_has_session_and_call_and_the_same_idempotency_key_for_every_attempt():
-    seen, progress = Seen(failures=2), []
+    seen, progress = ContextRecorder(failures=2), []
     execution = ExecutionSettings(
         "s1", "s1 since ever", on_progress=lambda call, value: progress.append((call.id, value))
     )
@@ -364,7 +364,7 @@ async def test_the_context_has_session_and_call_and_the_same_idempotency_key_for
 async def test_an_idempotency_key_is_unique_to_one_call_of_one_session(first, second, same):
     keys = []
     for session, origin, call_id in (first, second):
-        seen = Seen()
+        seen = ContextRecorder()
         await execute_tool_call(
             ToolRegistry(seen.tool), replace(CALL, id=call_id), ExecutionSettings(session, origin)
         )

@@ -43,8 +43,8 @@ def test_the_kind_of_a_refusal_determines_its_status(kind, status):
 
 
 def test_an_unknown_effect_is_stated_in_the_output():
-    told = failed(CALL, ToolError("timeout", "Too slow."), "unknown_effect").output
-    assert told == f"Error (timeout): Too slow.\n{MAY_HAVE_HAPPENED}"
+    output = failed(CALL, ToolError("timeout", "Too slow."), "unknown_effect").output
+    assert output == f"Error (timeout): Too slow.\n{MAY_HAVE_HAPPENED}"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ class Attempts:
     """A function that fails with these errors in order, then succeeds."""
 
     def __init__(self, *errors):
-        self.errors, self.numbers, self.told = list(errors), [], []
+        self.errors, self.numbers, self.reported = list(errors), [], []
 
     async def once(self, number):
         self.numbers.append(number)
@@ -33,7 +33,7 @@ class Attempts:
             return await retry(tool, error, self.once, on_retry=self.on_retry)
 
     def on_retry(self, error, number):
-        self.told.append((error.kind, number))
+        self.reported.append((error.kind, number))
 
 
 TIMEOUT = ToolError("timeout", "x", retryable=True)
@@ -46,7 +46,7 @@ async def test_a_retryable_error_is_retried_until_success(effect):
     attempts = Attempts(TIMEOUT, NETWORK, TIMEOUT)
     assert await attempts.under(tool_of(effect)) == "ok"
     assert attempts.numbers == [1, 2, 3, 4]
-    assert attempts.told == [("timeout", 1), ("network", 2), ("timeout", 3)]
+    assert attempts.reported == [("timeout", 1), ("network", 2), ("timeout", 3)]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class World:
     """Tools that record their calls, and processes that use one session of a store."""
 
     def __init__(self, store, native):
-        self.store, self.native, self.did, self.keys = store, native, [], []
+        self.store, self.native, self.ran, self.keys = store, native, [], []
         self.registry = ToolRegistry(
             Tool("look", "", None, self._doing("look"), effect="read"),
             Tool("send", "", None, self._doing("send"), needs_approval=True),
@@ -42,7 +42,7 @@ class World:
 
     def _doing(self, name):
         def do(arguments, context):
-            self.did.append(name)
+            self.ran.append(name)
             self.keys.append((context.call_id, context.idempotency_key))
             return f"{name} done"
 
@@ -103,7 +103,7 @@ async def test_a_call_that_waits_for_approval_ends_the_run_before_any_call_of_it
 ):
     events = []
     result = await waiting(world, approve=approve, on_event=events.append)
-    assert (result.status, result.reply, world.did) == ("awaiting_approval", None, [])
+    assert (result.status, result.reply, world.ran) == ("awaiting_approval", None, [])
     assert [call.id for call in result.pending_approvals] == ["b"]
     assert result.status_reason.startswith("Waiting for approval: send.")
     assert [event.name for event in events] == [
@@ -123,7 +123,7 @@ async def test_a_waiting_call_runs_after_approval_in_another_process(world):
     await waiting(world)
     result = await world.run("Sent.", resume=True, approve=lambda request: True)
     assert (result.status, result.reply, result.tool_rounds) == ("completed", "Sent.", 1)
-    assert sorted(world.did) == ["look", "send"]
+    assert sorted(world.ran) == ["look", "send"]
     assert await world.results() == [("a", "look done"), ("b", "send done")]
     assert await world.problems() == []
 
@@ -133,7 +133,7 @@ async def test_a_waiting_call_that_is_rejected_does_not_run(world):
     await world.run(
         "Then not.", resume=True, approve=lambda request: request.tool == "look" or Reject("No.")
     )
-    assert world.did == ["look"]
+    assert world.ran == ["look"]
     assert await world.results() == [
         ("a", "look done"),
         ("b", '{"status": "rejected", "message": "No."}'),
@@ -143,18 +143,18 @@ async def test_a_waiting_call_that_is_rejected_does_not_run(world):
 async def test_a_waiting_call_may_be_deferred_again_and_still_runs_once(world):
     await waiting(world)
     again = await world.run(resume=True)
-    assert (again.status, again.stats.turns, world.did) == ("awaiting_approval", 0, [])
+    assert (again.status, again.stats.turns, world.ran) == ("awaiting_approval", 0, [])
     await world.run("Sent.", resume=True, approve=lambda request: Approve())
-    assert sorted(world.did) == ["look", "send"]
+    assert sorted(world.ran) == ["look", "send"]
 
 
 async def test_a_new_question_cancels_a_waiting_call_and_the_model_sees_the_reason(world):
     await waiting(world)
     result = await world.run("Fine.", question="Never mind.")
-    assert (result.reply, world.did) == ("Fine.", [])
+    assert (result.reply, world.ran) == ("Fine.", [])
     why = "The conversation continued before this call was approved. It was not run."
-    said = f"Error (interrupted): {why}"
-    assert await world.results() == [("a", said), ("b", said)]
+    error = f"Error (interrupted): {why}"
+    assert await world.results() == [("a", error), ("b", error)]
     assert await world.problems() == []
 
 
@@ -198,7 +198,7 @@ async def test_after_a_crash_only_started_calls_without_side_effects_run_again(w
     await world.left_by_a_dead_process(message, "a", "b", "c")
     result = await world.run("So.", resume=True, approve=lambda request: True)
     assert result.reply == "So."
-    assert sorted(world.did) == ["look", "put", "send"]  # the second send was not started
+    assert sorted(world.ran) == ["look", "put", "send"]  # the second send was not started
     assert await world.results() == [
         ("a", "look done"),
         ("b", "Error (interrupted): The program ended before this call had a result."),
@@ -239,7 +239,7 @@ async def test_a_run_that_crashed_during_a_request_resumes_from_the_stored_resul
     engine = ContextEngine(store=world.store)
     await engine.transcript("s").append(Message.tool("look done", "a"))
     result = await world.run("So.", resume=True)
-    assert (result.reply, world.did, result.tool_rounds) == ("So.", [], 0)
+    assert (result.reply, world.ran, result.tool_rounds) == ("So.", [], 0)
 
 
 async def test_a_finished_run_resumes_with_its_last_reply_and_without_a_request(
@@ -304,7 +304,7 @@ async def test_two_processes_that_resume_the_same_calls_run_each_tool_once(world
     done.set()
     with pytest.raises(SessionConflict, match="Another writer continued the session"):
         await first
-    assert (second.reply, sorted(world.did)) == ("So.", ["put", "put"])
+    assert (second.reply, sorted(world.ran)) == ("So.", ["put", "put"])
     assert await world.problems() == []
 
 
@@ -317,7 +317,7 @@ async def test_a_variable_that_is_stored_during_an_approval_causes_no_conflict(w
         return True
 
     assert (await world.run("Sent.", resume=True, approve=approve)).reply == "Sent."
-    assert sorted(world.did) == ["look", "send"]
+    assert sorted(world.ran) == ["look", "send"]
 
 
 class Racing(MemoryStore):
@@ -344,5 +344,5 @@ async def test_a_second_call_with_the_same_id_gets_its_own_result(world, resume)
     twice = Message.assistant("", [ToolCall("a", "look"), ToolCall("a", "look")])
     await engine.transcript("s").append(Message.user("Go."), twice, Message.tool("ok", "a"))
     result = await world.run("So.", question="And now?", resume=resume)
-    assert (result.reply, world.did) == ("So.", [])
+    assert (result.reply, world.ran) == ("So.", [])
     assert await world.problems() == []

@@ -45,14 +45,14 @@ class Answering:
         )
 
     @property
-    def told(self):
+    def event_names(self):
         return [event.name for event in self.events]
 
     async def results(self):
         history = await self.run.transcript.history()
         return [(each.tool_call_id, each.text) for each in list(history)[2:]]
 
-    async def notes(self):
+    async def stored_records(self):
         store, session = self.run.transcript.store, self.run.transcript.session_id
         return [
             record
@@ -69,7 +69,7 @@ async def test_results_are_stored_and_announced_in_call_order_after_all_calls():
     answering = Answering(tool_named("f"), tool_named("g", ToolOutput("short", details="long")))
     await answering()
     assert await answering.results() == [("a", "ok"), ("b", "short")]
-    assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
+    assert answering.event_names == ["tool_call", "tool_call", "tool_result", "tool_result"]
     assert [(each.id, each.result.details, each.round) for each in answering.run.records] == [
         ("a", None, 1),
         ("b", "long", 1),
@@ -104,7 +104,7 @@ async def test_details_of_a_call_that_finished_early_are_stored_at_once_and_afte
     running = asyncio.create_task(answering())
     for _ in range(50):
         await asyncio.sleep(0)
-    assert (await answering.notes())[-1] == CallFinishedRecord(
+    assert (await answering.stored_records())[-1] == CallFinishedRecord(
         "b", "completed", Message.tool("short", "b", name="g"), {"log": "x"}
     )
     running.cancel()
@@ -118,7 +118,7 @@ async def test_the_start_of_a_call_is_stored_before_it_runs():
     answering = Answering(tool_named("f"), calls=(ToolCall("a", "f"), ToolCall("b", "nobody")))
     await answering()
     # An unknown tool is never started.
-    assert await answering.notes() == [CallStartedRecord("a", "f")]
+    assert await answering.stored_records() == [CallStartedRecord("a", "f")]
 
 
 async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_runs(new_recorder):
@@ -126,8 +126,8 @@ async def test_a_call_that_needs_approval_is_stored_and_announced_and_nothing_ru
     answering = Answering(recorder.tool, tool_named("g", needs_approval=True))
     assert await answering() == (CALLS[1],)
     assert (recorder.seen, await answering.results()) == ([], [])
-    assert answering.told == ["tool_call", "tool_call", "approval_pending"]
-    assert await answering.notes() == [ApprovalPendingRecord("b", "g", "{}")]
+    assert answering.event_names == ["tool_call", "tool_call", "approval_pending"]
+    assert await answering.stored_records() == [ApprovalPendingRecord("b", "g", "{}")]
 
 
 async def test_a_cancelled_run_stores_and_announces_the_results_of_all_calls():
@@ -149,7 +149,7 @@ async def test_a_cancelled_run_stores_and_announces_the_results_of_all_calls():
     [(_, first), second] = await answering.results()
     assert first.startswith("Error (interrupted)")
     assert second == ("b", "ok")
-    assert answering.told == ["tool_call", "tool_call", "tool_result", "tool_result"]
+    assert answering.event_names == ["tool_call", "tool_call", "tool_result", "tool_result"]
     assert [each.id for each in answering.run.records] == ["a", "b"]
 
 
@@ -177,8 +177,8 @@ async def test_progress_of_async_and_plain_tools_is_announced_between_call_and_r
     await answering()
     values = [event.value for event in answering.events if event.name == "tool_progress"]
     assert sorted(map(str, values)) == ["half", "{'done': 1}"]
-    assert answering.told[:2] == ["tool_call", "tool_call"]
-    assert answering.told[-1] == "tool_result"
+    assert answering.event_names[:2] == ["tool_call", "tool_call"]
+    assert answering.event_names[-1] == "tool_result"
 
 
 async def test_a_retry_is_announced_with_its_reason():
@@ -191,7 +191,7 @@ async def test_a_retry_is_announced_with_its_reason():
 
     answering = Answering(Tool("f", "", None, flaky, effect="read"), calls=CALLS[:1])
     await answering()
-    assert answering.told == ["tool_call", "tool_retry", "tool_result"]
+    assert answering.event_names == ["tool_call", "tool_retry", "tool_result"]
     assert (answering.events[1].error.kind, answering.events[1].attempt) == ("network", 1)
 
 

@@ -11,7 +11,7 @@ def call(arguments="{}", name="f"):
     return ToolCall("any", name, arguments)
 
 
-def told(repeats, *calls):
+def notes_of(repeats, *calls):
     """Return the note or the error text for each call."""
     answers = []
     for each in calls:
@@ -34,14 +34,14 @@ def block(count):
 
 
 def test_a_repeated_call_gets_a_note_from_the_third_time_and_is_rejected_from_the_fifth():
-    assert told(Repeats(), *[call()] * 6) == ["", "", note(3), note(4), block(5), block(6)]
+    assert notes_of(Repeats(), *[call()] * 6) == ["", "", note(3), note(4), block(5), block(6)]
 
 
 @pytest.mark.parametrize(
     "other", [call('{"a": 1}'), call(name="g")], ids=["other arguments", "other tool"]
 )
 def test_a_different_call_resets_the_count(other):
-    assert told(Repeats(), call(), call(), other, call(), call(), call()) == [
+    assert notes_of(Repeats(), call(), call(), other, call(), call(), call()) == [
         "",
         "",
         "",
@@ -52,11 +52,15 @@ def test_a_different_call_resets_the_count(other):
 
 
 def test_the_count_ignores_call_ids():
-    assert told(Repeats(), *(ToolCall(f"c{n}", "f", "{}") for n in range(3))) == ["", "", note(3)]
+    assert notes_of(Repeats(), *(ToolCall(f"c{n}", "f", "{}") for n in range(3))) == [
+        "",
+        "",
+        note(3),
+    ]
 
 
 def test_the_count_ignores_how_arguments_are_formatted():
-    assert told(
+    assert notes_of(
         Repeats(), call('{"a":1,"b":2}'), call('{"a": 1, "b": 2}'), call('{"b":2,"a":1}')
     ) == [
         "",
@@ -75,5 +79,5 @@ async def test_the_note_is_appended_to_a_result_of_parts():
         deps = ToolLoopDeps(gateway.chat, context, OutputController(), ToolRegistry(look))
         result = await run_tool_loop(deps, await context.create_session(), "Look three times.")
     note = TextPart("\nNote: this is call 3 in a row with the same arguments.")
-    told = [record.result.as_message().content for record in result.history]
-    assert told == [(picture,), (picture,), (picture, note)]
+    contents = [record.result.as_message().content for record in result.history]
+    assert contents == [(picture,), (picture,), (picture, note)]

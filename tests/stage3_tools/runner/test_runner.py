@@ -36,8 +36,8 @@ GO = Message.user("Go.")
 class Conversation:
     """A conversation with one tool `f`, in one dialect and mode, whole or streamed."""
 
-    def __init__(self, way):
-        self.dialect, self.mode, *rest = way.split()
+    def __init__(self, kind):
+        self.dialect, self.mode, *rest = kind.split()
         self.streams = bool(rest)
         self.ran, self.ids = Counter(), 0
         self.tools = [Tool("f", "", None, self.f, effect="read")]
@@ -47,7 +47,7 @@ class Conversation:
         self.ran[arguments["x"]] += 1
         return f"r{arguments['x']}"
 
-    def calls(self, *xs, tool="f", said=""):
+    def calls(self, *xs, tool="f", content=""):
         """Return a reply with these calls; ids are call_1, call_2, … in the whole conversation."""
         asked = [(tool, json.dumps({"x": x})) for x in xs]
         if self.dialect == "prompt":
@@ -58,16 +58,16 @@ class Conversation:
         for name, text in asked:
             self.ids += 1
             made.append(ToolCall(f"call_{self.ids}", name, text))
-        return Message.assistant(said, made)
+        return Message.assistant(content, made)
 
-    def says(self, text="done"):
+    def answer(self, text="done"):
         return json.dumps({"tool": None, "reply": text}) if self.dialect == "prompt" else text
 
-    def params(self, *said, messages=(GO,), **rest):
+    def params(self, *own_messages, messages=(GO,), **rest):
         dialect = PromptDialect(multiple=True) if self.dialect == "prompt" else NativeDialect()
         session_id = "s" if self.mode == "session" else None
         given = {"dialect": dialect, "session_id": session_id, **rest}
-        return RunnerParams(messages=said or messages, **given)
+        return RunnerParams(messages=own_messages or messages, **given)
 
     async def runner(self, *replies, params=None, window=None, on_iteration=None, **rest):
         known = {
@@ -90,11 +90,11 @@ class Conversation:
 
     async def history(self):
         """Return role and text of all messages, after a check that the history is valid."""
-        kept = (
+        stored = (
             await self.engine.history("s") if self.mode == "session" else self.last.params.messages
         )
-        assert MessageHistory(kept).check_history() == []
-        return [(each.role, each.text) for each in kept]
+        assert MessageHistory(stored).check_history() == []
+        return [(each.role, each.text) for each in stored]
 
     @property
     def asked(self):
@@ -105,7 +105,9 @@ class Conversation:
         ]
 
 
-WAYS = [f"{dialect} {mode}" for dialect in ("native", "prompt") for mode in ("messages", "session")]
+MODES = [
+    f"{dialect} {mode}" for dialect in ("native", "prompt") for mode in ("messages", "session")
+]
 STREAMS = ["native messages stream", "prompt session stream"]
 
 
@@ -113,7 +115,7 @@ def held(arguments):
     return asyncio.Event().wait()
 
 
-@pytest.fixture(params=[*WAYS[::3], *STREAMS])
+@pytest.fixture(params=[*MODES[::3], *STREAMS])
 async def conversation(request):
     made = Conversation(request.param)
     yield made
@@ -148,7 +150,7 @@ CALLED = [WENT, ("assistant", ""), ("tool", "r1")]
 async def test_each_reply_is_an_item_of_the_iteration_including_the_last(conversation):
     runner, seen = (
         await conversation.runner(
-            conversation.calls(1, 2), conversation.calls(3), conversation.says()
+            conversation.calls(1, 2), conversation.calls(3), conversation.answer()
         ),
         [],
     )
@@ -172,7 +174,7 @@ async def test_each_reply_is_an_item_of_the_iteration_including_the_last(convers
 
 
 async def test_awaiting_a_runner_returns_the_last_parsed_reply(conversation):
-    runner = await conversation.runner(conversation.calls(1), conversation.says())
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     response = await runner
     assert (response.content, response.tool_calls) == ("done", ())
     assert response is await runner is await runner.run_until_done() is await runner.done()
@@ -183,7 +185,7 @@ async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
     for dialect in ("native", "prompt"):
         simple.dialect = dialect
         simple.ids = 0
-        items = [item async for item in await simple.runner(simple.calls(1), simple.says())]
+        items = [item async for item in await simple.runner(simple.calls(1), simple.answer())]
         assert [(item.content, item.tool_calls) for item in items] == [
             ("", (ToolCall("call_1", "f", '{"x": 1}'),)),
             ("done", ()),
@@ -191,7 +193,7 @@ async def test_items_have_the_same_content_and_calls_in_both_dialects(simple):
 
 
 async def test_a_second_iteration_raises_a_runtime_error(conversation):
-    runner = await conversation.runner(conversation.says())
+    runner = await conversation.runner(conversation.answer())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="can be iterated only once"):
             aiter(runner)
@@ -201,7 +203,7 @@ async def test_a_second_iteration_raises_a_runtime_error(conversation):
 
 async def test_an_invalid_reply_is_an_item_and_gets_feedback(simple):
     simple.dialect = "prompt"
-    items = [item async for item in await simple.runner("what?", simple.says())]
+    items = [item async for item in await simple.runner("what?", simple.answer())]
     assert [item.content for item in items] == ["what?", "done"]
     assert [role for role, _ in await simple.history()] == [
         "user",
@@ -215,7 +217,7 @@ async def test_an_invalid_reply_is_an_item_and_gets_feedback(simple):
 
 
 async def test_without_a_limit_the_model_may_call_thirty_times(simple):
-    runner = await simple.runner(*[simple.calls(x) for x in range(30)], simple.says())
+    runner = await simple.runner(*[simple.calls(x) for x in range(30)], simple.answer())
     assert (await runner).content == "done"
     assert (runner.iteration_count, sum(simple.ran.values())) == (31, 30)
     assert runner.result.tool_rounds == 30
@@ -261,7 +263,7 @@ async def test_calls_of_the_last_iteration_run_if_their_results_are_requested(co
 
 
 async def test_a_message_pushed_after_the_last_iteration_is_stored_but_not_sent(conversation):
-    runner = await conversation.runner(conversation.says(), max_iterations=1)
+    runner = await conversation.runner(conversation.answer(), max_iterations=1)
     async for _ in runner:
         runner.push_messages(Message.user("more"))
     assert await conversation.history() == [
@@ -280,7 +282,7 @@ async def test_negative_max_iterations_raise_a_value_error(simple):
 
 
 async def test_pushed_messages_follow_the_results_and_come_before_the_next_request(conversation):
-    runner = await conversation.runner(conversation.calls(1), conversation.says())
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.push_messages(Message.user("a"), {"role": "user", "content": "b"})
@@ -293,18 +295,18 @@ async def test_pushed_messages_follow_the_results_and_come_before_the_next_reque
 
 async def test_a_message_pushed_after_the_last_reply_continues_the_run(conversation):
     runner = await conversation.runner(
-        conversation.says("one"), conversation.says("two"), conversation.says("three")
+        conversation.answer("one"), conversation.answer("two"), conversation.answer("three")
     )
     async for _ in runner:
         if runner.iteration_count < 3:
             runner.push_messages(Message.user(f"after {runner.iteration_count}"))
-    said = ["Go.", "one", "after 1", "two", "after 2", "three"]
-    assert [text for _, text in await conversation.history()] == said
+    texts = ["Go.", "one", "after 1", "two", "after 2", "three"]
+    assert [text for _, text in await conversation.history()] == texts
     assert runner.result.reply == "three"
 
 
 async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_request(conversation):
-    runner = await conversation.runner(conversation.says())
+    runner = await conversation.runner(conversation.answer())
     runner.push_messages(Message.user("and this"))
     await runner
     assert await conversation.history() == [
@@ -315,7 +317,7 @@ async def test_a_message_pushed_before_the_first_step_is_part_of_the_first_reque
 
 
 async def test_after_the_end_pushing_messages_or_setting_params_raises(conversation):
-    runner = await conversation.runner(conversation.says())
+    runner = await conversation.runner(conversation.answer())
     await runner
     for edit in (
         lambda: runner.push_messages(GO),
@@ -335,12 +337,12 @@ async def test_a_listener_of_loop_end_cannot_push_messages(simple):
                 simple.last.push_messages(Message.user("more"))
             late.append(simple.last.result.status)
 
-    await (await simple.runner(simple.says(), on_event=hear))
+    await (await simple.runner(simple.answer(), on_event=hear))
     assert (late, await simple.history()) == (["completed"], [WENT, ("assistant", "done")])
 
 
 async def test_calls_and_results_cannot_be_pushed(simple):
-    runner = await simple.runner(simple.says())
+    runner = await simple.runner(simple.answer())
     for message in (simple.calls(1), Message.tool("r", "c")):
         with pytest.raises(ValueError, match="Calls and results cannot be pushed"):
             runner.push_messages(Message.user("not this either"), message)
@@ -349,9 +351,9 @@ async def test_calls_and_results_cannot_be_pushed(simple):
 
 
 async def test_new_parameters_apply_from_the_next_request_on(conversation):
-    told, approved = [], []
+    events, approved = [], []
     runner = await conversation.runner(
-        conversation.calls(1), conversation.calls(2), conversation.says()
+        conversation.calls(1), conversation.calls(2), conversation.answer()
     )
 
     def approve(request):
@@ -362,7 +364,7 @@ async def test_new_parameters_apply_from_the_next_request_on(conversation):
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(
-                lambda now: replace(now, **new, on_event=lambda event: told.append(event.name))
+                lambda now: replace(now, **new, on_event=lambda event: events.append(event.name))
             )
             assert (runner.params.temperature, runner.params.max_tokens) == (0.5, 99)
     assert [(each.temperature, each.max_tokens) for each in conversation.model.requests] == [
@@ -370,8 +372,8 @@ async def test_new_parameters_apply_from_the_next_request_on(conversation):
         *[(0.5, 99)] * 2,
     ]
     assert approved == [2]  # the approver was not asked about the calls of the current turn
-    assert told[0] == "turn_start"
-    assert told[-1] == "loop_end"
+    assert events[0] == "turn_start"
+    assert events[-1] == "loop_end"
 
 
 async def test_the_dialect_may_change_between_two_turns(simple):
@@ -397,7 +399,7 @@ async def test_tools_and_model_may_change_between_two_turns(conversation):
         conversation.calls(1),
         conversation.calls(2, tool="g"),
         conversation.calls(3),
-        conversation.says(),
+        conversation.answer(),
     )
 
     async def g(x: int) -> str:
@@ -423,7 +425,7 @@ async def test_tools_and_model_may_change_between_two_turns(conversation):
 
 async def test_a_call_of_a_tool_that_was_removed_after_its_request_still_runs(conversation):
     runner = await conversation.runner(
-        conversation.calls(1), conversation.calls(2), conversation.says()
+        conversation.calls(1), conversation.calls(2), conversation.answer()
     )
     async for _ in runner:
         runner.set_params(lambda now: replace(now, tools=ToolRegistry()))
@@ -435,7 +437,7 @@ async def test_the_first_request_uses_the_tools_of_the_parameters(simple):
     async def g(x: int) -> str:
         return f"g{x}"
 
-    runner = await simple.runner(simple.calls(1, tool="g"), simple.says(), tools=[g])
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.answer(), tools=[g])
     await runner
     assert [named_tools(each) for each in simple.model.requests] == [["g"], ["g"]]
     assert await simple.history() == [
@@ -451,14 +453,14 @@ async def test_tools_set_before_the_first_step_run_open_calls(simple):
         return f"g{x}"
 
     messages = [GO, simple.calls(1, tool="g")]
-    runner = await simple.runner(simple.says(), messages=messages)
+    runner = await simple.runner(simple.answer(), messages=messages)
     runner.set_params(lambda now: replace(now, tools=[g]))
     await runner
     assert (await simple.history())[2] == ("tool", "g1")
 
 
 async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(conversation):
-    runner = await conversation.runner(conversation.calls(1), conversation.says())
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
 
     def wrong(now):
         raise LookupError("no")
@@ -481,10 +483,10 @@ async def test_parameters_are_frozen_and_a_function_that_raises_changes_nothing(
         (lambda now: replace(now, max_tool_rounds=-1), ValueError, "max_tool_rounds is -1"),
     ],
 )
-@pytest.mark.parametrize("way", WAYS[:2])
-async def test_invalid_parameters_raise_an_error_and_change_nothing(way, change, error, words):
-    conversation = Conversation(way)
-    runner = await conversation.runner(conversation.says())
+@pytest.mark.parametrize("kind", MODES[:2])
+async def test_invalid_parameters_raise_an_error_and_change_nothing(kind, change, error, words):
+    conversation = Conversation(kind)
+    runner = await conversation.runner(conversation.answer())
     before = runner.params
     with pytest.raises(error, match=words):
         runner.set_params(change)
@@ -497,7 +499,7 @@ async def test_invalid_parameters_raise_an_error_and_change_nothing(way, change,
 
 async def test_messages_of_a_session_cannot_be_replaced():
     conversation = Conversation("native session")
-    runner = await conversation.runner(conversation.says())
+    runner = await conversation.runner(conversation.answer())
     with pytest.raises(ValueError, match="cannot be replaced"):
         runner.set_params(lambda now: replace(now, messages=[]))
     runner.set_params(lambda now: replace(now, messages=[*now.messages, Message.user("more")]))
@@ -511,7 +513,7 @@ async def test_messages_of_a_session_cannot_be_replaced():
 
 
 async def test_replaced_messages_keep_the_reply_and_its_results(simple):
-    runner = await simple.runner(simple.calls(1), simple.says())
+    runner = await simple.runner(simple.calls(1), simple.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.push_messages(Message.user("gone"))
@@ -529,7 +531,7 @@ async def test_replaced_messages_keep_the_reply_and_its_results(simple):
 
 
 async def test_replaced_messages_with_an_unpaired_result_are_repaired(simple):
-    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
+    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.answer())
     async for _ in runner:
         if runner.iteration_count == 2:  # removes a call but not its result
             runner.set_params(lambda now: replace(now, messages=[GO, *now.messages[2:]]))
@@ -543,7 +545,7 @@ async def test_replaced_messages_with_an_unpaired_result_are_repaired(simple):
 
 async def test_messages_replaced_before_the_first_step_are_the_initial_messages(simple):
     runner = await simple.runner(
-        simple.says(), messages=[GO, simple.calls(1), Message.user("gone")]
+        simple.answer(), messages=[GO, simple.calls(1), Message.user("gone")]
     )
     runner.set_params(lambda now: replace(now, messages=[GO, simple.calls(7)]))
     assert [each.text for each in await runner.generate_tool_response()] == ["r7"]
@@ -560,7 +562,7 @@ async def test_messages_replaced_before_the_first_step_are_the_initial_messages(
 
 
 async def test_requesting_results_runs_the_calls_early_and_only_once(conversation):
-    runner = await conversation.runner(conversation.calls(1, 2), conversation.says())
+    runner = await conversation.runner(conversation.calls(1, 2), conversation.answer())
     async for _ in runner:
         first = await runner.generate_tool_response()
         assert await runner.generate_tool_response() == first
@@ -579,7 +581,7 @@ async def test_requesting_results_runs_the_calls_early_and_only_once(conversatio
 
 async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(conversation):
     conversation.dialect = "native"
-    runner = await conversation.runner(conversation.says())
+    runner = await conversation.runner(conversation.answer())
     if conversation.mode == "session":
         for message in (GO, conversation.calls(1, 2)):
             await conversation.engine.add_message("s", message)
@@ -599,13 +601,13 @@ async def test_open_calls_of_the_initial_messages_can_run_before_the_first_step(
 
 
 async def test_the_first_step_runs_open_calls_of_the_initial_messages(simple):
-    runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1)])
+    runner = await simple.runner(simple.answer(), messages=[GO, simple.calls(1)])
     assert (await runner).content == "done"
     assert (simple.ran, await simple.history()) == ({1: 1}, [*CALLED, ("assistant", "done")])
 
 
 async def test_two_tasks_may_request_the_results_concurrently(conversation):
-    runner = await conversation.runner(conversation.calls(1), conversation.says())
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
         both = await asyncio.gather(
             runner.generate_tool_response(), runner.generate_tool_response()
@@ -624,7 +626,7 @@ async def test_results_requested_during_the_next_step_belong_to_the_previous_rep
         return "late"
 
     simple.tools.append(Tool("g", "", None, wait))
-    runner = await simple.runner(simple.calls(1, tool="g"), simple.calls(2), simple.says())
+    runner = await simple.runner(simple.calls(1, tool="g"), simple.calls(2), simple.answer())
     steps = aiter(runner)
     await anext(steps)
     step = asyncio.create_task(anext(steps))
@@ -648,7 +650,7 @@ async def test_after_a_cancelled_request_for_results_the_completed_results_are_a
         await asyncio.Event().wait()
 
     conversation.tools.append(Tool("g", "", None, wait))
-    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.says())
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             asking = asyncio.create_task(runner.generate_tool_response())
@@ -670,7 +672,7 @@ async def test_after_a_cancelled_request_before_the_first_step_the_results_are_a
         await asyncio.Event().wait()
 
     simple.tools.append(Tool("g", "", None, wait))
-    runner = await simple.runner(simple.says(), messages=[GO, simple.calls(1, tool="g")])
+    runner = await simple.runner(simple.answer(), messages=[GO, simple.calls(1, tool="g")])
     asking = asyncio.create_task(runner.generate_tool_response())
     await begun.wait()
     asking.cancel()
@@ -684,17 +686,17 @@ async def test_after_a_cancelled_request_before_the_first_step_the_results_are_a
 
 
 async def test_callbacks_are_called_in_order(conversation):
-    heard = []
+    received = []
     runner = await conversation.runner(
         conversation.calls(1, 2),
-        conversation.says(),
-        on_iteration=lambda number, response: heard.append((number, len(response.tool_calls))),
-        on_tool_call=lambda call: heard.append(call.id),
-        on_tool_result=lambda result: heard.append((result.call_id, result.output)),
-        on_event=lambda event: heard.append(event.name) if event.name == "loop_end" else None,
+        conversation.answer(),
+        on_iteration=lambda number, response: received.append((number, len(response.tool_calls))),
+        on_tool_call=lambda call: received.append(call.id),
+        on_tool_result=lambda result: received.append((result.call_id, result.output)),
+        on_event=lambda event: received.append(event.name) if event.name == "loop_end" else None,
     )
     await runner
-    assert heard == [
+    assert received == [
         (1, 2),
         "call_1",
         "call_2",
@@ -718,7 +720,7 @@ async def test_after_a_callback_raises_the_runner_can_continue(conversation, nam
     given = {name: fail}
     if not name.startswith("on_"):
         given = {"on_event": lambda event: fail() if event.name == name else None}
-    runner = await conversation.runner(conversation.calls(1, 2), conversation.says(), **given)
+    runner = await conversation.runner(conversation.calls(1, 2), conversation.answer(), **given)
     with pytest.raises(LookupError):
         await runner
     await conversation.history()
@@ -742,7 +744,7 @@ async def test_after_a_listener_raises_at_the_last_decision_the_reply_is_stored_
         if event.name == "decision" and event.reply and failing:
             raise failing.pop()
 
-    runner = await conversation.runner(conversation.says(), on_event=fail)
+    runner = await conversation.runner(conversation.answer(), on_event=fail)
     with pytest.raises(LookupError):
         await runner
     assert (await runner).content == "done"
@@ -756,26 +758,26 @@ async def test_a_reply_whose_callback_raised_is_delivered_by_the_next_iteration(
         if failing:
             raise failing.pop()
 
-    runner = await simple.runner(simple.calls(1), simple.says(), on_iteration=fail)
+    runner = await simple.runner(simple.calls(1), simple.answer(), on_iteration=fail)
     with pytest.raises(LookupError):
         await anext(aiter(runner))
     assert [len(item.tool_calls) async for item in runner] == [1, 0]
 
 
 async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
-    heard = []
+    received = []
 
     def hear(name):
         async def listen(*_):
             await asyncio.sleep(0)
-            heard.append(name)
+            received.append(name)
 
         return listen
 
     names = ("on_iteration", "on_tool_call", "on_tool_result")
     listeners = {name: hear(name) for name in names}
-    await (await simple.runner(simple.calls(1), simple.says(), **listeners))
-    assert heard == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
+    await (await simple.runner(simple.calls(1), simple.answer(), **listeners))
+    assert received == ["on_iteration", "on_tool_call", "on_tool_result", "on_iteration"]
 
 
 # ---- failed requests
@@ -784,7 +786,7 @@ async def test_callbacks_may_be_async_and_are_awaited_in_order(simple):
 async def test_after_a_failed_request_the_runner_continues_without_losing_or_repeating_anything(
     conversation,
 ):
-    runner = await conversation.runner(500, conversation.calls(1), 503, conversation.says())
+    runner = await conversation.runner(500, conversation.calls(1), 503, conversation.answer())
     failures, items = 0, 0
     for _ in range(3):
         try:
@@ -800,7 +802,7 @@ async def test_after_a_failed_request_the_runner_continues_without_losing_or_rep
 
 
 async def test_edits_after_a_failed_request_apply_to_the_next_request(conversation):
-    runner = await conversation.runner(conversation.calls(1), 500, conversation.says())
+    runner = await conversation.runner(conversation.calls(1), 500, conversation.answer())
     with pytest.raises(ServerFailed):
         await runner
     runner.push_messages(Message.user("again"))
@@ -817,7 +819,7 @@ async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_req
         if failing:
             raise failing.pop()
 
-    runner = await simple.runner(simple.calls(1), simple.says(), on_tool_result=fail)
+    runner = await simple.runner(simple.calls(1), simple.answer(), on_tool_result=fail)
 
     async def iterate():
         async for _ in runner:
@@ -833,7 +835,7 @@ async def test_a_message_pushed_before_a_callback_raises_is_part_of_the_next_req
 
 
 async def test_done_waits_for_a_running_iteration(conversation):
-    runner = await conversation.runner(conversation.calls(1), conversation.says())
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     waiting = asyncio.create_task(runner.done())
     async for _ in runner:
         await asyncio.sleep(0)
@@ -842,7 +844,7 @@ async def test_done_waits_for_a_running_iteration(conversation):
 
 
 async def test_done_raises_the_error_of_the_iteration_it_waited_for(conversation):
-    runner = await conversation.runner(500, conversation.says())
+    runner = await conversation.runner(500, conversation.answer())
     waiting = asyncio.create_task(runner.done())
     await asyncio.sleep(0)
     with pytest.raises(ServerFailed):
@@ -866,7 +868,7 @@ async def test_waiting_for_an_abandoned_iteration_raises_a_runtime_error(convers
 
 
 async def test_awaiting_a_runner_inside_its_own_iteration_raises_a_runtime_error(simple):
-    runner = await simple.runner(simple.says())
+    runner = await simple.runner(simple.answer())
     async for _ in runner:
         with pytest.raises(RuntimeError, match="must continue its iteration"):
             await runner
@@ -881,7 +883,7 @@ async def test_a_cancelled_iteration_can_be_continued(conversation):
         await asyncio.Event().wait()
 
     conversation.tools.append(Tool("g", "", None, wait))
-    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.says())
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.answer())
     running = asyncio.create_task(runner.run_until_done())
     await begun.wait()
     running.cancel()
@@ -926,7 +928,7 @@ async def test_an_exception_in_the_loop_body_leaves_a_valid_history(conversation
 
 
 async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(simple):
-    async for _ in await simple.runner(simple.says()):
+    async for _ in await simple.runner(simple.answer()):
         break
     assert await simple.history() == [WENT, ("assistant", "done")]
 
@@ -935,22 +937,22 @@ async def test_the_last_reply_is_stored_even_if_the_consumer_leaves_after_it(sim
 
 
 async def test_listeners_receive_the_stream_before_the_reply_is_an_item(streamed):
-    heard = []
+    received = []
 
     def hear(event):
         if event.name == "reply_stream":
-            event.stream.on("text", lambda piece: heard.append(piece.delta))
+            event.stream.on("text", lambda piece: received.append(piece.delta))
 
     runner = await streamed.runner(
-        streamed.calls(1), streamed.says("done and dusted"), on_event=hear
+        streamed.calls(1), streamed.answer("done and dusted"), on_event=hear
     )
     async for reply in runner:
-        assert "".join(heard) == reply.content
+        assert "".join(received) == reply.content
     assert await streamed.history() == [*CALLED, ("assistant", "done and dusted")]
 
 
 async def test_a_failed_stream_ends_the_iteration_and_it_can_be_continued(streamed):
-    runner = await streamed.runner(streamed.calls(1), 500, streamed.says())
+    runner = await streamed.runner(streamed.calls(1), 500, streamed.answer())
     with pytest.raises(ServerFailed):
         await runner
     assert (await runner).content == "done"
@@ -1034,7 +1036,7 @@ async def test_calls_that_wait_for_approval_end_the_iteration_and_another_runner
     assert (runner.result.status, conversation.ran) == ("awaiting_approval", {})
     assert [call.id for call in runner.result.pending_approvals] == ["call_1"]
     first = conversation.engine, runner.params.messages
-    runner = await conversation.runner(conversation.says())
+    runner = await conversation.runner(conversation.answer())
     if conversation.mode == "session":
         conversation.engine = first[0]
         deps = replace(conversation.deps, context_engine=conversation.engine)
@@ -1055,12 +1057,12 @@ async def test_pushed_messages_do_not_separate_a_waiting_call_from_its_result(co
     async for _ in runner:
         runner.push_messages(Message.user("hurry"))
     assert runner.result.status == "awaiting_approval"
-    kept = (
+    stored = (
         await conversation.engine.history("s")
         if conversation.mode == "session"
         else runner.params.messages[:-1]
     )
-    assert [each.role for each in kept] == ["user", "assistant"]
+    assert [each.role for each in stored] == ["user", "assistant"]
     assert runner.params.messages[-1].text == "hurry"  # available to the next runner
 
 
@@ -1085,7 +1087,7 @@ async def test_a_long_result_becomes_a_readable_variable(conversation):
     conversation.tools.append(Tool("g", "", None, long))
     await (
         await conversation.runner(
-            conversation.calls(1, tool="g"), conversation.says(), variables_over=200
+            conversation.calls(1, tool="g"), conversation.answer(), variables_over=200
         )
     )
     [shown] = [text for role, text in await conversation.history() if role == "tool"]
@@ -1096,7 +1098,7 @@ async def test_a_long_result_becomes_a_readable_variable(conversation):
         asked = json.dumps({"tool": "read_variable", "arguments": read})
     await (
         await conversation.runner(
-            conversation.calls(1, tool="g"), asked, conversation.says(), variables_over=200
+            conversation.calls(1, tool="g"), asked, conversation.answer(), variables_over=200
         )
     )
     results = [text for role, text in await conversation.history() if role == "tool"]
@@ -1107,7 +1109,7 @@ async def test_a_long_result_becomes_a_readable_variable(conversation):
 async def test_the_question_stays_in_the_smallest_window(conversation):
     runner = await conversation.runner(
         *[conversation.calls(x) for x in range(3)],
-        conversation.says(),
+        conversation.answer(),
         window=KeepSystemAndRecent(max_messages=2),
     )
     runner.push_messages(Message.assistant("Well?"))
@@ -1117,7 +1119,7 @@ async def test_the_question_stays_in_the_smallest_window(conversation):
 
 @pytest.mark.parametrize("new", [Message.user("new"), Message.assistant("new")])
 async def test_a_replaced_question_is_not_sent_again(simple, new):
-    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.says())
+    runner = await simple.runner(simple.calls(1), simple.calls(2), simple.answer())
     runner.push_messages(Message.user("old"))
     async for _ in runner:
         if runner.iteration_count == 1:
@@ -1126,11 +1128,14 @@ async def test_a_replaced_question_is_not_sent_again(simple, new):
     assert shown[1:] == [["new", "", "r1"], ["new", "", "r1", "", "r2"]]
 
 
-@pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
-async def test_a_second_runner_continues_the_session_of_the_first(way):
-    conversation = Conversation(way)
+@pytest.mark.parametrize("kind", ["native session", "prompt session", "prompt session stream"])
+async def test_a_second_runner_continues_the_session_of_the_first(kind):
+    conversation = Conversation(kind)
     first = await conversation.runner(
-        conversation.calls(1), conversation.says(), conversation.calls(2), conversation.says("bye")
+        conversation.calls(1),
+        conversation.answer(),
+        conversation.calls(2),
+        conversation.answer("bye"),
     )
     second = ToolRunner(conversation.deps, conversation.params(Message.user("And?")))
     assert ((await first).content, (await second).content) == ("done", "bye")
@@ -1143,14 +1148,14 @@ async def test_a_second_runner_continues_the_session_of_the_first(way):
 
 
 @pytest.mark.parametrize("early", [False, True])
-@pytest.mark.parametrize("way", ["native session", "prompt session", "prompt session stream"])
-async def test_two_concurrent_runners_of_one_session_take_turns(way, early):
-    conversation = Conversation(way)
+@pytest.mark.parametrize("kind", ["native session", "prompt session", "prompt session stream"])
+async def test_two_concurrent_runners_of_one_session_take_turns(kind, early):
+    conversation = Conversation(kind)
     first = await conversation.runner(
         conversation.calls(1),
         conversation.calls(2),
-        conversation.says("one"),
-        conversation.says("two"),
+        conversation.answer("one"),
+        conversation.answer("two"),
     )
     second = ToolRunner(conversation.deps, conversation.params(Message.user("And I?")))
 
@@ -1192,14 +1197,14 @@ async def test_a_tool_that_uses_its_own_runner_gets_an_error_instead_of_blocking
             return f"refused: {'already' in str(error)}"
 
     conversation.tools.append(Tool("g", "", None, ask))
-    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.says())
+    runner = await conversation.runner(conversation.calls(1, tool="g"), conversation.answer())
     async with asyncio.timeout(5):
         await runner
     assert (await conversation.history())[2:] == [("tool", "refused: True"), ("assistant", "done")]
 
 
 async def test_parameters_without_messages_do_not_change_the_conversation(conversation):
-    runner = await conversation.runner(conversation.calls(1), conversation.says())
+    runner = await conversation.runner(conversation.calls(1), conversation.answer())
     async for _ in runner:
         if runner.iteration_count == 1:
             runner.set_params(replace(runner.params, messages=(), temperature=0.5))

@@ -141,9 +141,9 @@ def test_any_docstring_gives_a_signature_without_warnings_or_output(
         warnings.simplefilter("always")
         signature = signature_of(function)
     assert (warned, caplog.records, *capfd.readouterr()) == ([], [], "", "")
-    told = {"description": about} if about else {}
+    extra = {"description": about} if about else {}
     if description is not None:
-        assert signature.schema["properties"] == {"x": {"type": "integer", **told}}
+        assert signature.schema["properties"] == {"x": {"type": "integer", **extra}}
         assert signature.description == description
     assert len(signature.description) <= MAX_DOCSTRING
     assert signature.schema["properties"]["x"]["type"] == "integer"

@@ -396,13 +396,13 @@ def test_an_unresolvable_return_annotation_is_ignored():
 class Shop:
     def sell(self, count: int): ...
 
-    def told(self: "Shop", count: int): ...
+    def annotated(self: "Shop", count: int): ...
 
     def open(cls, count: int): ...  # noqa: N805 - as @classmethod finds it
 
 
 @pytest.mark.parametrize(
-    "method", [Shop.sell, Shop.told, Shop.open], ids=lambda each: each.__name__
+    "method", [Shop.sell, Shop.annotated, Shop.open], ids=lambda each: each.__name__
 )
 def test_an_unbound_method_raises_an_error_with_advice(method):
     with pytest.raises(RegistrationError, match=r"after the class, .* tool\(thing\.method\)"):

@@ -66,7 +66,7 @@ def shown(conversation):
     return conversation.model.requests[-1].messages[-1].text.removeprefix("[Tool result for f]\n")
 
 
-async def kept(conversation, id):
+async def stored_value(conversation, id):
     return await conversation.engine.variables.get("s", id)
 
 
@@ -85,19 +85,21 @@ async def test_the_model_sees_a_preview_of_a_long_result_and_the_result_keeps_al
         == f"{LONG[:200]}…\n[5500 characters in $VAR_REF{{{{{record.variable}}}}}: read_variable]"
     )
     assert record.message.text == shown(conversation)
-    assert (record.result.output, await kept(conversation, record.variable)) == (LONG, LONG)
-    (told,) = [event.result.output for event in conversation.events if event.name == "tool_result"]
-    assert (told, await conversation.problems()) == (LONG, [])
+    assert (record.result.output, await stored_value(conversation, record.variable)) == (LONG, LONG)
+    (output,) = [
+        event.result.output for event in conversation.events if event.name == "tool_result"
+    ]
+    assert (output, await conversation.problems()) == (LONG, [])
 
 
-@pytest.mark.parametrize(("length", "is_kept"), [(4000, False), (4001, True)])
+@pytest.mark.parametrize(("length", "is_stored"), [(4000, False), (4001, True)])
 async def test_a_result_above_4000_characters_becomes_a_variable(
-    run, new_recorder, length, is_kept
+    run, new_recorder, length, is_stored
 ):
     conversation, result = await run([new_recorder(returns="x" * length).tool], [call()])
     assert (result.history[0].variable is not None, len(shown(conversation)) == length) == (
-        is_kept,
-        not is_kept,
+        is_stored,
+        not is_stored,
     )
 
 
@@ -105,7 +107,7 @@ async def test_variables_over_sets_or_disables_the_length(run, new_recorder):
     conversation, result = await run(
         [new_recorder(returns="x" * 201).tool], [call()], variables_over=200
     )
-    assert await kept(conversation, result.history[0].variable) == "x" * 201
+    assert await stored_value(conversation, result.history[0].variable) == "x" * 201
     conversation, result = await run(
         [new_recorder(returns=LONG).tool], [call(text=LONG)], variables_over=None
     )
@@ -126,13 +128,13 @@ async def test_variables_over_sets_or_disables_the_length(run, new_recorder):
 )
 async def test_a_stored_value_keeps_its_type(run, new_recorder, value):
     conversation, result = await run([new_recorder(returns=value).tool], [call()])
-    again = await kept(conversation, result.history[0].variable)
+    again = await stored_value(conversation, result.history[0].variable)
     assert (again, type(again)) == (value, type(value))
 
 
 async def test_a_number_with_too_many_digits_for_python_is_stored_as_text(run, new_recorder):
     conversation, result = await run([new_recorder(returns=[10**4999]).tool], [call()])
-    assert len(await kept(conversation, result.history[0].variable)) == 5002
+    assert len(await stored_value(conversation, result.history[0].variable)) == 5002
     assert await conversation.problems() == []
 
 
@@ -144,7 +146,10 @@ async def test_a_cached_value_keeps_its_type(run, new_recorder):
         [False, True],
         1,
     )
-    assert [await kept(conversation, each.variable) for each in result.history] == [value, value]
+    assert [await stored_value(conversation, each.variable) for each in result.history] == [
+        value,
+        value,
+    ]
 
 
 async def test_long_texts_among_images_become_variables_and_other_parts_are_unchanged(
@@ -159,7 +164,7 @@ async def test_long_texts_among_images_become_variables_and_other_parts_are_unch
     assert [part.text[200:202] for part in message.content[::3]] == ["…\n", "…\n"]
     assert (
         result.history[0].result.output,
-        await kept(conversation, result.history[0].variable),
+        await stored_value(conversation, result.history[0].variable),
     ) == (
         parts,
         LONG,
@@ -363,7 +368,7 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "text"),
     [
         ({"id": "var_1"}, "0123456789"),
         ({"id": reference(1)}, "0123456789"),
@@ -376,14 +381,14 @@ COMPACT = json.dumps(TREE, separators=(",", ":"))
         ({"id": "var_2"}, COMPACT),
     ],
 )
-async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder, asked, told):
+async def test_read_variable_returns_the_whole_value_or_a_part(run, new_recorder, asked, text):
     conversation, _ = await run(
         [new_recorder().tool],
         [call("read_variable", **asked)],
         values=["0123456789", TREE],
         question=reference(1),
     )
-    assert shown(conversation) == told
+    assert shown(conversation) == text
 
 
 async def test_a_value_from_read_variable_does_not_become_a_variable_again(run, new_recorder):
