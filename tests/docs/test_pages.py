@@ -74,6 +74,31 @@ def test_every_relative_link_leads_somewhere(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub derives them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_section_names_one_of_its_headings(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", text):
+        target = page.parent / path if path else page
+        assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_every_promise_of_the_readme_links_to_a_section_and_to_tests():
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("## Promises") : text.index("## Out of scope")]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 10
+    for _, promise, section, tests, _ in rows:
+        assert re.search(r"\]\(docs/[^)#]+#[^)]+\)", section), promise
+        assert re.search(r"\]\(tests/[^)]+\.py\)", tests), promise
+
+
 @pytest.mark.parametrize("stage", LESSONS)
 def test_the_reading_order_of_a_lesson_is_the_order_of_the_stage(stage):
     docstring = (ROOT / stage / "__init__.py").read_text()
