@@ -6,7 +6,7 @@ BIN := .venv/bin
 ROOMS := $(wildcard $(patsubst %,tests/benchmarks/%_*.py,context gateway output session tool tools turn))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format test-real bench bench-peers bench-rooms clean
+.PHONY: help demo test check format reference test-real bench bench-peers bench-rooms clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ check: .venv/.dev ## format check, lint, types, tests: what must pass before a c
 format: .venv/.dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+reference: .venv/.test ## write the reference pages from the docstrings
+	@$(BIN)/python docs/reference/generate.py
 
 test-real: .venv/.test ## run the tests that need more than Python; each says why if it is skipped
 	@$(BIN)/python -m pytest -q -m real -rs tests/real tests/stage1_context
