@@ -24,7 +24,9 @@ def page_minutes(path: Path) -> float:
     blocks = re.findall(r"^```.*?^```", path.read_text(), re.MULTILINE | re.DOTALL)
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     lines = sum(1 for block in blocks for line in block.splitlines()[1:-1] if line.strip())
-    return len(re.findall(r"\w+", re.sub(r"\]\([^)]*\)|<[^>]*>", " ", text))) / WORDS + lines / LINES
+    return (
+        len(re.findall(r"\w+", re.sub(r"\]\([^)]*\)|<[^>]*>", " ", text))) / WORDS + lines / LINES
+    )
 
 
 def module_minutes(path: Path) -> float:
