@@ -2,7 +2,7 @@ import asyncio
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
@@ -147,6 +147,48 @@ async def test_a_refusal_that_stands_beside_the_text_is_kept_too():
         assert (await asked(gateway.chat)).raw == "I will not."
 
 
+# ---- any async function
+# ---------------------------------------------------------------------------------------
+
+
+async def test_a_chat_may_return_a_text():
+    replies = ["three", '{"n": 1}']
+
+    async def chat(messages):
+        return replies.pop(0)
+
+    result = await asked(chat)
+    assert (result.data, result.attempts, result.usage) == ({"n": 1}, 2, None)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        {"content": '{"n": 1}', "finish_reason": "stop"},
+        SimpleNamespace(finish_reason="stop"),
+        SimpleNamespace(content='{"n": 1}'),
+        SimpleNamespace(content=['{"n": 1}'], finish_reason="stop"),
+    ],
+)
+async def test_any_other_value_of_a_chat_is_the_callers_error(reply):
+    async def chat(messages):
+        return reply
+
+    expected = (
+        "chat must return a text, or a reply with a text as `content` and a `finish_reason`, such "
+        f"as ChatResponse, not {type(reply).__name__}."
+    )
+    with pytest.raises(TypeError) as caught:
+        await asked(chat)
+    assert str(caught.value) == expected
+
+
+async def test_a_chat_that_is_not_async_is_the_callers_error():
+    with pytest.raises(TypeError, match=r"^chat must be an async function: "):
+        await asked(lambda messages: '{"n": 1}')
+
+
 # ---- the messages
 # ---------------------------------------------------------------------------------------
 
@@ -166,12 +208,22 @@ async def test_what_was_sent_once_is_not_changed_afterwards():
     assert [len(talk) for talk in server.talks] == [2, 4, 6]
 
 
-@pytest.mark.parametrize("messages", ["how many?", [Message.user("how many?")]])
+async def test_message_objects_are_sent_as_their_mappings_beside_mappings():
+    server = Server('{"n": 1}')
+    messages = [Message.system("Be brief."), Message.user("how many?"), QUESTION]
+    await asked(server.chat, messages=messages)
+    told = {"role": "system", "content": f"Be brief.\n\n{TOLD}"}
+    assert server.talks == [[told, QUESTION, QUESTION]]
+    assert messages[0] == Message.system("Be brief.")
+
+
+@pytest.mark.parametrize("messages", ["how many?", [None], [("user", "how many?")]])
 async def test_what_is_no_message_is_the_callers_error(messages):
     server = Server()
     with pytest.raises(
         TypeError,
-        match=r'^A message must be a mapping such as \{"role": "user", .*\}, not (str|Message)\.$',
+        match=r'^A message must be a Message, or a mapping such as \{"role": "user", "content": '
+        r'"…"\}, not (str|NoneType|tuple)\.$',
     ):
         await asked(server.chat, messages=messages)
     assert server.talks == []
