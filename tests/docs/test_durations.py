@@ -1,7 +1,7 @@
-"""The lessons state how long they take, and the path of a learner fits into about six hours.
+"""The lessons state their duration, and the complete path takes about six hours.
 
 A minute is 200 words or 15 lines of code. The path consists of the README, the lessons, and the top
-level of each stage: its code, and the docstrings that introduce its modules.
+level of each stage: the code, and the docstrings of the modules.
 """
 
 import ast
@@ -20,7 +20,7 @@ HOURS = 6.25  # about six
 
 
 def page_minutes(path: Path) -> float:
-    """The minutes that a page takes: its words, and the lines of its blocks."""
+    """Return the duration of a page: its words, and the lines of its blocks."""
     blocks = re.findall(r"^```.*?^```", path.read_text(), re.MULTILINE | re.DOTALL)
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     lines = sum(1 for block in blocks for line in block.splitlines()[1:-1] if line.strip())
@@ -30,7 +30,7 @@ def page_minutes(path: Path) -> float:
 
 
 def module_minutes(path: Path) -> float:
-    """The minutes that a module takes: the docstring that introduces it, and its code."""
+    """Return the duration of a module: its docstring and its code."""
     source = path.read_text()
     tree = ast.parse(source)
     docstrings: set[int] = set()
@@ -52,11 +52,11 @@ def stated_minutes(page: Path) -> int:
 
 
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
-def test_a_lesson_takes_as_long_as_it_says(page):
+def test_a_lesson_states_its_duration(page):
     assert stated_minutes(page) == pytest.approx(page_minutes(page), abs=2)
 
 
-def test_the_path_of_a_learner_takes_about_six_hours(say):
+def test_the_complete_path_takes_about_six_hours(say):
     pages = [ROOT / "README.md", *LESSONS]
     read = {page.name: page_minutes(page) for page in pages}
     for stage in STAGES:

@@ -1,7 +1,7 @@
-"""Every block of the pages runs, in order, and prints what the page says it prints.
+"""Every block of the pages runs, in order, and prints the output on the page.
 
-A `python` block is executed; an `output` block right behind it is compared with what it printed, to
-the letter.
+A `python` block is executed. An `output` block directly behind it is compared with the printed
+text, character by character.
 """
 
 import re
@@ -28,7 +28,7 @@ run_python = PythonEvaluator()
 
 
 def run_and_keep_output(example: Example) -> None:
-    """Run a block; keep what it printed for the block behind it."""
+    """Run a block, and store its output for the next block."""
     printed = StringIO()
     with redirect_stdout(printed):
         run_python(example)
@@ -36,12 +36,12 @@ def run_and_keep_output(example: Example) -> None:
 
 
 def compare_output(example: Example) -> None:
-    """Hold an output block to what was printed."""
+    """Compare an output block with the printed text."""
     assert example.namespace.pop("printed").strip() == str(example.parsed).strip()
 
 
 def examples(page: Path) -> list[Example]:
-    """The blocks of a page, in order."""
+    """Return the blocks of a page, in order."""
     parsers = [
         CodeBlockParser("python", run_and_keep_output),
         CodeBlockParser("output", compare_output),
@@ -50,7 +50,7 @@ def examples(page: Path) -> list[Example]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page):
+def test_every_block_of_a_page_runs_and_prints_its_output(page):
     for example in examples(page):
         try:
             example.evaluate()
@@ -68,7 +68,7 @@ def test_a_wrong_block_and_a_wrong_output_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_relative_link_leads_somewhere(page):
+def test_the_target_of_every_relative_link_exists(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
@@ -103,10 +103,10 @@ def test_every_promise_of_the_readme_links_to_a_section_and_to_tests():
 def test_the_reading_order_of_a_lesson_is_the_order_of_the_stage(stage):
     docstring = (ROOT / stage / "__init__.py").read_text()
     core = re.search(r"Reading order:\n((?: +\S.*\n)+)", docstring)[1]
-    in_face = re.findall(r"^    (\S+) {2,}\S", core, re.MULTILINE)
+    in_package = re.findall(r"^    (\S+) {2,}\S", core, re.MULTILINE)
     page = (DOCS / "learn" / LESSONS[stage]).read_text()
     in_page = re.findall(rf"`{stage}/(\w+)\.py`", page)
-    assert list(dict.fromkeys(in_page)) == in_face
+    assert list(dict.fromkeys(in_page)) == in_package
 
 
 def excerpts():

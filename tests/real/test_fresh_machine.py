@@ -55,6 +55,7 @@ def test_make_alone_prints_the_targets(fresh):
         "test",
         "check",
         "format",
+        "reference",
         "test-real",
         "bench",
         "bench-peers",

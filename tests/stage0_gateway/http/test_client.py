@@ -27,12 +27,12 @@ def failing(error):
         (
             httpx.ConnectError("refused"),
             ConnectionFailed,
-            "Could not connect to host.test (refused). Check the base URL",
+            "Could not connect to host.test:80 (refused). Check the base URL",
         ),
         (
             httpx.ConnectTimeout("x"),
             RequestTimeout,
-            "host.test did not accept the connection in time",
+            "host.test:80 did not accept the connection in time",
         ),
         (
             httpx.ReadTimeout("x"),
@@ -62,6 +62,27 @@ async def test_each_failure_of_a_transport_is_a_gateway_error_that_names_the_hos
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("http://host.test/v1", "host.test:80"),
+        ("https://host.test/v1", "host.test:443"),
+        ("https://host.test:/v1", "host.test:443"),
+        ("https://host.test:8443/v1?key=sk-secret", "host.test:8443"),
+        ("http://[::1]:1234/v1", "[::1]:1234"),
+        ("http://[::1]/v1", "[::1]:80"),
+        ("http://me:sk-secret@host.test:1234/v1", "host.test:1234"),
+    ],
+)
+async def test_a_failed_connection_names_the_port_and_no_secret(url, server):
+    client = HttpClient(failing(httpx.ConnectError("refused")), Timeouts())
+    with pytest.raises(ConnectionFailed) as caught:
+        await client.post(url, {}, b"{}")
+    assert str(caught.value) == (
+        f"Could not connect to {server} (refused). Check the base URL, and that the server is up."
+    )
+
+
 async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
     never = asyncio.Event()
 
@@ -69,7 +90,7 @@ async def test_the_total_time_is_limited_even_if_bytes_keep_coming():
         await never.wait()
 
     connection = HttpClient(httpx.MockTransport(hang), Timeouts(total=0.01))
-    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
+    with pytest.raises(RequestTimeout, match=r"No complete reply from host\.test within 0\.01 s"):
         await connection.post("http://host.test/v1", {}, b"{}")
 
 

@@ -97,7 +97,7 @@ async def test_a_body_that_breaks_off_is_a_gateway_error(error, kind, said):
 @pytest.mark.parametrize("way", ["chunk", "read"])
 async def test_the_time_for_the_whole_ends_while_the_body_is_awaited(way):
     opened = await exchange(Body([None]), Timeouts(total=0.01))
-    with pytest.raises(RequestTimeout, match=r"No complete reply within 0\.01 s"):
+    with pytest.raises(RequestTimeout, match=r"No complete reply from host\.test within 0\.01 s"):
         await getattr(opened, way)()
 
 
