@@ -5,6 +5,7 @@ text, character by character.
 """
 
 import re
+from collections import Counter
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -77,8 +78,13 @@ def test_the_target_of_every_relative_link_exists(page):
 def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as GitHub derives them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+    counts = Counter[str]()
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        found.add(f"{anchor}-{counts[anchor]}" if counts[anchor] else anchor)
+        counts[anchor] += 1
+    return found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
