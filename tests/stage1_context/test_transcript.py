@@ -274,14 +274,14 @@ RESULT = Message.tool("done", "a")
 STARTED = CallStartedRecord("b", "g")
 
 
-def journal(*messages, behind=()):
-    return MemoryStore({"s": [*map(MessageRecord, messages), *behind]})
+def journal(*messages, control=()):
+    return MemoryStore({"s": [*map(MessageRecord, messages), *control]})
 
 
 @pytest.mark.parametrize("noise", [0, 1, 40])
 @pytest.mark.parametrize("answered", [(), (RESULT,)])
 async def test_calls_that_a_killed_program_left_open_get_an_interrupted_result(answered, noise):
-    store = journal(*[HI] * 50, CALLS, *answered, behind=[STARTED] * noise)
+    store = journal(*[HI] * 50, CALLS, *answered, control=[STARTED] * noise)
     transcript = Transcript(store, "s")
     await transcript.close_open_calls()
     sent = await transcript.for_request()
@@ -408,7 +408,7 @@ async def test_a_call_id_in_records_that_were_not_read_is_not_returned():
 async def test_call_ids_hidden_by_a_summary_or_a_repair_are_not_returned():
     repair = RepairRecord(((1, Message.assistant("", [ToolCall("a-2", "f")])),), (1,))
     calls = [Message.assistant("", [ToolCall("a", "f")])] * 2
-    store = journal(*calls, HI, HI, behind=[repair, SummaryRecord("they met", 3)])
+    store = journal(*calls, HI, HI, control=[repair, SummaryRecord("they met", 3)])
     transcript = Transcript(store, "s")
     assert await unused(transcript, "a") not in ("a", "a-2")
     assert await unused(transcript, "a-2") not in ("a", "a-2")

@@ -73,7 +73,7 @@ async def test_a_later_system_message_is_not_hidden_by_a_summary():
     ]
 
 
-async def test_the_last_summary_counts():
+async def test_only_the_last_summary_applies():
     assert await shown(SummaryRecord("old", 2), SummaryRecord("new", 5)) == [SYSTEM, REPLY]
     assert await shown(SummaryRecord("new", 5), SummaryRecord("shorter", 2)) == [
         SYSTEM,
@@ -183,7 +183,7 @@ async def test_a_result_whose_call_was_summarized_is_not_shown():
     assert await shown(SummaryRecord("They met.", 3), conversation=late) == [QUESTION, REPLY]
 
 
-async def test_of_two_calls_with_one_id_the_newer_is_answered_first():
+async def test_a_result_answers_the_newer_of_two_calls_with_the_same_id_first():
     second = Message.tool("second", "a")
     conversation = [CALL, CALL, SHORT, REPLY, second]
     assert await shown(conversation=conversation) == [CALL, second, CALL, SHORT, REPLY]
