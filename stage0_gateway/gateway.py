@@ -141,8 +141,7 @@ class Gateway:
     @property
     def supports_schema_with_tools(self) -> bool:
         """Whether the provider's own server supports structured output in requests with tools."""
-        provider = PROVIDERS[self._endpoints[0].provider]
-        return provider.supports_schema_with_tools and not self._base_url
+        return not self._base_url and self._endpoints[0].provider in ("openai", "anthropic")
 
     async def chat(
         self, messages: Iterable[Message | Mapping[str, Any]], **options: Unpack[ChatOptions]

@@ -27,6 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from stage1_context.compaction.compact import Compaction as Compaction
+from stage1_context.compaction.compact import CompactionPolicy as CompactionPolicy
 from stage1_context.counting.calibration import Calibration as Calibration
 from stage1_context.counting.heuristic import ApproximateCounter as ApproximateCounter
 from stage1_context.counting.tiktoken import TiktokenCounter as TiktokenCounter
@@ -46,6 +47,7 @@ from stage1_context.journal import MessageRecord as MessageRecord
 from stage1_context.journal import Record as Record
 from stage1_context.journal import RepairRecord as RepairRecord
 from stage1_context.journal import SummaryRecord as SummaryRecord
+from stage1_context.journal import VariableDeletedRecord as VariableDeletedRecord
 from stage1_context.journal import VariableRecord as VariableRecord
 from stage1_context.journal import record_from_json as record_from_json
 from stage1_context.journal import record_to_json as record_to_json

@@ -4,15 +4,21 @@ It combines the stage: a store holds the journals, a counter counts tokens, a wi
 messages. It knows neither HTTP nor tools.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from stage0_gateway import ChatResponse, Message, Usage, as_message
-from stage1_context.compaction.compact import Compaction, compact
+from stage0_gateway import Message, Usage, as_message
+from stage1_context.compaction.compact import (
+    AutomaticCompaction,
+    Compaction,
+    CompactionPolicy,
+    compact,
+)
+from stage1_context.compaction.summarize import Chat
 from stage1_context.counting.calibration import Calibration
 from stage1_context.errors import SessionExists
 from stage1_context.history import MessageHistory
@@ -39,6 +45,8 @@ class ContextEngine:
         store: The store, such as `SqliteStore("sessions.db")`; None stores sessions in memory.
         window: The window, such as `KeepSystemAndRecent(max_tokens=8000)`; None sends all messages.
         token_counter: Counts tokens; None counts approximately, without files or network.
+        compaction: Summarizes old messages when a window is nearly full; None lets the window drop
+            them.
 
     Raises:
         ValueError: `store` is a path instead of a store.
@@ -50,6 +58,7 @@ class ContextEngine:
         store: SessionStore | None = None,
         window: WindowPolicy | None = None,
         token_counter: TokenCounter | None = None,
+        compaction: CompactionPolicy | None = None,
     ) -> None:
         if isinstance(store, str | Path):
             raise ValueError(
@@ -58,6 +67,7 @@ class ContextEngine:
         self.store: SessionStore = MemoryStore() if store is None else store
         self._window = window
         self._counter = token_counter
+        self._compaction = compaction
         self._calibration = Calibration()
         self._transcripts: WeakValueDictionary[str, Transcript] = WeakValueDictionary()
         self._last_used: dict[str, Transcript] = {}  # the last used one is at the end
@@ -142,6 +152,19 @@ class ContextEngine:
         """
         return await self.store.append(session_id, MessageRecord(as_message(message)))
 
+    async def add_messages(self, session_id: str, *messages: Message | Mapping[str, Any]) -> int:
+        """Append messages, all or none, without records of other writers between them.
+
+        Returns:
+            The number of records in the session's journal.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+            ValueError: A value is not a message; nothing was appended.
+        """
+        records = [MessageRecord(as_message(message)) for message in messages]
+        return await self.store.append(session_id, *records)
+
     async def messages_for_request(
         self, session_id: str, *, include_summary: bool = True, reserve_tokens: int = 0
     ) -> list[Message]:
@@ -213,6 +236,8 @@ class ContextEngine:
             transcript = Transcript(
                 self.store, session_id, self._window, self._counter, self._calibration
             )
+            if self._compaction is not None:
+                transcript.auto_compact = AutomaticCompaction(self._compaction)
             self._transcripts[session_id] = transcript
         self._last_used.pop(session_id, None)
         self._last_used[session_id] = transcript
@@ -222,7 +247,10 @@ class ContextEngine:
 
     def transcript_of(self, messages: Iterable[Message]) -> Transcript:
         """Return a transcript of these messages with this engine's window, outside any session."""
-        return Transcript.of(messages, self._window, self._counter)
+        transcript = Transcript.of(messages, self._window, self._counter)
+        if self._compaction is not None:
+            transcript.auto_compact = AutomaticCompaction(self._compaction)
+        return transcript
 
     # ---- summary, variables
 
@@ -245,7 +273,7 @@ class ContextEngine:
     async def compact(
         self,
         session_id: str,
-        chat: Callable[..., Awaitable[ChatResponse]],
+        chat: Chat,
         *,
         at: float = 1.0,
         to: float = 0.5,
@@ -255,7 +283,7 @@ class ContextEngine:
 
         Args:
             session_id: The session.
-            chat: Sends messages to a model; `Gateway.chat`.
+            chat: Sends messages to a model, and returns the reply or its text; `Gateway.chat`.
             at: The fill of the window from which to act; 0.8 is four fifths. A session without a
                 window, or with a custom window, counts as full.
             to: The part of the window that the newest messages, which stay, may fill afterwards.
@@ -268,9 +296,10 @@ class ContextEngine:
             SessionNotFound: The session does not exist.
             WindowTooSmall: The newest exchange does not fit.
             ValueError: `at` or `to` is invalid.
+            TypeError: `chat` is not a function.
         """
-        transcript = self.transcript(session_id)
-        return await compact(transcript, chat, at=at, to=to, reserve_tokens=reserve_tokens)
+        policy = CompactionPolicy(chat, at, to)
+        return await compact(self.transcript(session_id), policy, reserve_tokens)
 
     @property
     def variables(self) -> VariableStore:

@@ -103,10 +103,21 @@ class VariableRecord:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class VariableDeletedRecord:
+    """The variable with this id is deleted; its own record remains."""
+
+    kind: ClassVar[Literal["variable_deleted"]] = "variable_deleted"
+    id: str
+
+
 ProgressRecord = CallStartedRecord | CallFinishedRecord | ApprovalPendingRecord
 """The progress of a call between its message and its result."""
 
-Record = MessageRecord | ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
+_OtherRecord = (
+    ProgressRecord | SummaryRecord | RepairRecord | VariableRecord | VariableDeletedRecord
+)
+Record = MessageRecord | _OtherRecord
 
 CONTROL_KINDS = ("system", "summary", "repair")
 """The kinds that a reader needs from the whole journal. Their records are few."""
@@ -120,7 +131,6 @@ VIEW_KINDS = (*MESSAGE_KINDS, *CONTROL_KINDS)
 PROGRESS_KINDS = tuple(each.kind for each in get_args(ProgressRecord))
 """The kinds that record the progress of a call."""
 
-_OtherRecord = ProgressRecord | SummaryRecord | RepairRecord | VariableRecord
 _BY_KIND: dict[str, type[_OtherRecord]] = {each.kind: each for each in get_args(_OtherRecord)}
 KINDS = (*MESSAGE_KINDS, "system", *_BY_KIND)
 """All kinds of records."""

@@ -9,21 +9,14 @@ another process added a reply or the progress of a call. Then no tool runs twice
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from stage0_gateway import Message, Usage
 from stage1_context.counting.calibration import Calibration
 from stage1_context.counting.heuristic import ApproximateCounter
 from stage1_context.errors import SessionConflict
 from stage1_context.history import MessageHistory
-from stage1_context.journal import (
-    PROGRESS_KINDS,
-    VIEW_KINDS,
-    MessageRecord,
-    Record,
-    SummaryRecord,
-    VariableRecord,
-)
+from stage1_context.journal import PROGRESS_KINDS, VIEW_KINDS, MessageRecord, Record, SummaryRecord
 from stage1_context.recovery.open_calls import OpenCalls, open_calls
 from stage1_context.recovery.repair import repairs
 from stage1_context.store import LoopLock, MemoryStore, SessionInfo, SessionStore, run_shielded
@@ -32,6 +25,10 @@ from stage1_context.view.journal_reader import JournalReader, is_open
 from stage1_context.view.projection import exchanges_of, history_of, shown_exchanges
 from stage1_context.view.selection import Selection, select
 from stage1_context.window import KeepEverything, TokenBudget, WindowPolicy
+
+AutoCompact = Callable[["Transcript", Selection, Message | None], Awaitable[Selection]]
+"""Called with the selection and the pinned message of each request. It may summarize old messages,
+and returns the selection to send."""
 
 
 class Transcript:
@@ -49,6 +46,7 @@ class Transcript:
     Attributes:
         attachments: Values of other stages that live as long as this object, such as the tools that
             a person has approved for the session. The journal does not store them.
+        auto_compact: Summarizes old messages before a request; None only lets the window drop them.
     """
 
     def __init__(
@@ -62,6 +60,7 @@ class Transcript:
         self.store = store
         self.session_id = session_id
         self.attachments: dict[str, object] = {}
+        self.auto_compact: AutoCompact | None = None
         self._window = KeepEverything() if window is None else window
         self._counter: TokenCounter = ApproximateCounter() if counter is None else counter
         self._calibration = Calibration() if calibration is None else calibration
@@ -158,20 +157,22 @@ class Transcript:
                 tokens count.
             reserve_tokens: Tokens to leave for the reply.
             include_summary: False shows the messages that a summary replaces, and no summary.
-            pinned: A message to send even if the window drops it, such as the question. It is then
-                placed before the other messages.
+            pinned: A message to send even if the window drops it, then before the other messages.
 
         Raises:
             SessionNotFound: The session does not exist.
             WindowTooSmall: The newest exchange does not fit.
         """
-        self._last_request = await self.select(
+        selection = await self.select(
             extra_text=extra_text,
             reserve_tokens=reserve_tokens,
             include_summary=include_summary,
             pinned=pinned,
         )
-        return [each.message for each in self._last_request.chosen]
+        if self.auto_compact is not None and include_summary:
+            selection = await self.auto_compact(self, selection, pinned)
+        self._last_request = selection
+        return [each.message for each in selection.chosen]
 
     async def select(
         self,
@@ -234,7 +235,6 @@ class Transcript:
 
     async def open_calls(self) -> OpenCalls | None:
         """Return the calls of the newest exchange without a result, and their progress."""
-        await self._reader.read_new()
         exchange, length = await self._reader.newest_exchange(), self._reader.length
         if not is_open(exchange):
             return None
@@ -251,7 +251,6 @@ class Transcript:
         Raises:
             SessionConflict: Another writer continued the session.
         """
-        await self._reader.read_new()
         exchange, length = await self._reader.newest_exchange(), self._reader.length
         entries = [(each.index, each.message) for each in exchange]
         if records := repairs(exchanges_of(entries)):
@@ -265,7 +264,6 @@ class Transcript:
         Raises:
             SessionConflict: Another writer continued the session.
         """
-        await self._reader.read_new()
         exchange, length = await self._reader.newest_exchange(), self._reader.length
         entries = [(each.index, each.message) for each in self._reader.messages]
         if self._reader.has_all:
@@ -332,4 +330,4 @@ def _is_progress(record: Record) -> bool:
     """Return whether a record belongs to a reply or to a call."""
     if isinstance(record, MessageRecord):
         return record.message.role in ("assistant", "tool")
-    return not isinstance(record, SummaryRecord | VariableRecord)
+    return record.kind in (*PROGRESS_KINDS, "repair")

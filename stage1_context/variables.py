@@ -16,7 +16,12 @@ from contextlib import suppress
 from typing import Any
 
 from stage1_context.errors import SessionExists, VariableNotFound
-from stage1_context.journal import VariableRecord, record_from_json, record_to_json
+from stage1_context.journal import (
+    VariableDeletedRecord,
+    VariableRecord,
+    record_from_json,
+    record_to_json,
+)
 from stage1_context.store import MemoryStore, SessionStore, run_shielded
 
 _REFERENCE = re.compile(r"\$VAR_REF\{\{\s*([^{}\s]+)\s*\}\}")
@@ -66,7 +71,7 @@ class VariableStore:
         record = record_from_json(record_to_json(VariableRecord(value)))
         await self._create(session_id)
         length = await run_shielded(lambda _: self._store.append(session_id, record))
-        return f"var_{self._mark}{length}"
+        return self._id(length - 1)
 
     async def get(self, session_id: str, id: str) -> Any:
         """Return a copy of a stored value.
@@ -76,6 +81,31 @@ class VariableStore:
             VariableNotFound: The session has no such variable.
         """
         return copy.deepcopy(await self._get(session_id, id))
+
+    async def list(self, session_id: str) -> list[str]:
+        """Return the ids of all variables of a session, oldest first, without deleted ones.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+        """
+        await self._create(session_id)
+        records = await self._store.read(session_id, kinds=("variable", "variable_deleted"))
+        ids = [self._id(index) for index, record in records if isinstance(record, VariableRecord)]
+        deleted = {each.id for _, each in records if isinstance(each, VariableDeletedRecord)}
+        return [id for id in ids if id not in deleted]
+
+    async def delete(self, session_id: str, id: str) -> None:
+        """Delete a variable, so that `get`, `expand` and `list` no longer find it.
+
+        The journal keeps the value until the session is deleted.
+
+        Raises:
+            SessionNotFound: The session does not exist.
+            VariableNotFound: The session has no such variable.
+        """
+        await self._get(session_id, id)
+        record = VariableDeletedRecord(id)
+        await run_shielded(lambda _: self._store.append(session_id, record))
 
     async def expand(self, session_id: str, arguments: Any) -> Any:
         """Return arguments with the values of their references.
@@ -117,12 +147,18 @@ class VariableStore:
             index = int(match[2]) - 1
             kinds = ("variable",)
             found = await self._store.read(session_id, index, index + 1, kinds=kinds)
+            kinds = ("variable_deleted",)
+            later = await self._store.read(session_id, index + 1, kinds=kinds)
+            is_deleted = any(record == VariableDeletedRecord(id) for _, record in later)
             for _, record in found:
-                if isinstance(record, VariableRecord):
+                if isinstance(record, VariableRecord) and not is_deleted:
                     return record.value
-        known = await self._store.read(session_id, kinds=("variable",))
-        ids = ", ".join(f"var_{self._mark}{index + 1}" for index, _ in known[-5:]) or "none yet"
+        ids = ", ".join((await self.list(session_id))[-5:]) or "none yet"
         raise VariableNotFound(f"Unknown variable {id!r} in this session. Variables: {ids}.")
+
+    def _id(self, index: int) -> str:
+        """Return the id of the variable whose record has this index."""
+        return f"var_{self._mark}{index + 1}"
 
     async def _create(self, session_id: str) -> None:
         if self._creates_sessions:

@@ -2,8 +2,8 @@
 
 The model is not trusted: its text is searched for JSON, every candidate is checked against the
 schema, and invalid output is answered with feedback and never used. The controller knows no
-gateway. `request` works with any `chat` that accepts messages as mappings and returns an object
-with `.content` and `.finish_reason`.
+gateway. `request` works with any async `chat` that accepts messages as mappings and returns a text,
+or an object with `.content` and `.finish_reason`.
 """
 
 import json
@@ -87,7 +87,7 @@ class OutputController:
     async def request(
         self,
         chat: Chat,
-        messages: Iterable[Mapping[str, Any]],
+        messages: Iterable[Any],
         schema: Any,
         *,
         max_attempts: int = 3,
@@ -100,10 +100,11 @@ class OutputController:
         this does not count as an attempt.
 
         Args:
-            chat: Accepts messages as mappings and returns a reply with `content` and
-                `finish_reason`, as `Gateway.chat` does. If its object has `supports_schema`, an
-                object schema is also passed as `response_schema`.
-            messages: The conversation that requests the data.
+            chat: An async function. It accepts messages as mappings and returns a text, or a reply
+                with `content` and `finish_reason`, as `Gateway.chat` does. If its object has
+                `supports_schema`, an object schema is also passed as `response_schema`.
+            messages: The conversation that requests the data: mappings, or objects with `to_dict()`
+                such as `Message`.
             schema: The schema of the data, as for `parse_and_validate`.
             max_attempts: Maximum number of replies, at least 1.
             coerce: As for `parse_and_validate`.
@@ -113,7 +114,7 @@ class OutputController:
 
         Raises:
             InvalidSchema: The schema is invalid, or cannot be written as JSON.
-            TypeError: A message is not a mapping.
+            TypeError: A message is neither, or `chat` is not async or returns another value.
             ValueError: `max_attempts` is below 1.
         """
         if max_attempts < 1:
@@ -123,10 +124,10 @@ class OutputController:
         model, usage = SchemaChat(chat, json_schema), None
         for attempt in range(1, max_attempts + 1):
             reply = await model.reply(conversation)
-            usage = add_usage(usage, getattr(reply, "usage", None))
+            usage = add_usage(usage, reply.usage)
             refused = refusal(reply)
             result = refused or self.parse_and_validate(
-                reply.content or "", schema, truncated=is_truncated(reply), coerce=coerce
+                reply.content, schema, truncated=is_truncated(reply), coerce=coerce
             )
             result = replace(result, attempts=attempt, usage=usage)
             if result.success or refused:

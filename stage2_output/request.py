@@ -1,14 +1,16 @@
 """Build requests for data: the messages, the schema for the server, and the corrections.
 
-A `chat` is any function that accepts messages as plain mappings; this module reads the `content`,
-`finish_reason` and optional `usage` of its reply. It knows no gateway. The object that `chat`
+A `chat` is any async function that accepts messages as plain mappings. It returns a text, or an
+object with `content` and `finish_reason`. This module knows no gateway. The object that `chat`
 belongs to declares with `supports_schema` whether its server accepts a schema. Used by
 `OutputController.request`, which repeats the requests.
 """
 
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from stage2_output.errors import InvalidSchema
 from stage2_output.feedback import feedback
@@ -25,21 +27,27 @@ _ANYTHING: tuple[Any, ...] = (True, {})
 _TRUNCATED = ("length", "max_tokens", "max_output_tokens", "incomplete")
 
 
-class Reply(Protocol):
-    """The parts of a reply that are used; an optional `usage` must support addition."""
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The parts of a reply that are used.
 
-    @property
-    def content(self) -> str | None:
-        """The text of the reply."""
+    Attributes:
+        content: The text.
+        finish_reason: "length" for a truncated reply, "refusal" for a refusal.
+        refusal: The text of a refusal, if it is not in `content`.
+        usage: The token counts; they are added up if they support addition.
+    """
 
-    @property
-    def finish_reason(self) -> str:
-        """The reason for the end: "length" for a truncated reply, "refusal" for a refusal."""
+    content: str
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    usage: Any = None
 
 
-Chat = Callable[..., Awaitable[Reply]]
+Chat = Callable[..., Awaitable[Any]]
 """Accepts a list of messages as dicts, and `response_schema=` if its object has
-`supports_schema`."""
+`supports_schema`. Returns a text, or an object with the attributes of `Reply`; only `content` and
+`finish_reason` are required."""
 
 
 class SchemaChat:
@@ -61,16 +69,36 @@ class SchemaChat:
         self._schema = schema if is_object and supports_schema is True else None
 
     async def reply(self, messages: list[dict[str, Any]]) -> Reply:
-        """Return the reply to a conversation."""
+        """Return the reply to a conversation.
+
+        Raises:
+            TypeError: The function is not async, or returned neither a text nor a reply.
+        """
         if self._schema is not None:
             try:
-                return await self._chat(messages, response_schema=self._schema)
+                return await self._send(messages, response_schema=self._schema)
             except Exception as error:
                 if getattr(error, "status", None) not in _REJECTED_SCHEMA:
                     raise
                 self._schema = None
         # If the schema was not the reason, this request fails with the same error.
-        return await self._chat(messages)
+        return await self._send(messages)
+
+    async def _send(self, messages: list[dict[str, Any]], **options: Any) -> Reply:
+        reply: Any = self._chat(messages, **options)
+        if not inspect.isawaitable(reply):
+            raise TypeError("chat must be an async function: define it with `async def`.")
+        reply = await reply
+        if isinstance(reply, str):
+            return Reply(reply)
+        content = getattr(reply, "content", reply)
+        if not (hasattr(reply, "finish_reason") and isinstance(content, str | None)):
+            raise TypeError(
+                "chat must return a text, or a reply with a text as `content` and a "
+                f"`finish_reason`, such as ChatResponse, not {type(reply).__name__}."
+            )
+        refusal, usage = getattr(reply, "refusal", None), getattr(reply, "usage", None)
+        return Reply(content or "", reply.finish_reason, refusal, usage)
 
 
 def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str, Any]]:
@@ -79,19 +107,22 @@ def messages_with_schema(messages: Iterable[Any], schema: Any) -> list[dict[str,
     Many models accept a single system message, and only in the first position.
 
     Args:
-        messages: The conversation, as mappings.
+        messages: The conversation, as mappings or as objects with `to_dict()`.
         schema: The JSON Schema of the data.
 
     Raises:
         InvalidSchema: The schema cannot be written as JSON.
-        TypeError: A message is not a mapping.
+        TypeError: A message is neither.
     """
     conversation: list[dict[str, Any]] = []
     for message in messages:
+        if hasattr(message, "to_dict"):
+            message = message.to_dict()
         if not isinstance(message, Mapping):
-            name = type(message).__name__
-            expected = '{"role": "user", "content": "…"}'
-            raise TypeError(f"A message must be a mapping such as {expected}, not {name}.")
+            raise TypeError(
+                'A message must be a Message, or a mapping such as {"role": "user", "content": '
+                f'"…"}}, not {type(message).__name__}.'
+            )
         conversation.append(dict(message))
     order = "Answer with one JSON value, and nothing else."
     try:
@@ -114,8 +145,7 @@ def refusal(reply: Reply) -> ParseResult | None:
     """Return the result of a reply that is a refusal, else None."""
     if reply.finish_reason != "refusal":
         return None
-    text = reply.content or getattr(reply, "refusal", None) or ""
-    return ParseResult(False, None, (REFUSED,), text)
+    return ParseResult(False, None, (REFUSED,), reply.content or reply.refusal or "")
 
 
 def is_truncated(reply: Reply) -> bool:

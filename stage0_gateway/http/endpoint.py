@@ -28,7 +28,6 @@ class Provider:
         key_variable: The usual environment variable of its key; None if it needs no key.
         example_model: A model to start with.
         supports_schema: Whether it supports structured output by a JSON Schema.
-        supports_schema_with_tools: Whether it also does in a request with tools.
     """
 
     wire_name: str
@@ -36,7 +35,6 @@ class Provider:
     key_variable: str | None
     example_model: str
     supports_schema: bool = True
-    supports_schema_with_tools: bool = False
 
     @property
     def wire(self) -> WireFormat:
@@ -56,19 +54,9 @@ _OPENAI_COMPATIBLE = {
     "offline": ("http://offline/v1", None, "teacher", True),
 }
 PROVIDERS = {
-    "openai": Provider(
-        "openai",
-        "https://api.openai.com/v1",
-        "OPENAI_API_KEY",
-        "gpt-5-mini",
-        supports_schema_with_tools=True,
-    ),
+    "openai": Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini"),
     "anthropic": Provider(
-        "anthropic",
-        "https://api.anthropic.com/v1",
-        "ANTHROPIC_API_KEY",
-        "claude-haiku-4-5",
-        supports_schema_with_tools=True,
+        "anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-haiku-4-5"
     ),
     "gemini": Provider(
         "gemini",

@@ -19,6 +19,7 @@ MAX_QUESTION = 10_000
 
 _FEEDBACK = "[Feedback]"
 _RESULT = re.compile(r"^\[Tool result for ([^\]\n]{1,200})\]", re.MULTILINE)
+_RESULT_FILE = re.compile(r"(Image|Document|File) \d+ of the result of ")  # OpenAI's format
 _CALL_ID = re.compile(r"call_(\d{1,9})")
 
 
@@ -98,7 +99,8 @@ def write_json(value: Any) -> str:
 
 
 def _is_question(message: Message) -> bool:
-    is_from_program = message.text.startswith(_FEEDBACK) or _RESULT.match(message.text)
+    text = message.text
+    is_from_program = text.startswith(_FEEDBACK) or _RESULT.match(text) or _RESULT_FILE.match(text)
     return message.role == "user" and not is_from_program
 
 

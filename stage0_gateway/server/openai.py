@@ -3,9 +3,9 @@
 The mirror of `wire/openai.py`; pure. An invalid request raises an error that names the field.
 
 Not covered: fields of a request without an attribute in `ChatRequest` and its parts; `functions`
-and `function_call`, the predecessors of tools; names of messages. A reply has one field for
-thinking and one for text, in this order. Its parts of one kind are joined, and provider parts are
-omitted.
+and `function_call`, the predecessors of tools; names of messages; the files of tool results, which
+remain in the user message behind the results. A reply has one field for thinking and one for text,
+in this order. Its parts of one kind are joined, and provider parts are omitted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

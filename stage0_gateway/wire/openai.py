@@ -5,6 +5,7 @@ direction. All functions are pure.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -74,16 +75,14 @@ def encode(request: ChatRequest, *, stream: bool = False) -> dict[str, Any]:
 
 
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Encode a conversation; the files of tool results follow them as a user message."""
+    """Encode a conversation; the files of tool results follow them, labeled, as a user message."""
     encoded: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for message in messages:
         if files and message.role != "tool":
             encoded.append({"role": "user", "content": files})
             files = []
-        encoded.append(_message(message))
-        if message.role == "tool" and not isinstance(message.content, str):
-            files += [part for part in _parts(message.content) if part["type"] != "text"]
+        encoded.append(_message(message, files))
     if files:
         encoded.append({"role": "user", "content": files})
     return encoded
@@ -102,13 +101,15 @@ def encode_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     return encoded
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message, files: list[dict[str, Any]]) -> dict[str, Any]:
     content = message.content
     encoded: dict[str, Any] = {"role": message.role, "content": content}
     if not isinstance(content, str):
         parts = _parts(content)
-        if message.role in ("tool", "system"):
+        if message.role == "system":
             parts = [part for part in parts if part["type"] == "text"]
+        elif message.role == "tool":
+            parts = _move_files(message, parts, files)
         # The simplest servers accept only a plain text.
         is_plain = all(part.keys() == _PLAIN for part in parts)
         encoded["content"] = "".join(part["text"] for part in parts) if is_plain else parts
@@ -122,6 +123,34 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 _PLAIN = {"type", "text"}
+_FILE_KINDS = {"image_url": "Image", "file": "Document"}
+
+
+def _move_files(
+    result: Message, parts: list[dict[str, Any]], files: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Add the files of a result to `files`, and return its texts with references to them.
+
+    Tool messages hold text only. All results of an exchange must be adjacent, so the files follow
+    them in one user message. A label in front of each file names its call.
+    """
+    call = f"{sent_name(result.name or 'tool')} ({result.tool_call_id})"
+    numbers = Counter[str]()
+    texts: list[dict[str, Any]] = []
+    for part in parts:
+        if part["type"] != "text":
+            kind = _FILE_KINDS.get(part["type"], "File")
+            numbers[kind] += 1
+            label = f"{kind} {numbers[kind]}"
+            files += [_text(f"{label} of the result of {call}:"), part]
+            line_break = "\n" if texts else ""
+            part = _text(f"{line_break}[{label} follows in the next user message.]")
+        texts.append(part)
+    return texts
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _parts(parts: Iterable[Part]) -> list[dict[str, Any]]:
@@ -133,9 +162,9 @@ def _part(part: Part) -> dict[str, Any] | None:
         case TextPart(text):
             data = own_data(part, NAME)
             data.pop("extra_content", None)
-            return deep_merge({"type": "text", "text": text}, data)
+            return deep_merge(_text(text), data)
         case JsonPart(value):
-            return {"type": "text", "text": json.dumps(value, ensure_ascii=False)}
+            return _text(json.dumps(value, ensure_ascii=False))
         case ImagePart(data, media_type, url):
             image = {"url": url or f"data:{media_type};base64,{data}"}
             return deep_merge({"type": "image_url", "image_url": image}, own_data(part, NAME))
@@ -143,7 +172,7 @@ def _part(part: Part) -> dict[str, Any] | None:
             file = {"filename": name, "file_data": url or f"data:{media_type};base64,{data}"}
             return deep_merge({"type": "file", "file": file}, own_data(part, NAME))
         case ThinkingPart(text) if own_data(part, NAME).get("field") == "thinking":  # Mistral's
-            return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+            return {"type": "thinking", "thinking": [_text(text)]}
         case ProviderPart(wire, data) if wire == NAME:
             return dict(data)
     return None

@@ -1,10 +1,11 @@
 """Compact a session: when its window is full, let a model summarize the old messages.
 
-    fill < at ─▶ nothing to do
-    fill ≥ at ─▶ summarize all but the newest messages
+    fill < threshold ─▶ nothing to do
+    fill ≥ threshold ─▶ summarize all but the newest messages
 
+`ContextEngine.compact` does it on request, an `AutomaticCompaction` between the turns of a session.
 The journal keeps every message; a summary record replaces the old ones in requests. If the model
-fails, nothing is summarized.
+fails, nothing is summarized. A call without a result, and everything behind it, is not old.
 
 Covered: a long old part is summarized in pieces · a summary longer than the messages it replaces is
 dropped · a summary that another writer adds meanwhile wins.
@@ -12,13 +13,15 @@ Not covered: the truth of a summary, which a model wrote.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
-from stage0_gateway import ChatResponse
-from stage1_context.compaction.summarize import summarize
+from stage0_gateway import Message
+from stage1_context.compaction.summarize import Chat, summarize
 from stage1_context.errors import SessionConflict, WindowTooSmall
+from stage1_context.store import LoopLock
 from stage1_context.tokens import Counted
 from stage1_context.transcript import Transcript
 from stage1_context.view.projection import summary_message
@@ -28,8 +31,11 @@ from stage1_context.window import DropOldest, KeepSystemAndRecent, exchange_star
 _PIECE_TOKENS = 16_000
 """The tokens to summarize at once if the window has no limit."""
 
-_MAX_AT = 2.0
-"""A greater value of `at` is a percentage by mistake and would never be reached."""
+_MAX_THRESHOLD = 2.0
+"""A greater threshold is a percentage by mistake and would never be reached."""
+
+_PAUSE = 20
+"""The number of new records until an automatic compaction without effect is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class Compaction:
     """The result of a compaction.
 
     Attributes:
+        session_id: The session.
         done: Whether a summary was added.
         reason: The reason, as a sentence.
         fill: The fill of the window before; 1.0 is full.
@@ -44,6 +51,7 @@ class Compaction:
         error: The exception of the model's call, if it failed.
     """
 
+    session_id: str
     done: bool
     reason: str
     fill: float
@@ -51,40 +59,113 @@ class Compaction:
     error: Exception | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class CompactionPolicy:
+    """When and how the sessions of an engine are compacted.
+
+    Attributes:
+        chat: Sends messages to a model, and returns the reply or its text; `Gateway.chat`.
+        threshold: The fill of the window from which to act; 0.8 is four fifths.
+        target: The part of the window that the newest messages, which stay, may fill afterwards.
+        on_compaction: A plain function that receives each result of an automatic compaction, also
+            if the model failed: `Compaction.error`. An exception propagates to the request.
+
+    Raises:
+        ValueError: `threshold` or `target` is invalid.
+        TypeError: `chat` is not a function.
+    """
+
+    chat: Chat
+    threshold: float = 0.8
+    target: float = 0.5
+    on_compaction: Callable[[Compaction], None] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.chat):
+            raise TypeError(
+                f"chat must be a function such as gateway.chat, not {type(self.chat).__name__}."
+            )
+        if not (0 <= self.threshold <= _MAX_THRESHOLD and 0 <= self.target <= 1):
+            raise ValueError(
+                f"The threshold (at) is {self.threshold} and the target (to) is {self.target}; "
+                "both are parts of the window: 0.8 is four fifths of it."
+            )
+
+
+class AutomaticCompaction:
+    """Compacts one session between turns. A transcript calls it with each selection.
+
+    The check costs the same after a long history; only a compaction reads all of it. A window
+    without a limit, or of another class, is never compacted. After an attempt that leaves the
+    window filled, such as a failure of the model, the next one waits for new records.
+
+    Args:
+        policy: When and how to compact.
+    """
+
+    def __init__(self, policy: CompactionPolicy) -> None:
+        self._policy = policy
+        self._lock = LoopLock()  # of two requests at once, one compacts
+        self._paused_at = -_PAUSE  # a number of records
+
+    async def __call__(
+        self, transcript: Transcript, selection: Selection, pinned: Message | None
+    ) -> Selection:
+        """Compact if a selection fills the window; return the selection to send."""
+        policy, reserve_tokens = self._policy, selection.budget.reserve_tokens
+        if not _is_filled(selection, policy.threshold):
+            return selection
+        async with self._lock.get():
+            if 0 <= transcript.length - self._paused_at < _PAUSE:
+                return selection
+            compaction = await compact(transcript, policy, reserve_tokens)
+            selection = await transcript.select(reserve_tokens=reserve_tokens, pinned=pinned)
+            if compaction.fill < policy.threshold:  # another request compacted the session
+                return selection
+            if _is_filled(selection, policy.threshold):
+                self._paused_at = transcript.length
+        if policy.on_compaction is not None:
+            policy.on_compaction(compaction)
+        return selection
+
+
 async def compact(
-    transcript: Transcript,
-    chat: Callable[..., Awaitable[ChatResponse]],
-    *,
-    at: float = 1.0,
-    to: float = 0.5,
-    reserve_tokens: int = 0,
+    transcript: Transcript, policy: CompactionPolicy, reserve_tokens: int = 0
 ) -> Compaction:
     """Summarize the old messages if the window is full; see `ContextEngine.compact`."""
-    if not (0 <= at <= _MAX_AT and 0 <= to <= 1):
-        raise ValueError(
-            f"at is {at} and to is {to}; both are parts of the window: 0.8 is four fifths of it."
-        )
+    result = partial(Compaction, transcript.session_id)
     created, before = (await transcript.info()).created, await transcript.summary()
     selection = await transcript.select(reserve_tokens=reserve_tokens, complete=True)
     fill = _fill(selection)
-    if fill < at:
-        reason = f"The window is {fill:.0%} full; it is compacted at {at:.0%}."
-        return Compaction(False, reason, fill)
-    old, newest = _divide(selection, to)
+    if fill < policy.threshold:
+        reason = f"The window is {fill:.0%} full; it is compacted at {policy.threshold:.0%}."
+        return result(False, reason, fill)
+    old, newest = _divide(selection, policy.target)
     if not old:
-        return Compaction(False, "All messages belong to the newest part.", fill)
+        return result(False, "All messages belong to the newest part.", fill)
     messages, counter = [each.message for each in old], selection.budget.counter
     try:
-        text = await summarize(chat, before, messages, counter, _piece_tokens(selection))
+        text = await summarize(policy.chat, before, messages, counter, _piece_tokens(selection))
     except Exception as error:  # the conversation continues without a summary
-        return Compaction(False, f"The model failed: {error}", fill, error=error)
+        return result(False, f"The model failed: {error}", fill, error=error)
     until = newest[0].index if newest else old[-1].index + 1
     problem = _disadvantage(selection, text, old, newest)
-    if problem is None:
-        problem = await _write(transcript, created, before, text, until)
+    problem = problem or await _write(transcript, created, before, text, until)
     if problem is not None:
-        return Compaction(False, problem, fill)
-    return Compaction(True, f"{len(old)} messages were summarized.", fill, len(old))
+        return result(False, problem, fill)
+    return result(True, f"{len(old)} messages were summarized.", fill, len(old))
+
+
+def _is_filled(selection: Selection, part: float) -> bool:
+    """Return whether a selection shows that a window with a limit is filled to this part.
+
+    It examines only the messages that the window chose, so its cost does not grow with the history.
+    """
+    window = selection.window
+    if not isinstance(window, DropOldest) or (window.max_tokens is window.max_messages is None):
+        return False
+    is_anything_dropped = len(selection.chosen) < len(selection.system) + len(selection.rest)
+    return is_anything_dropped or _fill(selection) >= part
 
 
 def _limits(selection: Selection) -> tuple[float, float]:
@@ -126,11 +207,22 @@ def _divide(selection: Selection, to: float) -> tuple[Sequence[Counted], Sequenc
         start = len(rest) - len(newest) + len(selection.system)
     except WindowTooSmall:
         start = exchange_start(rest, len(rest))
+    start = _closed_part(rest[:start])
     if 0 < start < len(rest) - 1:
         first = rest[start].message
         if first.role == "assistant" and not first.tool_calls:
             start += 1  # a reply is of little use without its question
     return rest[:start], rest[start:]
+
+
+def _closed_part(messages: Sequence[Counted]) -> int:
+    """Return the number of messages before the first exchange with an open call."""
+    closed = open_calls = 0
+    for number, each in enumerate(messages, 1):
+        open_calls += len(each.message.tool_calls) - (each.message.role == "tool")
+        if open_calls == 0:
+            closed = number
+    return closed
 
 
 def _piece_tokens(selection: Selection) -> int:

@@ -9,10 +9,21 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from stage0_gateway import ChatResponse, JsonPart, Message, Part, TextPart, ThinkingPart
+from stage0_gateway import (
+    ChatResponse,
+    JsonPart,
+    Message,
+    Part,
+    TextPart,
+    ThinkingPart,
+    response_of,
+)
 from stage1_context.counting.truncate import SHORTEST, truncate_text
 from stage1_context.errors import ContextError
 from stage1_context.tokens import TokenCounter
+
+Chat = Callable[..., Awaitable[ChatResponse | str]]
+"""Sends messages to a model and returns its reply, or the text of the reply."""
 
 _TASK = (
     "Summarize the old part of a conversation, which is about to be left out. Write what somebody "
@@ -27,7 +38,7 @@ _LINE_ENDS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
 
 
 async def summarize(
-    chat: Callable[..., Awaitable[ChatResponse]],
+    chat: Chat,
     summary: str,
     messages: Iterable[Message],
     counter: TokenCounter,
@@ -36,7 +47,7 @@ async def summarize(
     """Return a summary of messages. Each piece is summarized with the summary so far.
 
     Args:
-        chat: Sends messages to a model.
+        chat: Sends messages to a model, and returns the reply or its text.
         summary: The summary of the messages before; empty for none.
         messages: The messages.
         counter: Counts tokens.
@@ -54,10 +65,10 @@ async def summarize(
         available = min(max_tokens, 2 * max_tokens - task_tokens - counter.count(before))
         piece = _piece(lines, max(available, max_tokens // 2))
         prompt = f"{before}The messages:\n{piece}"
-        response = await chat([Message.system(_TASK), Message.user(prompt)])
-        if response.finish_reason not in ("stop", "unknown"):
-            raise ContextError(f"The model's summary ended with {response.finish_reason!r}.")
-        summary = response.content.strip()
+        reply = await response_of(chat([Message.system(_TASK), Message.user(prompt)]))
+        if reply.finish_reason not in ("stop", "unknown"):
+            raise ContextError(f"The model's summary ended with {reply.finish_reason!r}.")
+        summary = reply.content.strip()
         if not summary:
             raise ContextError("The model's summary was empty.")
     return summary

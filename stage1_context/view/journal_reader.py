@@ -110,6 +110,7 @@ class JournalReader:
 
     async def newest_exchange(self) -> Sequence[Counted]:
         """Return the newest reply and the results of its calls; empty without a reply."""
+        await self.read_new()
         while True:
             end = len(self.messages)
             for start in range(end - 1, -1, -1):

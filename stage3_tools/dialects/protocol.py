@@ -7,7 +7,7 @@ tools can change between turns.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from stage0_gateway import ChatResponse, Message, ToolSpec
 from stage2_output import Repair
@@ -101,6 +101,7 @@ class Dialect(Protocol):
         """Interpret a reply. The `raw_text` of a message is reserved for the prompt dialect."""
 
 
+@runtime_checkable
 class OutputDialect(Dialect, Protocol):
     """A dialect that can request final replies of a type, for `output_type`."""
 

@@ -25,10 +25,14 @@ async def call_listener(listener: Listener | None, *arguments: Any) -> None:
 
 @dataclass(eq=False)
 class Notifier:
-    """Calls the listeners of one run."""
+    """Calls the listeners of one run.
 
+    Attributes:
+        error: What a listener raised where nothing may fail; the next `call` raises it.
+    """
+
+    error: Exception | None = None
     _unfinished: asyncio.Task[None] | None = None
-    _error: Exception | None = None
 
     async def call(self, listener: Listener | None, *arguments: Any) -> None:
         """Call a listener after all earlier calls have ended.
@@ -39,8 +43,8 @@ class Notifier:
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:
             await unfinished
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self.error is not None:
+            error, self.error = self.error, None
             raise error
         await call_listener(listener, *arguments)
 
@@ -49,17 +53,10 @@ class Notifier:
         try:
             returned = listener(*arguments)
         except Exception as error:
-            self._error = error
+            self.error = error
             return
         if inspect.isawaitable(returned):
             self._unfinished = asyncio.create_task(_in_order(self._unfinished, returned))
-
-    async def call_safely(self, listener: Listener, *arguments: Any) -> None:
-        """Call a listener where nothing may fail; the next `call` raises its exception."""
-        try:
-            await self.call(listener, *arguments)
-        except Exception as error:
-            self._error = error
 
 
 async def _in_order(before: asyncio.Task[None] | None, awaitable: Awaitable[Any]) -> None:

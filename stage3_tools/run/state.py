@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from stage0_gateway import ChatResponse, Message, MessageStream, ToolCall, Usage
 from stage1_context import StoreFailed, Transcript
@@ -162,11 +162,12 @@ class RunState:
         return dialect if self.options.output_type is None else self._with_output(dialect)
 
     def _with_output(self, dialect: Dialect) -> Dialect:
-        if not hasattr(dialect, "for_output"):
+        if not isinstance(dialect, OutputDialect):
             hint = "output_type needs for_output(schema)."
             raise type_error("dialect", dialect, OutputDialect, hint)
-        schema = self.deps.output_controller.compile(self.options.output_type).schema
-        return cast(OutputDialect, dialect).for_output(schema)
+        return dialect.for_output(
+            self.deps.output_controller.compile(self.options.output_type).schema
+        )
 
     # ---- tools and their settings
 
@@ -311,9 +312,10 @@ class RunState:
 
     async def notify_safely(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
         """Report an event where nothing may fail; `notify` raises the listener's error later."""
-        if self.options.on_event is not None:
-            made = event(turn=self.turns, **fields)
-            await self._notifier.call_safely(self.options.on_event, made)
+        try:
+            await self.notify(event, **fields)
+        except Exception as error:
+            self._notifier.error = error
 
     def _notify_soon(self, event: Callable[..., LoopEvent], **fields: Any) -> None:
         if self.options.on_event is not None and not self.is_over:

@@ -46,6 +46,37 @@ async def test_add_message_appends_the_message_and_returns_the_length_of_the_jou
     assert len(before) == 1
 
 
+async def test_several_messages_are_added_in_one_append():
+    appends = []
+
+    class Watched(MemoryStore):
+        async def append(self, session_id, *records, expected=None):
+            appends.append(len(records))
+            return await super().append(session_id, *records, expected=expected)
+
+    engine = ContextEngine(store=Watched())
+    await engine.create_session("s", system_prompt="be brief")
+    mapping = {"role": "user", "content": "more"}
+    assert await engine.add_messages("s", HI, HELLO, mapping) == 4
+    assert appends == [3]
+    assert (await engine.history("s")).messages[1:] == (HI, HELLO, MORE)
+
+
+async def test_no_messages_to_add_change_nothing(store):
+    engine = ContextEngine(store=store)
+    await engine.create_session("s", system_prompt="be brief")
+    assert await engine.add_messages("s") == 1
+    assert len(await engine.history("s")) == 1
+
+
+async def test_of_several_messages_none_is_added_if_one_is_invalid():
+    engine = ContextEngine()
+    await engine.create_session("s")
+    with pytest.raises(ValueError, match="role"):
+        await engine.add_messages("s", HI, {"content": "hi"})
+    assert (await engine.history("s")).messages == ()
+
+
 async def test_a_message_may_be_a_mapping():
     engine = ContextEngine()
     await engine.create_session("s")

@@ -25,6 +25,7 @@ from stage1_context.journal import (
     MessageRecord,
     RepairRecord,
     SummaryRecord,
+    VariableDeletedRecord,
     VariableRecord,
     record_from_json,
     record_to_json,
@@ -68,6 +69,7 @@ RECORDS = {
     "repair of nothing": RepairRecord(),
     "variable": VariableRecord({"a": [1, 2.5, None, True, "\ud83d\0"]}),
     "null": VariableRecord(None),
+    "variable deleted": VariableDeletedRecord("var_7"),
     "large number": VariableRecord(10**4000),
 }
 

@@ -20,6 +20,7 @@ from stage1_context.journal import (
     Record,
     RepairRecord,
     SummaryRecord,
+    VariableDeletedRecord,
     VariableRecord,
     record_to_json,
 )
@@ -214,6 +215,7 @@ RECORDS = {
     ),
     "repair of nothing": RepairRecord(),
     "no value": VariableRecord(None),
+    "variable deleted": VariableDeletedRecord("var_7"),
     "numbers": VariableRecord([0, -0.0, 1e308, 5e-324, 0.1, 2**64, -(10**4000), 1.0, True]),
     "names": VariableRecord(
         {"": 1, "\0": 2, "kind": "message", "é": {"\ud83d": []}, "z": 0, "a": 0}

@@ -18,6 +18,7 @@ from stage1_context import (
     SqliteStore,
     SummaryRecord,
     Transcript,
+    VariableDeletedRecord,
     VariableRecord,
     WindowTooSmall,
 )
@@ -610,10 +611,15 @@ async def test_the_same_record_of_another_writer_is_a_conflict():
 
 async def test_user_messages_variables_and_summaries_of_other_writers_are_not_conflicts():
     transcript = Transcript.of([HI, CALLS])
-    others = [MessageRecord(MORE), VariableRecord(1), SummaryRecord("they met")]
+    others = [
+        MessageRecord(MORE),
+        VariableRecord(1),
+        VariableDeletedRecord("var_1"),
+        SummaryRecord("they met"),
+    ]
     await transcript.store.append("", *others)
-    assert await transcript.append(A, RESULT, expected=2) == 7
-    assert [record for _, record in await transcript.store.read("", 5)] == [
+    assert await transcript.append(A, RESULT, expected=2) == 8
+    assert [record for _, record in await transcript.store.read("", 6)] == [
         A,
         MessageRecord(RESULT),
     ]

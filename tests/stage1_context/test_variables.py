@@ -30,14 +30,12 @@ values = st.recursive(
 reference = VariableStore.reference
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def variables(request, tmp_path):
+@pytest.fixture
+async def variables(store):
     """The variables of a store with the sessions "s" and "other"."""
-    store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "s.db")
     await store.create("s", MessageRecord(Message.user("hi")))
     await store.create("other")
-    yield VariableStore(store)
-    await store.aclose()
+    return VariableStore(store)
 
 
 # ---- put and get
@@ -112,6 +110,8 @@ async def test_using_variables_of_an_unknown_session_raises_an_error(variables):
         variables.put("gone", 1),
         variables.get("gone", "var_1"),
         variables.expand("gone", reference("var_1")),
+        variables.list("gone"),
+        variables.delete("gone", "var_1"),
     ):
         with pytest.raises(SessionNotFound):
             await ask
@@ -168,6 +168,72 @@ async def test_variables_of_another_session_cannot_be_read(variables):
         with pytest.raises(VariableNotFound, match="Variables: none yet") as caught:
             await ask
         assert "secret" not in str(caught.value)
+
+
+# ---- list and delete
+# --------------------------------------------------------------------------------------
+
+
+async def test_the_variables_of_a_session_are_listed_oldest_first(variables):
+    assert await variables.list("s") == []
+    ids = [await variables.put("s", number) for number in range(3)]
+    await variables.put("other", "x")
+    assert await variables.list("s") == ids == ["var_2", "var_3", "var_4"]
+    assert await variables.list("other") == ["var_1"]
+
+
+async def test_a_deleted_variable_is_not_found_and_the_others_stay(variables):
+    ids = [await variables.put("s", number) for number in range(3)]
+    await variables.delete("s", ids[1])
+    assert await variables.list("s") == [ids[0], ids[2]]
+    assert [await variables.get("s", ids[0]), await variables.get("s", ids[2])] == [0, 2]
+    text = r"Unknown variable 'var_3' in this session\. Variables: var_2, var_4\."
+    for ask in (
+        variables.get("s", ids[1]),
+        variables.expand("s", reference(ids[1])),
+        variables.delete("s", ids[1]),
+    ):
+        with pytest.raises(VariableNotFound, match=text):
+            await ask
+
+
+async def test_the_id_of_a_deleted_variable_is_not_used_again(variables):
+    first = await variables.put("s", 1)
+    await variables.delete("s", first)
+    second = await variables.put("s", 2)
+    assert second != first
+    assert await variables.list("s") == [second]
+
+
+@pytest.mark.parametrize("id", HOSTILE)
+async def test_an_unknown_variable_cannot_be_deleted(variables, id):
+    await variables.put("s", "secret")
+    with pytest.raises(VariableNotFound, match=r"Variables: var_2\.$"):
+        await variables.delete("s", id)
+    assert await variables.list("s") == ["var_2"]
+
+
+async def test_deleting_a_variable_does_not_affect_other_sessions_or_stores(variables):
+    for session in ("s", "s", "other", "other"):
+        await variables.put(session, session)
+    await variables.delete("s", "var_2")
+    assert await variables.get("other", "var_2") == "other"
+    one = VariableStore(mark="a1")
+    id = await one.put("s", 1)
+    assert await one.list("s") == [id] == ["var_a1_1"]
+    await one.delete("s", id)
+    assert await one.list("s") == []
+
+
+async def test_an_exported_session_carries_the_deletion_and_the_value(store, variables):
+    engine, copy = ContextEngine(store=store), ContextEngine()
+    kept, deleted = await variables.put("s", "kept"), await variables.put("s", "deleted")
+    await variables.delete("s", deleted)
+    text = await engine.export_session("s")
+    assert '"value": "deleted"' in text
+    await copy.import_session(text)
+    assert await copy.variables.list("s") == [kept]
+    assert (await copy.history("s")).messages == (Message.user("hi"),)
 
 
 # ---- references

@@ -2,7 +2,7 @@ import asyncio
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
@@ -20,11 +20,12 @@ from stage2_output import Extraction, InvalidSchema, Issue, OutputController, Pa
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 QUESTION = {"role": "user", "content": "how many?"}
-TOLD = "Answer with one JSON value that fits this JSON Schema, and nothing else:\n" + json.dumps(
-    SCHEMA
+INSTRUCTION_TEXT = (
+    "Answer with one JSON value that fits this JSON Schema, and nothing else:\n"
+    + json.dumps(SCHEMA)
 )
-ORDER = {"role": "system", "content": TOLD}
-NO = Issue("", "The model refused to answer.", "refusal")
+INSTRUCTIONS = {"role": "system", "content": INSTRUCTION_TEXT}
+REFUSAL = Issue("", "The model refused to answer.", "refusal")
 FITS = Extraction({"n": 1}, 0, 8, "bare")
 
 
@@ -47,11 +48,11 @@ class Server:
     def __init__(self, *replies, supports_schema=True):
         self.replies = list(replies)
         self.supports_schema = supports_schema
-        self.talks = []
+        self.requests = []
         self.options = []
 
     async def chat(self, messages, **options):
-        self.talks.append(messages)
+        self.requests.append(messages)
         self.options.append(options)
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
@@ -75,22 +76,22 @@ async def asked(chat, schema=SCHEMA, messages=(QUESTION,), **options):
 
 
 async def test_a_plain_function_receives_the_messages_as_its_only_argument():
-    talks = []
+    requests = []
 
     async def chat(messages):
-        talks.append(messages)
+        requests.append(messages)
         return Reply('{"n": 1}')
 
     assert await asked(chat) == ParseResult(True, {"n": 1}, (), '{"n": 1}', FITS, attempts=1)
-    assert talks == [[ORDER, QUESTION]]
+    assert requests == [[INSTRUCTIONS, QUESTION]]
 
 
 async def test_each_invalid_reply_is_followed_by_its_feedback():
     server = Server("three", "{}", '{"n": 1}')
     result = await asked(server.chat)
     assert (result.data, result.attempts, result.raw) == ({"n": 1}, 3, '{"n": 1}')
-    first, second, third = server.talks
-    assert first == [ORDER, QUESTION]
+    first, second, third = server.requests
+    assert first == [INSTRUCTIONS, QUESTION]
     assert [second[:2], third[:4]] == [first, second]
     assert second[2:] == [
         {"role": "assistant", "content": "three"},
@@ -106,7 +107,7 @@ async def test_the_last_failure_is_returned_when_the_attempts_are_used_up():
     server = Server("three", "{}", '{"n": 1}')
     result = await asked(server.chat, max_attempts=2)
     assert result == replace(OutputController().parse_and_validate("{}", SCHEMA), attempts=2)
-    assert len(server.talks) == 2
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("attempts", [0, -1])
@@ -114,37 +115,79 @@ async def test_fewer_than_one_attempt_raises_an_error_before_any_request(attempt
     server = Server()
     with pytest.raises(ValueError, match=f"max_attempts must be at least 1, not {attempts}"):
         await asked(server.chat, max_attempts=attempts)
-    assert server.talks == []
+    assert server.requests == []
 
 
 async def test_a_truncated_reply_is_never_used_and_gets_feedback():
     server = Server(Reply('{"n": 1}', "length"), '{"n": 1}')
     assert (await asked(server.chat)).attempts == 2
-    assert server.talks[1][2:] == [
+    assert server.requests[1][2:] == [
         {"role": "assistant", "content": '{"n": 1}'},
         correction('{"n": 1}', truncated=True),
     ]
-    assert "cut off" in server.talks[1][-1]["content"]
+    assert "cut off" in server.requests[1][-1]["content"]
 
 
 @pytest.mark.parametrize("nothing", [None, "", " \n"])
 async def test_an_empty_reply_gets_feedback_but_is_not_sent_back(nothing):
     server = Server(Reply(nothing), '{"n": 1}')
     assert (await asked(server.chat)).attempts == 2
-    assert server.talks[1] == [ORDER, QUESTION, correction("")]
+    assert server.requests[1] == [INSTRUCTIONS, QUESTION, correction("")]
 
 
 @pytest.mark.parametrize("text", ["I must not say this.", '{"n": 1}', None])
 async def test_a_refusal_ends_the_attempts_and_its_text_is_returned(text):
     server = Server("three", Reply(text, "refusal"), '{"n": 1}')
-    assert await asked(server.chat) == ParseResult(False, None, (NO,), text or "", attempts=2)
-    assert len(server.talks) == 2
+    assert await asked(server.chat) == ParseResult(False, None, (REFUSAL,), text or "", attempts=2)
+    assert len(server.requests) == 2
 
 
 async def test_a_refusal_in_a_separate_field_is_returned():
     no = ChatResponse(Message.assistant(""), finish_reason="refusal", refusal="I will not.")
     async with Gateway("openai:m", transport=ScriptedModel([no])) as gateway:
         assert (await asked(gateway.chat)).raw == "I will not."
+
+
+# ---- any async function
+# ---------------------------------------------------------------------------------------
+
+
+async def test_a_chat_may_return_a_text():
+    replies = ["three", '{"n": 1}']
+
+    async def chat(messages):
+        return replies.pop(0)
+
+    result = await asked(chat)
+    assert (result.data, result.attempts, result.usage) == ({"n": 1}, 2, None)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        {"content": '{"n": 1}', "finish_reason": "stop"},
+        SimpleNamespace(finish_reason="stop"),
+        SimpleNamespace(content='{"n": 1}'),
+        SimpleNamespace(content=['{"n": 1}'], finish_reason="stop"),
+    ],
+)
+async def test_an_invalid_reply_of_a_chat_raises_a_type_error(reply):
+    async def chat(messages):
+        return reply
+
+    expected = (
+        "chat must return a text, or a reply with a text as `content` and a `finish_reason`, such "
+        f"as ChatResponse, not {type(reply).__name__}."
+    )
+    with pytest.raises(TypeError) as caught:
+        await asked(chat)
+    assert str(caught.value) == expected
+
+
+async def test_a_chat_that_is_not_async_raises_a_type_error():
+    with pytest.raises(TypeError, match=r"^chat must be an async function: "):
+        await asked(lambda messages: '{"n": 1}')
 
 
 # ---- the messages
@@ -155,59 +198,69 @@ async def test_an_iterable_of_mappings_is_sent_as_dicts_and_not_changed():
     mine = {"role": "user", "content": "how many?"}
     server = Server("{}", '{"n": 1}')
     await asked(server.chat, messages=(each for each in [MappingProxyType(mine)]))
-    assert [type(each) for talk in server.talks for each in talk] == [dict] * 6
-    assert server.talks[0] == [ORDER, QUESTION]
+    assert [type(each) for request in server.requests for each in request] == [dict] * 6
+    assert server.requests[0] == [INSTRUCTIONS, QUESTION]
     assert mine == QUESTION
 
 
 async def test_a_list_of_messages_is_not_changed_after_it_was_sent():
     server = Server("{}", "{}", '{"n": 1}')
     await asked(server.chat)
-    assert [len(talk) for talk in server.talks] == [2, 4, 6]
+    assert [len(request) for request in server.requests] == [2, 4, 6]
 
 
-@pytest.mark.parametrize("messages", ["how many?", [Message.user("how many?")]])
+async def test_message_objects_and_mappings_can_be_mixed():
+    server = Server('{"n": 1}')
+    messages = [Message.system("Be brief."), Message.user("how many?"), QUESTION]
+    await asked(server.chat, messages=messages)
+    extended = {"role": "system", "content": f"Be brief.\n\n{INSTRUCTION_TEXT}"}
+    assert server.requests == [[extended, QUESTION, QUESTION]]
+    assert messages[0] == Message.system("Be brief.")
+
+
+@pytest.mark.parametrize("messages", ["how many?", [None], [("user", "how many?")]])
 async def test_an_invalid_message_raises_a_type_error(messages):
     server = Server()
     with pytest.raises(
         TypeError,
-        match=r'^A message must be a mapping such as \{"role": "user", .*\}, not (str|Message)\.$',
+        match=r'^A message must be a Message, or a mapping such as \{"role": "user", "content": '
+        r'"…"\}, not (str|NoneType|tuple)\.$',
     ):
         await asked(server.chat, messages=messages)
-    assert server.talks == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("content", "extended"),
     [
-        ("Be brief.", f"Be brief.\n\n{TOLD}"),
+        ("Be brief.", f"Be brief.\n\n{INSTRUCTION_TEXT}"),
         (
             [{"type": "text", "text": "Be brief."}],
-            [{"type": "text", "text": "Be brief."}, {"type": "text", "text": TOLD}],
+            [{"type": "text", "text": "Be brief."}, {"type": "text", "text": INSTRUCTION_TEXT}],
         ),
-        (None, [{"type": "text", "text": TOLD}]),
+        (None, [{"type": "text", "text": INSTRUCTION_TEXT}]),
     ],
 )
-async def test_the_schema_is_added_to_the_existing_system_message(said, told):
+async def test_the_schema_is_added_to_the_existing_system_message(content, extended):
     server = Server('{"n": 1}')
     await asked(
-        server.chat, messages=[{"role": "system", "content": said, "name": "host"}, QUESTION]
+        server.chat, messages=[{"role": "system", "content": content, "name": "host"}, QUESTION]
     )
-    assert server.talks == [[{"role": "system", "content": told, "name": "host"}, QUESTION]]
+    assert server.requests == [[{"role": "system", "content": extended, "name": "host"}, QUESTION]]
 
 
 async def test_a_schema_is_sent_without_ascii_escapes():
     schema = {"type": "object", "properties": {"城市": {"type": "string"}}}
     server = Server("{}")
     await asked(server.chat, schema)
-    assert server.talks[0][0]["content"].endswith('{"城市": {"type": "string"}}}')
+    assert server.requests[0][0]["content"].endswith('{"城市": {"type": "string"}}}')
 
 
 @pytest.mark.parametrize("schema", [True, {}])
 async def test_a_schema_that_accepts_any_value_is_not_added_to_the_messages(schema):
     server = Server("1")
     assert (await asked(server.chat, schema)).data == 1
-    assert server.talks[0][0]["content"] == "Answer with one JSON value, and nothing else."
+    assert server.requests[0][0]["content"] == "Answer with one JSON value, and nothing else."
 
 
 # ---- usage and errors
@@ -250,7 +303,7 @@ async def test_an_exception_of_the_chat_is_raised_unchanged(error):
     with pytest.raises(type(error)) as caught:
         await asked(server.chat)
     assert caught.value is error
-    assert len(server.talks) == 2
+    assert len(server.requests) == 2
 
 
 async def test_cancelling_stops_the_chat():
@@ -276,7 +329,7 @@ async def test_a_schema_that_is_not_json_raises_an_error_before_any_request(part
     server = Server()
     with pytest.raises(InvalidSchema, match="The JSON Schema cannot be written as JSON: "):
         await asked(server.chat, {"enum": [part]})
-    assert server.talks == []
+    assert server.requests == []
 
 
 # ---- structured output
@@ -289,7 +342,7 @@ async def test_a_server_that_supports_schemas_receives_the_schema_with_every_att
     server = Server("three", '{"n": 1}')
     await asked(server.chat)
     assert server.options == SENT * 2
-    assert server.talks[0] == [ORDER, QUESTION]
+    assert server.requests[0] == [INSTRUCTIONS, QUESTION]
 
 
 @pytest.mark.parametrize("supports", [False, None, "yes", 1])
@@ -329,7 +382,7 @@ async def test_a_schema_that_the_server_rejects_is_not_sent_again(status):
     result = await asked(server.chat, max_attempts=2)
     assert (result.data, result.attempts) == ({"n": 1}, 2)
     assert server.options == [*SENT, {}, {}]
-    assert server.talks[:2] == [[ORDER, QUESTION]] * 2
+    assert server.requests[:2] == [[INSTRUCTIONS, QUESTION]] * 2
 
 
 async def test_an_error_that_also_occurs_without_the_schema_is_raised_without_context():
@@ -359,7 +412,10 @@ async def test_the_schema_is_sent_in_every_wire_format(wire):
     async with Gateway(wire, transport=model) as gateway:
         result = await asked(gateway.chat)
     assert [request.response_schema for request in model.requests] == [SCHEMA] * 2
-    assert model.requests[0].messages == (Message.system(TOLD), Message.user("how many?"))
+    assert model.requests[0].messages == (
+        Message.system(INSTRUCTION_TEXT),
+        Message.user("how many?"),
+    )
     assert (result.data, result.attempts, result.usage) == ({"n": 1}, 2, Usage(20, 10))
 
 
@@ -392,7 +448,9 @@ async def test_a_model_that_refuses_is_not_called_again(wire):
     no = ChatResponse(Message.assistant("I will not."), finish_reason="refusal", usage=Usage(3, 4))
     async with Gateway(wire, transport=ScriptedModel([no])) as gateway:
         result = await asked(gateway.chat)
-    assert result == ParseResult(False, None, (NO,), "I will not.", attempts=1, usage=Usage(3, 4))
+    assert result == ParseResult(
+        False, None, (REFUSAL,), "I will not.", attempts=1, usage=Usage(3, 4)
+    )
 
 
 async def test_the_offline_model_is_corrected_in_its_second_attempt():

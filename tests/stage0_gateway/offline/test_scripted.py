@@ -7,10 +7,12 @@ from stage0_gateway import (
     ChatResponse,
     ConnectionFailed,
     Gateway,
+    ImagePart,
     Message,
     ScriptedModel,
     ScriptError,
     ServerFailed,
+    TextPart,
     ToolCall,
     ToolSpec,
     Usage,
@@ -153,3 +155,17 @@ async def test_what_is_no_place_to_ask_a_model_is_a_script_error() -> None:
     async with httpx.AsyncClient(transport=ScriptedModel([])) as client:
         with pytest.raises(ScriptError, match="/v1/embeddings is not the path of a wire format"):
             await client.post("http://x/v1/embeddings", json={})
+
+
+async def test_the_images_of_results_are_recorded_as_openais_format_sends_them():
+    image = ImagePart(url="https://example.com/map.png")
+    model = ScriptedModel(["I see."])
+    async with Gateway("openai:m", transport=model) as gateway:
+        await gateway.chat([*ASK, Message.tool((image,), "call_1", name="get_map")])
+    reference = "[Image 1 follows in the next user message.]"
+    label = TextPart("Image 1 of the result of get_map (call_1):")
+    assert model.requests[0].messages == (
+        *ASK,
+        Message.tool(reference, "call_1"),
+        Message.user((label, image)),
+    )

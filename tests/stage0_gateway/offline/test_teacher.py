@@ -12,6 +12,7 @@ from stage0_gateway import (
     ChatRequest,
     ChatResponse,
     Gateway,
+    ImagePart,
     Message,
     OfflineModel,
     ToolCall,
@@ -208,6 +209,20 @@ def test_a_refused_decision_is_not_repeated_and_the_feedback_is_reported() -> No
         "tool": None,
         "reply": "I gave up on get_weather for Oslo: Oslo is not allowed.",
     }
+
+
+@pytest.mark.parametrize("model", FORMATS)
+async def test_an_image_in_a_result_is_not_taken_for_the_question(model: str) -> None:
+    call = ToolCall("call_1", "get_weather", '{"city": "Rome"}')
+    messages = [
+        Message.user("What is the weather in Rome?"),
+        Message.assistant("", [call]),
+        Message.tool((ImagePart("QQ=="),), "call_1", name="get_weather"),
+    ]
+    async with Gateway(model, transport=OfflineModel(), api_key="k") as gateway:
+        reply = await gateway.chat(messages, tools=[WEATHER])
+    assert reply.tool_calls == ()
+    assert reply.content.startswith("get_weather")
 
 
 def test_a_question_ends_after_eight_calls() -> None:

@@ -113,13 +113,92 @@ def sent(*messages):
     return openai.encode(ChatRequest("m", messages))["messages"]
 
 
-def test_pictures_of_tools_follow_the_last_result_because_results_must_be_adjacent():
-    results = [Message.tool((TextPart("a"), ImagePart(url="u")), "1"), Message.tool("b", "2")]
+def text(text):
+    return {"type": "text", "text": text}
+
+
+def image(url):
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_images_of_tools_follow_the_last_result_because_results_must_be_adjacent():
+    results = [
+        Message.tool((TextPart("a"), ImagePart(url="u")), "1"),
+        Message.tool("b", "2"),
+        Message.tool((ImagePart(url="v"),), "3", name="get_map"),
+    ]
     assert sent(*results, Message.user("well?")) == [
-        {"role": "tool", "content": "a", "tool_call_id": "1"},
+        {
+            "role": "tool",
+            "content": "a\n[Image 1 follows in the next user message.]",
+            "tool_call_id": "1",
+        },
         {"role": "tool", "content": "b", "tool_call_id": "2"},
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]},
+        {
+            "role": "tool",
+            "content": "[Image 1 follows in the next user message.]",
+            "tool_call_id": "3",
+        },
+        {
+            "role": "user",
+            "content": [
+                text("Image 1 of the result of tool (1):"),
+                image("u"),
+                text("Image 1 of the result of get_map (3):"),
+                image("v"),
+            ],
+        },
         {"role": "user", "content": "well?"},
+    ]
+
+
+def test_each_file_of_a_mixed_result_is_referred_to_in_its_place():
+    before, after = ImagePart(url="before"), ImagePart(url="after")
+    report = DocumentPart(url="report", name="r.pdf")
+    audio = {"type": "input_audio", "input_audio": {}}
+    content = (
+        TextPart("Before:"),
+        before,
+        JsonPart({"a": 1}),
+        after,
+        report,
+        TextPart("That is all."),
+        ProviderPart("openai", audio),
+    )
+    result, files = sent(Message.tool(content, "1", name="a.b"))
+    assert result["content"] == (
+        "Before:\n[Image 1 follows in the next user message.]"
+        '{"a": 1}\n[Image 2 follows in the next user message.]'
+        "\n[Document 1 follows in the next user message.]"
+        "That is all.\n[File 1 follows in the next user message.]"
+    )
+    call = f"{sent_name('a.b')} (1)"
+    assert files == {
+        "role": "user",
+        "content": [
+            text(f"Image 1 of the result of {call}:"),
+            image("before"),
+            text(f"Image 2 of the result of {call}:"),
+            image("after"),
+            text(f"Document 1 of the result of {call}:"),
+            {"type": "file", "file": {"filename": "r.pdf", "file_data": "report"}},
+            text(f"File 1 of the result of {call}:"),
+            audio,
+        ],
+    }
+
+
+def test_the_text_of_a_result_without_files_stays_as_it_is():
+    (result,) = sent(Message.tool((TextPart("a"), JsonPart(1), TextPart("b")), "1"))
+    assert result["content"] == "a1b"
+
+
+def test_a_marked_text_of_a_result_keeps_its_mark_beside_a_reference():
+    marked = TextPart("a", provider_data={"openai": {"cache_control": {}}})
+    result, _ = sent(Message.tool((marked, ImagePart(url="u")), "1"))
+    assert result["content"] == [
+        {"type": "text", "text": "a", "cache_control": {}},
+        text("\n[Image 1 follows in the next user message.]"),
     ]
 
 

@@ -294,12 +294,15 @@ async def test_pieces_are_smaller_if_the_server_counts_more_tokens():
         ),
         (response("They", "pause"), "The model failed: The model's summary ended with 'pause'."),
         (response("They", "error"), "The model failed: The model's summary ended with 'error'."),
-        (SimpleNamespace(), "The model failed: 'types.SimpleNamespace' object has no attribute"),
+        (
+            SimpleNamespace(),
+            "The model failed: A chat function must be async and return a ChatResponse",
+        ),
         (
             SimpleNamespace(finish_reason="stop", content=None),
-            "The model failed: 'NoneType' object has no",
+            "The model failed: A chat function must be async",
         ),
-        (None, "The model failed: 'NoneType' object has no attribute"),
+        (None, "The model failed: A chat function must be async"),
     ],
 )
 @pytest.mark.parametrize("after", [0, 2])

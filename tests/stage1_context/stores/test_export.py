@@ -15,6 +15,7 @@ from stage1_context import (
     SessionNotFound,
     SqliteStore,
     SummaryRecord,
+    VariableDeletedRecord,
     VariableRecord,
 )
 from stage1_context.journal import KINDS
@@ -42,6 +43,7 @@ RECORDS = [
     SummaryRecord(SEPARATORS, 2),
     RepairRecord(((6, Message.tool(SEPARATORS, "b")),), (6, 7)),
     VariableRecord({SEPARATORS: [SEPARATORS, None, True, 1.5]}),
+    VariableDeletedRecord("var_11"),
 ]
 
 

@@ -394,11 +394,18 @@ async def test_results_go_back_in_call_order_each_under_its_own_id_and_errors_as
 
 PICTURES = {
     "openai": [
-        {"role": "tool", "content": "the map", "tool_call_id": "c1"},
+        {
+            "role": "tool",
+            "content": "the map\n[Image 1 follows in the next user message.]",
+            "tool_call_id": "c1",
+        },
         {"role": "tool", "content": "ok", "tool_call_id": "c2"},
         {
             "role": "user",
-            "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}],
+            "content": [
+                {"type": "text", "text": "Image 1 of the result of draw (c1):"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+            ],
         },
     ],
     "anthropic": [
