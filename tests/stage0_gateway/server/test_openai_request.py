@@ -75,7 +75,7 @@ OTHER = st.builds(
     st.just("openai"),
     OBJECT.map(lambda data: {"type": "input_audio", "input_audio": data}),
 )
-# Plain texts alone are merged into one text, so the parts include something else.
+# Plain texts alone are merged into one text, so another part is always included.
 PARTS = st.tuples(
     st.lists(MARKED | IMAGE | DOCUMENT | OTHER, min_size=1, max_size=3),
     st.lists(st.builds(TextPart, TEXT), max_size=2),
