@@ -54,7 +54,7 @@ def own(**fields):
 # ----------------------------------------------
 
 TEXT = st.text(max_size=30)
-NOT_BLANK = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is refused
+NOT_BLANK = st.text(min_size=1, max_size=30).filter(str.strip)  # a blank text is rejected
 COUNT = st.integers(0, 10**6)
 OBJECT = st.dictionaries(
     NOT_BLANK, st.integers() | TEXT | st.booleans() | st.lists(TEXT, max_size=2), max_size=3
